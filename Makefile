@@ -1,0 +1,86 @@
+# One line for each thing a person does; CI runs the same lines.
+#
+#   make demo     build, then look the words of a sentence up privately
+#   make test     build, then run every test
+#   make check    format, lint, types, C++ warnings
+#   make build    build into .venv
+#   make bench    measure
+#   make fuzz     feed the parsers garbage for FUZZ_SECONDS
+#   make docs     the documentation as HTML
+#   make format   rewrite the sources as `make check` wants them
+#   make clean    remove everything that was built
+
+PYTHON ?= python3
+VENV ?= .venv
+FUZZ_SECONDS ?= 60
+BIN := $(VENV)/bin
+CONSTRAINTS := $(abspath constraints.txt)
+
+# Build tools come from the constraints too, inside pip's isolated build environments as well.
+export PIP_CONSTRAINT := $(CONSTRAINTS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+ENGINE := $(shell find core -name '*.cc' -o -name '*.h') CMakeLists.txt
+CXX_FILES := $(shell find core tests -name '*.cc' -o -name '*.h')
+CMAKE := $(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python
+
+.PHONY: demo test engine-test check build bench fuzz docs format clean
+
+demo: $(VENV)/.demo
+	$(BIN)/nescio demo $(if $(SENTENCE),"$(SENTENCE)")
+
+test: $(VENV)/.test engine-test
+	$(BIN)/python -m pytest tests $(PYTEST_ARGS)
+
+# The engine alone, under the address and undefined-behaviour sanitizers.
+engine-test: $(VENV)/.test
+	$(CMAKE) -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
+	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo > build/sanitize.log || (cat build/sanitize.log; false)
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+check: $(VENV)/.check
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	$(CMAKE) -S . -B build/strict -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON > build/strict.log || (cat build/strict.log; false)
+	$(BIN)/cmake --build build/strict
+	$(BIN)/python scripts/check_stub.py build/strict src/nescio/_core.pyi
+	$(BIN)/python scripts/check_tiers.py build/strict
+
+build: $(VENV)/.build
+
+bench: $(VENV)/.demo
+	$(BIN)/nescio bench dpf
+
+fuzz: $(VENV)/.fuzz engine-test
+	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
+	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build -q -W docs build/docs
+	@echo "open build/docs/index.html"
+
+format: $(VENV)/.check
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+clean:
+	rm -rf build dist $(VENV)
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Nescio needs Python 3.11 or later, {sys.executable} is {v.major}.{v.minor}: name another with make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+# The package is installed in place: Python sources are used as they are, the engine is rebuilt when
+# its own sources change. Each extra adds what one of the lines above needs.
+$(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
+	mkdir -p build
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.demo $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
+	$(BIN)/pip install --quiet --editable '.[$*]'
+	touch $@

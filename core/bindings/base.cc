@@ -1,0 +1,29 @@
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "bindings/bindings.h"
+
+namespace nescio::bindings {
+
+void bind_base(nb::module_& m) {
+  m.def(
+      "supported_tiers",
+      [] {
+        std::vector<std::string> names;
+        for (Tier tier : supported_tiers()) names.emplace_back(tier_name(tier));
+        return names;
+      },
+      "The CPU tiers that this machine can run, narrowest first.");
+  m.def(
+      "active_tier", [] { return std::string(tier_name(active_tier())); },
+      "The tier in use: the widest, or the one that NESCIO_CPU names.");
+  m.def(
+      "check_tier", [](const std::string& name) { static_cast<void>(parse_tier(name)); },
+      nb::arg("name"), "Raises ArgumentError unless this machine has the tier.");
+  m.def("available_processors", &available_processors, "Processors that this process may run on.");
+
+  nb::class_<ThreadPool>(m, "ThreadPool", "Worker threads; 0 takes every processor.")
+      .def(nb::init<unsigned>(), nb::arg("threads") = 0)
+      .def_prop_ro("threads", &ThreadPool::threads);
+}
+
+}  // namespace nescio::bindings

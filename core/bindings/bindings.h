@@ -1,0 +1,66 @@
+#pragma once
+
+// What the bindings share. They check nothing that the engine checks: they turn arrays into spans,
+// let go of the interpreter lock, and turn buffers into arrays.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/cpu.h"
+#include "dpf/key.h"
+
+namespace nescio::bindings {
+
+namespace nb = nanobind;
+
+template <class T, class... Shape>
+using InArray = nb::ndarray<const T, nb::c_contig, nb::device::cpu, Shape...>;
+using Bytes = InArray<std::uint8_t, nb::ndim<1>>;
+using ByteRows = InArray<std::uint8_t, nb::ndim<2>>;
+using Numbers = InArray<std::uint64_t, nb::ndim<1>>;
+using NumberPairs = InArray<std::uint64_t, nb::shape<-1, 2>>;
+
+using OutBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::c_contig>;
+
+template <class T, class... Shape>
+std::span<const T> span_of(const InArray<T, Shape...>& array) {
+  return {array.data(), array.size()};
+}
+
+/// A NumPy array of bytes that owns `buffer`.
+inline OutBytes to_array(Buffer<std::uint8_t>&& buffer, std::initializer_list<std::size_t> shape) {
+  auto owned = std::make_unique<Buffer<std::uint8_t>>(std::move(buffer));
+  std::uint8_t* data = owned->data();
+  nb::capsule owner(owned.release(),
+                    [](void* p) noexcept { delete static_cast<Buffer<std::uint8_t>*>(p); });
+  return OutBytes(data, shape, owner);
+}
+
+/// The tier of that name; for none, the active one.
+inline Tier tier_of(const std::optional<std::string>& name) {
+  return name ? parse_tier(*name) : active_tier();
+}
+
+void bind_base(nb::module_& m);
+void bind_prg(nb::module_& m);
+void bind_dpf(nb::module_& m);
+void bind_pir(nb::module_& m);
+
+/// Reads keys that lie one after the other in the rows of an array.
+std::vector<dpf::Key> parse_keys(const ByteRows& rows);
+
+}  // namespace nescio::bindings

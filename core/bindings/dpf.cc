@@ -1,0 +1,130 @@
+#include <cstring>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "bindings/bindings.h"
+#include "dpf/evaluate.h"
+#include "dpf/generate.h"
+#include "dpf/shares.h"
+
+namespace nescio::bindings {
+namespace {
+
+dpf::Shape make_shape(std::uint64_t domain, const std::string& output,
+                      const std::string& generator) {
+  const dpf::Shape shape{domain, dpf::parse_output(output), prg::parse_generator(generator)};
+  shape.check();
+  return shape;
+}
+
+std::vector<Block> to_blocks(const NumberPairs& pairs) {
+  std::vector<Block> blocks(pairs.shape(0));
+  std::memcpy(blocks.data(), pairs.data(), blocks.size() * sizeof(Block));
+  return blocks;
+}
+
+/// Two arrays of keys, a row each. With `roots`, a pair of seeds a key, nothing is secret.
+std::pair<OutBytes, OutBytes> generate(const Numbers& alphas, const NumberPairs& payloads,
+                                       std::uint64_t domain, const std::string& output,
+                                       const std::string& generator,
+                                       const std::optional<NumberPairs>& insecure_roots,
+                                       const std::optional<std::string>& tier) {
+  const dpf::Shape shape = make_shape(domain, output, generator);
+  const std::size_t n = alphas.size(), bytes = shape.key_bytes();
+  if (payloads.shape(0) != n || (insecure_roots && insecure_roots->shape(0) != 2 * n)) {
+    throw Error(ErrorKind::argument, "each point needs one payload and two roots");
+  }
+  const std::vector<Block> beta = to_blocks(payloads);
+  Buffer<std::uint8_t> keys0(n * bytes), keys1(n * bytes);
+  if (insecure_roots) {
+    const std::vector<Block> roots = to_blocks(*insecure_roots);
+    dpf::insecure_generate(shape, span_of(alphas), beta, roots, keys0.data(), keys1.data(),
+                           tier_of(tier));
+  } else {
+    const nb::gil_scoped_release release;
+    dpf::generate(shape, span_of(alphas), beta, keys0.data(), keys1.data(), tier_of(tier));
+  }
+  return {to_array(std::move(keys0), {n, bytes}), to_array(std::move(keys1), {n, bytes})};
+}
+
+OutBytes evaluate_range(const ByteRows& key_rows, std::uint64_t start, std::uint64_t stop,
+                        ThreadPool& pool, const std::optional<std::string>& tier) {
+  const std::vector<dpf::Key> keys = parse_keys(key_rows);
+  const std::size_t stride = keys.empty() || start > stop || stop > dpf::kMostDomain
+                                 ? 0
+                                 : dpf::share_bytes(keys[0].shape.output, stop - start);
+  Buffer<std::uint8_t> out(keys.size() * stride);
+  {
+    const nb::gil_scoped_release release;
+    dpf::evaluate_range(keys, start, stop, out.data(), pool, tier_of(tier));
+  }
+  return to_array(std::move(out), {keys.size(), stride});
+}
+
+OutBytes evaluate_points(const ByteRows& key_rows,
+                         const InArray<std::uint64_t, nb::ndim<2>>& points, ThreadPool& pool,
+                         const std::optional<std::string>& tier) {
+  const std::vector<dpf::Key> keys = parse_keys(key_rows);
+  if (points.shape(0) != keys.size()) {
+    throw Error(ErrorKind::argument, "each key needs a row of points");
+  }
+  const std::size_t element = keys.empty() ? 1 : (dpf::element_bits(keys[0].shape.output) + 7) / 8;
+  Buffer<std::uint8_t> out(points.size() * element);
+  {
+    const nb::gil_scoped_release release;
+    dpf::evaluate_points(keys, {points.data(), points.size()}, out.data(), pool, tier_of(tier));
+  }
+  return to_array(std::move(out), {keys.size(), points.shape(1) * element});
+}
+
+OutBytes combine(const std::string& output_name, const Bytes& a, const Bytes& b) {
+  const dpf::Output output = dpf::parse_output(output_name);
+  const std::size_t element = (dpf::element_bits(output) + 7) / 8;
+  if (a.size() != b.size() || a.size() % element != 0) {
+    throw Error(ErrorKind::argument, "shares that are added have one length, in whole elements");
+  }
+  Buffer<std::uint8_t> sums(a.size());
+  dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
+  return to_array(std::move(sums), {a.size()});
+}
+
+}  // namespace
+
+std::vector<dpf::Key> parse_keys(const ByteRows& rows) {
+  std::vector<dpf::Key> keys;
+  keys.reserve(rows.shape(0));
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    keys.push_back(dpf::parse_key({rows.data() + i * rows.shape(1), rows.shape(1)}));
+  }
+  return keys;
+}
+
+void bind_dpf(nb::module_& m) {
+  m.def("generate", &generate, nb::arg("alphas"), nb::arg("payloads"), nb::arg("domain"),
+        nb::arg("output"), nb::arg("generator"), nb::arg("insecure_roots") = nb::none(),
+        nb::arg("tier") = nb::none(), "Keys of both parties, one in each row of two arrays.");
+  m.def("evaluate_range", &evaluate_range, nb::arg("keys"), nb::arg("start"), nb::arg("stop"),
+        nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Shares at start..stop-1 as bytes, a row a key; bits are packed.");
+  m.def("evaluate_points", &evaluate_points, nb::arg("keys"), nb::arg("points"), nb::arg("pool"),
+        nb::arg("tier") = nb::none(), "Shares at each key's points as bytes, a byte for a bit.");
+  m.def("combine", &combine, nb::arg("output"), nb::arg("a"), nb::arg("b"),
+        "The sums of shares in the output group.");
+  m.def(
+      "key_bytes",
+      [](std::uint64_t domain, const std::string& output, const std::string& generator) {
+        return make_shape(domain, output, generator).key_bytes();
+      },
+      nb::arg("domain"), nb::arg("output"), nb::arg("generator"), "The length of each key.");
+  m.def(
+      "parse_key",
+      [](const Bytes& bytes) {
+        const dpf::Key key = dpf::parse_key(span_of(bytes));
+        return std::make_tuple(
+            key.shape.domain, std::string(dpf::output_name(key.shape.output)),
+            std::string(prg::generator(key.shape.generator, Tier::portable).name), key.party);
+      },
+      nb::arg("key"), "Checks a whole key; its domain, output, generator and party.");
+}
+
+}  // namespace nescio::bindings

@@ -1,0 +1,89 @@
+#include "prg/prg.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "prg/aes128.h"
+#include "prg/chacha20.h"
+
+namespace nescio::bindings {
+namespace {
+
+using Encrypt = void (*)(const prg::aes128::RoundKeys&, const Block*, std::size_t, Block*);
+
+Encrypt encryption(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
+  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
+#endif
+  static_cast<void>(tier);
+  return prg::aes128::portable::encrypt;
+}
+
+/// Copies bytes to where blocks may stand.
+Buffer<Block> to_blocks(const Bytes& bytes) {
+  Buffer<Block> blocks(bytes.size() / sizeof(Block));
+  std::memcpy(blocks.data(), bytes.data(), blocks.size() * sizeof(Block));
+  return blocks;
+}
+
+OutBytes to_bytes(const Buffer<Block>& blocks) {
+  Buffer<std::uint8_t> bytes(blocks.size() * sizeof(Block));
+  std::memcpy(bytes.data(), blocks.data(), bytes.size());
+  return to_array(std::move(bytes), {blocks.size() * sizeof(Block)});
+}
+
+OutBytes aes128_encrypt(const Bytes& key, const Bytes& plaintext,
+                        const std::optional<std::string>& tier) {
+  if (key.size() != sizeof(Block)) throw Error(ErrorKind::argument, "an AES-128 key has 16 bytes");
+  Block key_block;
+  std::memcpy(&key_block, key.data(), sizeof(key_block));
+  const Buffer<Block> in = to_blocks(plaintext);
+  Buffer<Block> out(in.size());
+  encryption(tier_of(tier))(prg::aes128::variable_time_expand_key(key_block), in.data(), in.size(),
+                            out.data());
+  return to_bytes(out);
+}
+
+OutBytes chacha20_block(const Bytes& state) {
+  prg::chacha20::State words;
+  if (state.size() != sizeof(words)) {
+    throw Error(ErrorKind::argument, "a ChaCha20 state has 64 bytes");
+  }
+  std::memcpy(words.data(), state.data(), sizeof(words));
+  words = prg::chacha20::block_function(words);
+  Buffer<std::uint8_t> bytes(sizeof(words));
+  std::memcpy(bytes.data(), words.data(), sizeof(words));
+  return to_array(std::move(bytes), {sizeof(words)});
+}
+
+OutBytes generate_blocks(const std::string& name, const Bytes& nodes, const Bytes& corrections,
+                         bool leaves, const std::optional<std::string>& tier) {
+  const prg::Generator& generator = prg::generator(prg::parse_generator(name), tier_of(tier));
+  const std::size_t width = leaves ? prg::kLeafBlocks : generator.arity();
+  const Buffer<Block> in = to_blocks(nodes), correction = to_blocks(corrections);
+  if (correction.size() != width) {
+    throw Error(ErrorKind::argument, "corrections have " + std::to_string(16 * width) + " bytes");
+  }
+  Buffer<Block> out(in.size() * width);
+  (leaves ? generator.leaves : generator.expand)(in.data(), in.size(), correction.data(),
+                                                 out.data());
+  return to_bytes(out);
+}
+
+}  // namespace
+
+void bind_prg(nb::module_& m) {
+  m.def("aes128_encrypt", &aes128_encrypt, nb::arg("key"), nb::arg("plaintext"),
+        nb::arg("tier") = nb::none(), "AES-128 of whole blocks, for known answers.");
+  m.def("chacha20_block", &chacha20_block, nb::arg("state"),
+        "The ChaCha20 block function on its 64-byte state, for known answers.");
+  m.def("generate_blocks", &generate_blocks, nb::arg("generator"), nb::arg("nodes"),
+        nb::arg("corrections"), nb::arg("leaves"), nb::arg("tier") = nb::none(),
+        "The children (or leaves) of nodes, corrected, for known answers.");
+}
+
+}  // namespace nescio::bindings

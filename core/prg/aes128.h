@@ -1,0 +1,50 @@
+#pragma once
+
+// The generator `aes128`: AES-128 under one fixed, public key, as a permutation pi, in the
+// Matyas-Meyer-Oseas form with the linear orthomorphism sigma(hi || lo) = (hi ^ lo) || hi
+// (Guo, Katz, Wang and Yu 2020, section 7.3):
+//
+//   F(x)    = pi(x) ^ x
+//   G_j(s)  = F(sigma(s) ^ j)          j = 0, 1          the children
+//   H_j(s)  = F(sigma(s) ^ (2 + j))    j = 0, 1, 2, 3    the leaf
+//
+// where a small number is a block whose lowest byte it is. The key is public: what is assumed is
+// that AES under a fixed key behaves as a random permutation.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+
+namespace nescio::prg::aes128 {
+
+/// The eleven round keys of AES-128 (FIPS 197, section 5.2).
+struct RoundKeys {
+  std::array<Block, 11> key;
+};
+
+/// Key expansion. Not constant time: for public keys, which is all that Nescio uses AES with.
+RoundKeys variable_time_expand_key(Block key);
+
+/// The round keys of the fixed key, the ASCII bytes "Nescio fixed key".
+const RoundKeys& fixed_round_keys();
+
+inline constexpr std::uint64_t kFirstLeafTweak = 2;
+
+/// One vocabulary a tier. `encrypt` is AES itself, for its known answers; the other two are
+/// prg::Generator's.
+#define NESCIO_AES128_TIER(tier)                                                          \
+  namespace tier {                                                                        \
+  void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);        \
+  void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out); \
+  void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out);    \
+  }
+
+NESCIO_AES128_TIER(portable)
+NESCIO_AES128_TIER(avx2)
+NESCIO_AES128_TIER(avx512)
+
+#undef NESCIO_AES128_TIER
+
+}  // namespace nescio::prg::aes128

@@ -1,0 +1,101 @@
+// Compiled for AVX2 and AES-NI. Includes nothing that could leave shared code behind.
+#include <immintrin.h>
+
+#include "prg/aes128.h"
+
+namespace nescio::prg::aes128::avx2 {
+namespace {
+
+// Eight blocks in flight hide the latency of the AES instructions.
+constexpr int kLanes = 8;
+
+struct Keys {
+  __m128i round[11];
+};
+
+Keys load_keys(const RoundKeys& keys) {
+  const auto* from = reinterpret_cast<const __m128i*>(&keys);
+  Keys loaded;
+  for (int r = 0; r < 11; ++r) loaded.round[r] = _mm_load_si128(from + r);
+  return loaded;
+}
+
+inline void encrypt_lanes(const Keys& keys, __m128i* x) {
+  for (int i = 0; i < kLanes; ++i) x[i] = _mm_xor_si128(x[i], keys.round[0]);
+  for (int r = 1; r < 10; ++r) {
+    for (int i = 0; i < kLanes; ++i) x[i] = _mm_aesenc_si128(x[i], keys.round[r]);
+  }
+  for (int i = 0; i < kLanes; ++i) x[i] = _mm_aesenclast_si128(x[i], keys.round[10]);
+}
+
+inline __m128i load(const Block* b) { return _mm_load_si128(reinterpret_cast<const __m128i*>(b)); }
+inline void store(Block* b, __m128i x) { _mm_store_si128(reinterpret_cast<__m128i*>(b), x); }
+
+/// sigma(hi || lo) = (hi ^ lo) || hi
+inline __m128i sigma(__m128i s) {
+  const __m128i swapped = _mm_shuffle_epi32(s, 0x4E);
+  return _mm_xor_si128(swapped, _mm_and_si128(s, _mm_set_epi64x(-1, 0)));
+}
+
+/// All ones where the control bit is set.
+inline __m128i control_mask(__m128i s) {
+  return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(s, 0), 31), 31);
+}
+
+/// The first `n` of `width` results for each node: F(sigma(node) ^ (tweak + j)), corrected.
+template <int width>
+inline void hash_nodes(const Keys& keys, const Block* nodes, int n, int tweak,
+                       const __m128i* corrections, Block* out) {
+  constexpr int kNodes = kLanes / width;
+  __m128i in[kLanes], x[kLanes], add[kLanes];
+  for (int i = 0; i < kNodes; ++i) {
+    const __m128i node = load(nodes + (i < n ? i : 0));
+    const __m128i base = sigma(node), mask = control_mask(node);
+    for (int j = 0; j < width; ++j) {
+      x[width * i + j] = in[width * i + j] = _mm_xor_si128(base, _mm_cvtsi32_si128(tweak + j));
+      add[width * i + j] = _mm_and_si128(mask, corrections[j]);
+    }
+  }
+  encrypt_lanes(keys, x);
+  for (int k = 0; k < kLanes; ++k) {
+    if (k < width * n) store(out + k, _mm_xor_si128(x[k], _mm_xor_si128(in[k], add[k])));
+  }
+}
+
+template <int width>
+inline void hash_all(const Block* nodes, std::size_t n, int tweak, const Block* corrections,
+                     Block* out) {
+  constexpr std::size_t kNodes = kLanes / width;
+  const Keys keys = load_keys(fixed_round_keys());
+  __m128i cw[width];
+  for (int j = 0; j < width; ++j) cw[j] = load(corrections + j);
+  std::size_t i = 0;
+  for (; i + kNodes <= n; i += kNodes) {
+    hash_nodes<width>(keys, nodes + i, kNodes, tweak, cw, out + width * i);
+  }
+  if (i < n)
+    hash_nodes<width>(keys, nodes + i, static_cast<int>(n - i), tweak, cw, out + width * i);
+}
+
+}  // namespace
+
+void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    const std::size_t count = n - i < kLanes ? n - i : kLanes;
+    __m128i x[kLanes] = {};
+    for (std::size_t k = 0; k < count; ++k) x[k] = load(in + i + k);
+    encrypt_lanes(keys, x);
+    for (std::size_t k = 0; k < count; ++k) store(out + i + k, x[k]);
+  }
+}
+
+void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+  hash_all<2>(parents, n, 0, corrections, out);
+}
+
+void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
+  hash_all<4>(nodes, n, static_cast<int>(kFirstLeafTweak), correction, out);
+}
+
+}  // namespace nescio::prg::aes128::avx2

@@ -1,0 +1,125 @@
+// Compiled for AVX-512 and VAES. Includes nothing that could leave shared code behind.
+#include <immintrin.h>
+
+#include "prg/aes128.h"
+
+namespace nescio::prg::aes128::avx512 {
+namespace {
+
+// A register holds four blocks; eight registers in flight hide the latency of the AES instructions.
+constexpr int kRegisters = 8;
+
+struct Keys {
+  __m512i round[11];
+};
+
+Keys load_keys(const RoundKeys& keys) {
+  const auto* from = reinterpret_cast<const __m128i*>(&keys);
+  Keys loaded;
+  for (int r = 0; r < 11; ++r) loaded.round[r] = _mm512_broadcast_i32x4(_mm_load_si128(from + r));
+  return loaded;
+}
+
+template <int count>
+inline void encrypt_registers(const Keys& keys, __m512i* x) {
+  for (int i = 0; i < count; ++i) x[i] = _mm512_xor_si512(x[i], keys.round[0]);
+#pragma GCC unroll 9
+  for (int r = 1; r < 10; ++r) {
+    for (int i = 0; i < count; ++i) x[i] = _mm512_aesenc_epi128(x[i], keys.round[r]);
+  }
+  for (int i = 0; i < count; ++i) x[i] = _mm512_aesenclast_epi128(x[i], keys.round[10]);
+}
+
+/// Sets the mask to the first `blocks` blocks of a register, two 64-bit lanes each.
+inline __mmask8 first_blocks(std::size_t blocks) {
+  return static_cast<__mmask8>((1u << (2 * (blocks < 4 ? blocks : 4))) - 1);
+}
+
+/// sigma(hi || lo) = (hi ^ lo) || hi
+inline __m512i sigma(__m512i s) {
+  return _mm512_mask_xor_epi64(_mm512_shuffle_epi32(s, _MM_PERM_BADC), 0xAA, s,
+                               _mm512_shuffle_epi32(s, _MM_PERM_BADC));
+}
+
+/// All ones in the blocks whose control bit is set.
+inline __m512i control_mask(__m512i s) {
+  return _mm512_srai_epi32(_mm512_slli_epi32(_mm512_shuffle_epi32(s, _MM_PERM_AAAA), 31), 31);
+}
+
+/// F(sigma(s) ^ tweak) ^ t * correction for `count` registers of nodes s, in place.
+template <int count>
+inline void hash_registers(const Keys& keys, __m512i tweak, __m512i correction, __m512i* s) {
+  __m512i x[count];
+  for (int i = 0; i < count; ++i) {
+    x[i] = _mm512_xor_si512(sigma(s[i]), tweak);
+    // s becomes what is added after the permutation: x ^ (mask & correction).
+    s[i] = _mm512_ternarylogic_epi64(x[i], control_mask(s[i]), correction, 0x78);
+  }
+  encrypt_registers<count>(keys, x);
+  for (int i = 0; i < count; ++i) s[i] = _mm512_xor_si512(s[i], x[i]);
+}
+
+/// Spreads nodes over their results: block b of the source goes to `width` blocks in a row.
+/// A register of the result holds 4 / width nodes, from `first` on.
+template <int width>
+inline __m512i spread(const Block* nodes, std::size_t n) {
+  constexpr std::size_t kNodes = 4 / width;
+  const __m512i in = _mm512_maskz_loadu_epi64(first_blocks(n < kNodes ? n : kNodes), nodes);
+  if constexpr (width == 2) {
+    return _mm512_shuffle_i64x2(in, in, 0x50);  // 0 0 1 1
+  } else {
+    return _mm512_shuffle_i64x2(in, in, 0x00);  // 0 0 0 0
+  }
+}
+
+template <int width, int count>
+inline void hash_group(const Keys& keys, __m512i tweak, __m512i correction, const Block* nodes,
+                       Block* out) {
+  constexpr int kNodes = 4 / width;
+  __m512i s[count];
+  for (int i = 0; i < count; ++i) s[i] = spread<width>(nodes + kNodes * i, kNodes);
+  hash_registers<count>(keys, tweak, correction, s);
+  for (int i = 0; i < count; ++i) _mm512_storeu_si512(out + 4 * i, s[i]);
+}
+
+template <int width>
+inline void hash_all(__m512i tweak, __m512i correction, const Block* nodes, std::size_t n,
+                     Block* out) {
+  constexpr std::size_t kNodes = 4 / width;
+  const Keys keys = load_keys(fixed_round_keys());
+  std::size_t i = 0;
+  for (; i + kRegisters * kNodes <= n; i += kRegisters * kNodes) {
+    hash_group<width, kRegisters>(keys, tweak, correction, nodes + i, out + width * i);
+  }
+  for (; i < n; i += kNodes) {
+    __m512i s = spread<width>(nodes + i, n - i);
+    hash_registers<1>(keys, tweak, correction, &s);
+    _mm512_mask_storeu_epi64(out + width * i, first_blocks(width * (n - i)), s);
+  }
+}
+
+}  // namespace
+
+void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  for (std::size_t i = 0; i < n; i += 4) {
+    __m512i x = _mm512_maskz_loadu_epi64(first_blocks(n - i), in + i);
+    encrypt_registers<1>(keys, &x);
+    _mm512_mask_storeu_epi64(out + i, first_blocks(n - i), x);
+  }
+}
+
+void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+  const __m512i tweak = _mm512_set_epi64(0, 1, 0, 0, 0, 1, 0, 0);
+  const __m512i pair =
+      _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(corrections)));
+  hash_all<2>(tweak, pair, parents, n, out);
+}
+
+void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
+  constexpr long long t = kFirstLeafTweak;
+  const __m512i tweak = _mm512_set_epi64(0, t + 3, 0, t + 2, 0, t + 1, 0, t);
+  hash_all<4>(tweak, _mm512_loadu_si512(correction), nodes, n, out);
+}
+
+}  // namespace nescio::prg::aes128::avx512

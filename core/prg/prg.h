@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/block.h"
+#include "base/cpu.h"
+
+namespace nescio::prg {
+
+/// Generators by the number that a serialised key carries. Numbers are never reused.
+enum class GeneratorId : std::uint8_t {
+  aes128 = 1,
+  chacha20 = 2,
+};
+
+/// Blocks in a leaf: every generator turns a node at the bottom of its tree into 512 output bits.
+inline constexpr std::size_t kLeafBlocks = 4;
+inline constexpr std::size_t kLeafBytes = kLeafBlocks * sizeof(Block);
+
+/// The widest tree that a generator may grow.
+inline constexpr unsigned kMostArity = 4;
+
+/// A length-increasing pseudorandom generator on 128-bit nodes, in one CPU tier's code.
+///
+/// G(s) = (G_0(s), ..., G_{arity-1}(s)) gives the children of the node s; H(s), independent of
+/// G(s), gives 512 bits of output where the tree ends. Both functions add a correction to the
+/// results of those nodes whose control bit t (the lowest bit of s) is set, as a DPF asks (Boyle,
+/// Gilboa and Ishai 2016, Figure 1); a correction of zeros gives the generator itself.
+///
+/// All functions run in time independent of the blocks' values, in every tier.
+struct Generator {
+  GeneratorId id;
+  const char* name;
+  unsigned radix_bits;  ///< log2 of the arity
+
+  /// children[arity * i + j] = G_j(parents[i]) ^ t_i * corrections[j], for i below n.
+  /// `corrections` has `arity` blocks; `children` does not overlap `parents`.
+  void (*expand)(const Block* parents, std::size_t n, const Block* corrections, Block* children);
+
+  /// leaves[4 * i + j] = H_j(nodes[i]) ^ t_i * correction[j], for i below n and j below 4.
+  void (*leaves)(const Block* nodes, std::size_t n, const Block* correction, Block* leaves);
+
+  constexpr unsigned arity() const { return 1u << radix_bits; }
+};
+
+/// The generator in the code of `tier`, or of the next narrower tier that has it.
+const Generator& generator(GeneratorId id, Tier tier);
+
+/// Throws Error(argument), listing the names there are, if `name` is none of them.
+GeneratorId parse_generator(std::string_view name);
+
+/// False for numbers that no generator has; for bytes from outside.
+bool is_generator(std::uint8_t id) noexcept;
+
+}  // namespace nescio::prg

@@ -1,0 +1,7 @@
+"""`python -m nescio` is the command `nescio`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,91 @@
+"""Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import ArgumentError, IndexRangeError
+
+Array = npt.NDArray[Any]
+ByteArray = npt.NDArray[np.uint8]
+IndexArray = npt.NDArray[np.uint64]
+
+_DLPACK_CPU = 1
+
+
+def as_array(value: object, what: str) -> Array:
+    """The value as a NumPy array, without a copy where that is possible.
+
+    Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...) on the CPU, buffers, sequences.
+    `what` names the value in errors. Raises ArgumentError for anything else.
+    """
+    if isinstance(value, np.ndarray):
+        return value
+    device = getattr(value, "__dlpack_device__", None)
+    try:
+        if device is None:
+            return np.asarray(value)
+        if device()[0] != _DLPACK_CPU:
+            raise ArgumentError(f"{what} is on a GPU: move it to the CPU first (.cpu())")
+        return np.from_dlpack(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, BufferError, OverflowError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"{what} cannot be read as an array: {error}") from error
+
+
+def as_indices(value: object, limit: int, what: str) -> IndexArray:
+    """The value as a C-contiguous array of uint64, each below `limit`.
+
+    Raises ArgumentError unless it holds integers, IndexRangeError for one out of range. The time
+    this takes does not depend on the indices, unless one is refused.
+    """
+    array = as_array(value, what)
+    if array.size == 0:
+        return np.zeros(array.shape, np.uint64)
+    if array.dtype.kind not in "iu" and not _all_integers(array):
+        raise ArgumentError(f"{what} must be integers, not {array.dtype}")
+    low, high = int(array.min()), int(array.max())
+    if low < 0 or high >= limit:
+        raise IndexRangeError(
+            f"{what} out of range: found {low if low < 0 else high}, expected 0 to {limit - 1}"
+        )
+    return np.ascontiguousarray(array, np.uint64).reshape(array.shape)
+
+
+def _all_integers(array: Array) -> bool:
+    """Whether an array of objects holds Python integers, as lists with huge numbers make."""
+    return array.dtype == object and all(
+        isinstance(item, int) and not isinstance(item, bool) for item in array.flat
+    )
+
+
+def as_bytes(value: object, what: str) -> ByteArray:
+    """A bytes-like object, or an array of uint8, as a flat array of bytes without a copy."""
+    if isinstance(value, str):
+        raise ArgumentError(f"{what} must be bytes, not a string")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return np.frombuffer(value, np.uint8)
+    array = as_array(value, what)
+    if array.dtype != np.uint8 or array.ndim != 1:
+        raise ArgumentError(
+            f"{what} must be bytes or a flat array of uint8, not {array.ndim}-d {array.dtype}"
+        )
+    return np.ascontiguousarray(array)
+
+
+def stack_bytes(values: Sequence[object] | Array, what: str) -> ByteArray:
+    """Byte strings of one length as the rows of an array; a 2-d array of uint8 as it is."""
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    rows = [as_bytes(value, what) for value in values]
+    if not rows:
+        return np.zeros((0, 0), np.uint8)
+    for row in rows:
+        if len(row) != len(rows[0]):
+            raise ArgumentError(
+                f"{what} of one call have one length: found {len(row)} and {len(rows[0])} bytes"
+            )
+    return np.stack(rows)

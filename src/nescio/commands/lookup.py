@@ -1,0 +1,63 @@
+"""`nescio lookup`: rows of a table on two servers, without telling either which."""
+
+import argparse
+import json
+import ssl
+from pathlib import Path
+
+import numpy as np
+
+from .._arrays import Array
+from ..errors import ArgumentError
+from . import Subparsers
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Declares the command."""
+    parser = commands.add_parser(
+        "lookup",
+        help="look rows up on two servers, privately",
+        description="Prints rows of a table, a line each. The servers learn how many, not which.",
+    )
+    add = parser.add_argument
+    add("indices", nargs="+", type=int, metavar="ROW", help="a row to look up, from 0")
+    add("--servers", nargs=2, required=True, metavar="URL", help="one server of each party")
+    add("--table", required=True, help="the table's name")
+    add("--json", action="store_true", help="print a JSON array of rows")
+    add("--timeout", type=float, default=30.0, help="seconds to wait for a server")
+    add("--retries", type=int, default=2, help="further tries if a server fails")
+    add("--ca-cert", type=Path, help="certificates to trust, PEM, instead of the system's")
+    parser.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from ..service import RemoteTable  # noqa: PLC0415 - needed only when the command runs
+
+    with RemoteTable(
+        arguments.servers,
+        arguments.table,
+        timeout=arguments.timeout,
+        retries=arguments.retries,
+        verify=_trust(arguments.ca_cert),
+    ) as remote:
+        rows = remote.lookup(arguments.indices)
+    if arguments.json:
+        print(json.dumps(_plain(rows)))
+    else:
+        for index, row in zip(arguments.indices, rows, strict=True):
+            print(index, *np.ravel(row))
+    return 0
+
+
+def _plain(rows: Array) -> object:
+    """Rows as JSON types; what JSON lacks (complex numbers, dates) as text."""
+    return rows.tolist() if rows.dtype.kind in "biuf" else rows.astype(str).tolist()
+
+
+def _trust(path: Path | None) -> bool | ssl.SSLContext:
+    if path is None:
+        return True
+    try:
+        return ssl.create_default_context(cafile=str(path))
+    except (OSError, ssl.SSLError) as error:
+        raise ArgumentError(f"{path} holds no certificates to trust: {error}") from error

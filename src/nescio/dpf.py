@@ -1,0 +1,313 @@
+"""Distributed point functions, for people who build protocols.
+
+A point function is `payload` at one point `alpha` and 0 everywhere else. `generate` makes two keys
+from it; evaluated anywhere, the two keys give shares that add up to the function's value, while one
+key alone says nothing of `alpha` or `payload` (Boyle, Gilboa and Ishai 2016).
+
+    key0, key1 = nescio.dpf.generate(42, domain=1_000_000)
+    share0, share1 = nescio.dpf.evaluate_all(key0), nescio.dpf.evaluate_all(key1)
+    (share0 ^ share1).nonzero()         # 42
+
+Outputs, their shares as NumPy arrays, and how shares add up:
+
+    "bit"    bool                       XOR
+    "u8"     uint8                      mod 2^8
+    "u32"    uint32                     mod 2^32
+    "u64"    uint64                     mod 2^64
+    "u128"   uint64, last axis 2: low and high half        mod 2^128
+
+Security: each key is pseudorandom to a party that holds it alone, for polynomially bounded
+parties; the two key holders must not collude. A key says openly its domain, output, generator and
+party. See docs/security.md for the assumption that each generator rests on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._arrays import Array, ByteArray, as_array, as_bytes, as_indices, stack_bytes
+from .errors import ArgumentError
+
+__all__ = [
+    "GENERATORS",
+    "OUTPUTS",
+    "Generator",
+    "KeyInfo",
+    "Output",
+    "combine",
+    "evaluate",
+    "evaluate_all",
+    "evaluate_range",
+    "generate",
+    "insecure_generate",
+    "inspect",
+    "key_bytes",
+]
+
+Output = Literal["bit", "u8", "u32", "u64", "u128"]
+Generator = Literal["aes128", "chacha20"]
+OUTPUTS: tuple[Output, ...] = ("bit", "u8", "u32", "u64", "u128")
+GENERATORS: tuple[Generator, ...] = ("aes128", "chacha20")
+
+Keys = bytes | bytearray | memoryview | ByteArray | Sequence[bytes]
+
+_BITS = {"bit": 1, "u8": 8, "u32": 32, "u64": 64, "u128": 128}
+_DTYPES: dict[str, type[np.generic]] = {
+    "u8": np.uint8,
+    "u32": np.uint32,
+    "u64": np.uint64,
+    "u128": np.uint64,
+}
+_WORD = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """What a key says openly."""
+
+    domain: int
+    output: Output
+    generator: Generator
+    party: int
+
+
+def key_bytes(domain: int, *, output: Output = "bit", generator: Generator = "chacha20") -> int:
+    """The length of each key in bytes."""
+    return _core.key_bytes(_domain(domain), output, generator)
+
+
+def inspect(key: bytes) -> KeyInfo:
+    """Checks a whole key and returns what it says openly. Raises MalformedKeyError."""
+    domain, output, generator, party = _core.parse_key(as_bytes(key, "a key"))
+    return KeyInfo(domain, output, generator, party)  # type: ignore[arg-type]
+
+
+@overload
+def generate(
+    alpha: int,
+    *,
+    domain: int,
+    output: Output = ...,
+    generator: Generator = ...,
+    payload: object = ...,
+) -> tuple[bytes, bytes]: ...
+
+
+@overload
+def generate(
+    alpha: Sequence[int] | Array,
+    *,
+    domain: int,
+    output: Output = ...,
+    generator: Generator = ...,
+    payload: object = ...,
+) -> tuple[list[bytes], list[bytes]]: ...
+
+
+def generate(
+    alpha: object,
+    *,
+    domain: int,
+    output: Output = "bit",
+    generator: Generator = "chacha20",
+    payload: object = None,
+) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
+    """Keys of the function that is `payload` at `alpha` and 0 elsewhere on 0..domain-1.
+
+    `alpha` is one point, which gives two keys as bytes, or n points, which give two lists of n.
+    `payload` is one integer for all of them, or n; None is 1. For "u128" an array of payloads may
+    also be uint64 of shape (n, 2). The domain has 1 to 2^40 points. Secrets come from the operating
+    system, and the time taken is independent of points and payloads.
+
+    Raises IndexRangeError for a point outside the domain, ArgumentError for a payload that does not
+    fit the output, or an unknown output or generator.
+
+    Source: Boyle, Gilboa and Ishai 2016, Figure 1.
+    """
+    return _generate(alpha, domain, output, generator, payload=payload, roots=None)
+
+
+def insecure_generate(
+    alpha: object,
+    *,
+    domain: int,
+    roots: Array,
+    output: Output = "bit",
+    generator: Generator = "chacha20",
+    payload: object = None,
+) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
+    """`generate` with the parties' root seeds given: for test vectors and nothing else.
+
+    `roots` is uint8 of shape (n, 2, 16). Whoever can guess a root can find the point.
+    """
+    given = np.ascontiguousarray(as_array(roots, "roots"), np.uint8)
+    if given.size != 32 * as_array(alpha, "alpha").size:
+        raise ArgumentError(f"roots need 32 bytes a point: found {given.size} bytes")
+    pairs = given.reshape(-1).view(np.uint64).reshape(-1, 2)
+    return _generate(alpha, domain, output, generator, payload=payload, roots=pairs)
+
+
+def evaluate_all(key: Keys, *, packed: bool = False, threads: int = 1) -> Array:
+    """Shares at every point: shape (domain,), or (n, domain) for n keys of one shape.
+
+    With `packed`, shares of "bit" keys come eight to a byte, the lowest bit first. `threads` of 0
+    takes every processor. Memory beyond the result is O(threads x depth).
+
+    Raises MalformedKeyError, or MismatchError for keys of different shapes.
+    """
+    keys = _read(key)
+    return _evaluate_range(keys, range(keys.info.domain), packed=packed, threads=threads)
+
+
+def evaluate_range(
+    key: Keys, start: int, stop: int, *, packed: bool = False, threads: int = 1
+) -> Array:
+    """Shares at start..stop-1: shape (stop - start,), or (n, stop - start) for n keys.
+
+    As `evaluate_all`; packed bits need a `start` that is a multiple of 8. Raises IndexRangeError
+    if the range leaves the domain.
+    """
+    if start < 0 or stop < start:
+        raise ArgumentError(f"a range goes up from 0: found {start} to {stop}")
+    return _evaluate_range(_read(key), range(start, stop), packed=packed, threads=threads)
+
+
+def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
+    """Shares at some points: shape (m,), or (n, m) for n keys.
+
+    `points` are m integers, or for n keys (n, m): each key's own. Raises IndexRangeError for a
+    point outside the domain.
+
+    Source: Boyle, Gilboa and Ishai 2016, Figure 1.
+    """
+    keys = _read(key)
+    wanted = as_indices(points, keys.info.domain, "a point")
+    count = len(keys.rows)
+    if wanted.ndim > 2 or (wanted.ndim == 2 and (keys.single or len(wanted) != count)):
+        raise ArgumentError(
+            f"points have shape (m,), or ({count}, m) for {count} keys: found {wanted.shape}"
+        )
+    lists = np.atleast_1d(wanted)
+    grid = np.ascontiguousarray(np.broadcast_to(lists, (count, lists.shape[-1])))
+    raw = _core.evaluate_points(keys.rows, grid, _pool(threads))
+    shares = _as_shares(raw, keys.info.output)
+    shares = shares[:, 0] if wanted.ndim == 0 else shares
+    return _unless_single(shares, keys)
+
+
+def combine(share0: object, share1: object, output: Output) -> Array:
+    """The sum of two parties' shares in the output group; same shape and dtype as the shares.
+
+    Packed bits add up as "bit" too. Raises ArgumentError unless both have one shape and dtype.
+    """
+    a, b = as_array(share0, "share0"), as_array(share1, "share1")
+    if a.shape != b.shape or a.dtype != b.dtype:
+        raise ArgumentError(
+            f"shares of one shape and dtype add up: found {a.shape} {a.dtype} "
+            f"and {b.shape} {b.dtype}"
+        )
+    raw = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b)]
+    total: Array = _core.combine(output, *raw).view(a.dtype).reshape(a.shape)
+    return total
+
+
+def _generate(
+    alpha: object,
+    domain: int,
+    output: Output,
+    generator: Generator,
+    *,
+    payload: object,
+    roots: npt.NDArray[np.uint64] | None,
+) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
+    points = as_indices(alpha, _domain(domain), "alpha")
+    if points.ndim > 1:
+        raise ArgumentError(f"alpha is one point or a flat list of them: found {points.shape}")
+    flat = np.atleast_1d(points)
+    payloads = _payloads(payload, len(flat), output)
+    keys = _core.generate(flat, payloads, domain, output, generator, roots)
+    if points.ndim == 0:
+        return keys[0].tobytes(), keys[1].tobytes()
+    return [row.tobytes() for row in keys[0]], [row.tobytes() for row in keys[1]]
+
+
+def _domain(domain: int) -> int:
+    if not isinstance(domain, int | np.integer) or not 1 <= domain <= 1 << 40:
+        raise ArgumentError(f"domain: found {domain}, expected 1 to 2^40 points")
+    return int(domain)
+
+
+def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uint64]:
+    """Payloads as (count, 2) halves of 128 bits, reduced mod the output's size."""
+    if output not in _BITS:
+        raise ArgumentError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
+    if isinstance(payload, np.ndarray) and payload.shape == (count, 2) and output == "u128":
+        return np.ascontiguousarray(payload, np.uint64)
+    values = np.asarray(1 if payload is None else payload, dtype=object)
+    if values.shape not in ((), (count,)):
+        raise ArgumentError(f"payload: found shape {values.shape}, expected one or {count}")
+    bits = _BITS[output]
+    low = 0 if bits == 1 else -(1 << (bits - 1))
+    for value in values.flat:
+        if not isinstance(value, int | np.integer) or not low <= int(value) < 1 << bits:
+            raise ArgumentError(f"payload: found {value!r}, which does not fit {output}")
+    reduced = [int(value) % (1 << bits) for value in np.broadcast_to(values, count)]
+    halves = [(value & _WORD, value >> 64) for value in reduced]
+    return np.array(halves, np.uint64).reshape(count, 2)
+
+
+class _Keys(NamedTuple):
+    """Keys as the rows of an array; what the first says; whether it was one key alone."""
+
+    rows: ByteArray
+    info: KeyInfo
+    single: bool
+
+
+def _read(key: Keys) -> _Keys:
+    single = isinstance(key, bytes | bytearray | memoryview) or (
+        isinstance(key, np.ndarray) and key.ndim == 1
+    )
+    rows = as_bytes(key, "a key").reshape(1, -1) if single else stack_bytes(key, "keys")
+    info = inspect(rows[0].tobytes()) if len(rows) else KeyInfo(0, "bit", "chacha20", 0)
+    return _Keys(rows, info, single)
+
+
+def _evaluate_range(keys: _Keys, points: range, *, packed: bool, threads: int) -> Array:
+    output = keys.info.output
+    if packed and output != "bit":
+        raise ArgumentError(f"only shares of 'bit' keys can be packed, not of {output!r}")
+    unpack = output == "bit" and not packed
+    # Packed bits begin at a byte; what stands before the first point is cut off again below.
+    begin = points.start - points.start % 8 if unpack else points.start
+    raw = _core.evaluate_range(keys.rows, begin, points.stop, _pool(threads))
+    if unpack:
+        bits = np.unpackbits(raw, axis=1, count=points.stop - begin, bitorder="little")
+        return _unless_single(bits[:, points.start - begin :].view(bool), keys)
+    return _unless_single(raw if packed else _as_shares(raw, output), keys)
+
+
+def _as_shares(raw: ByteArray, output: Output) -> Array:
+    """Rows of bytes as rows of shares."""
+    if output == "bit":
+        return raw.view(bool)
+    shares: Array = raw.view(_DTYPES[output])
+    return shares.reshape(len(raw), -1, 2) if output == "u128" else shares
+
+
+def _unless_single(shares: Array, keys: _Keys) -> Array:
+    """The shares of all keys; without the first axis if there was one key alone."""
+    alone: Array = shares[0] if keys.single else shares
+    return alone
+
+
+@lru_cache(maxsize=8)
+def _pool(threads: int) -> _core.ThreadPool:
+    if threads < 0:
+        raise ArgumentError(f"threads: found {threads}, expected 0 (all processors) or more")
+    return _core.ThreadPool(threads)

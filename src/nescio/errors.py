@@ -1,0 +1,100 @@
+"""Everything that Nescio raises on purpose.
+
+NescioError
+  ArgumentError (ValueError)        you passed something impossible
+    IndexRangeError (IndexError)    a row or point that does not exist
+  MessageError                      the other side sent something impossible
+    MalformedKeyError               bytes that are not a key
+    MalformedMessageError           bytes that are not a query, an answer or public parameters
+    MismatchError                   well formed, but for something else: `.found`, `.expected`
+  ServiceError                      a lookup over the network failed: `.url`
+    ServerUnreachableError          no connection, or it broke
+    ServerTimeoutError              no answer in time
+    ServerRefusedError              an HTTP error: `.status`, `.code`
+  ResourceError                     the machine would not give memory, threads or randomness
+
+Messages say what was found, what was expected, and what to do.
+"""
+
+__all__ = [
+    "ArgumentError",
+    "IndexRangeError",
+    "MalformedKeyError",
+    "MalformedMessageError",
+    "MessageError",
+    "MismatchError",
+    "NescioError",
+    "ResourceError",
+    "ServerRefusedError",
+    "ServerTimeoutError",
+    "ServerUnreachableError",
+    "ServiceError",
+]
+
+
+class NescioError(Exception):
+    """The base of every error that Nescio raises on purpose."""
+
+
+class ArgumentError(NescioError, ValueError):
+    """The caller passed something that cannot be."""
+
+
+class IndexRangeError(ArgumentError, IndexError):
+    """A row or a point was asked for that does not exist."""
+
+
+class MessageError(NescioError):
+    """Bytes from the other side are not what the protocol allows."""
+
+
+class MalformedKeyError(MessageError):
+    """Bytes that are not a key of a distributed point function."""
+
+
+class MalformedMessageError(MessageError):
+    """Bytes that are not a query, an answer, or public parameters."""
+
+
+class MismatchError(MessageError):
+    """A message is well formed, but for another table, version or party.
+
+    `found` and `expected` say which; both are also in the message.
+    """
+
+    def __init__(self, message: str, *, found: str, expected: str) -> None:
+        super().__init__(message)
+        self.found = found
+        self.expected = expected
+
+
+class ServiceError(NescioError):
+    """A lookup over the network failed; `url` names the server."""
+
+    def __init__(self, message: str, *, url: str) -> None:
+        super().__init__(message)
+        self.url = url
+
+
+class ServerUnreachableError(ServiceError):
+    """The server could not be connected to, or the connection broke."""
+
+
+class ServerTimeoutError(ServiceError):
+    """The server did not answer in time."""
+
+
+class ServerRefusedError(ServiceError):
+    """The server answered with an HTTP error.
+
+    `status` is the HTTP status, `code` the error code of the server's JSON (see the wire format).
+    """
+
+    def __init__(self, message: str, *, url: str, status: int, code: str) -> None:
+        super().__init__(message, url=url)
+        self.status = status
+        self.code = code
+
+
+class ResourceError(NescioError):
+    """The machine would not give memory, threads or randomness."""

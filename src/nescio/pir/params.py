@@ -1,0 +1,161 @@
+"""The public parameters of a table: what a client must know, and what binds messages to a table."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import _core
+from ..dpf import GENERATORS, OUTPUTS, Generator, Output
+from ..errors import ArgumentError, MalformedMessageError
+
+FORMAT = 1
+MOST_ROWS = 1 << 40
+MOST_ROW_BYTES = 1 << 24
+MOST_DIMENSIONS = 32
+MOST_VERSION_LENGTH = 128
+ID_BYTES = 16
+
+_KINDS = "biufcSUmM"
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class TableParams:
+    """Everything about a table that is not its content.
+
+    Two tables have equal parameters only if their content is equal too, because of `digest`, the
+    SHA-256 of all rows as bytes. `id`, a hash of all of this, stands in every query and every
+    answer, so that neither is ever read against another table.
+
+    `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
+    `nescio.dpf`, `version` a text of the operator's choice. Raises ArgumentError for anything else.
+    """
+
+    rows: int
+    row_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    output: Output
+    generator: Generator
+    version: str
+    digest: str
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ArgumentError(f"table parameters: {problem}")
+
+    def _problems(self) -> Iterator[str]:
+        """What is wrong. Each check may rely on those before it: only the first problem counts."""
+        if not 1 <= self.rows <= MOST_ROWS:
+            yield f"found {self.rows} rows, expected 1 to 2^40"
+        if self.dtype.kind not in _KINDS:
+            yield f"rows of {self.dtype} cannot be served; numbers, bools and fixed strings can"
+        if len(self.row_shape) > MOST_DIMENSIONS or any(n < 1 for n in self.row_shape):
+            yield f"found rows of shape {self.row_shape}, expected at least one element"
+        if not 1 <= self.row_bytes <= MOST_ROW_BYTES:
+            yield f"found rows of {self.row_bytes} bytes, expected 1 to {MOST_ROW_BYTES}"
+        if self.output not in OUTPUTS:
+            yield f"there is no output {self.output!r}; there are: {', '.join(OUTPUTS)}"
+        if self.generator not in GENERATORS:
+            yield f"there is no generator {self.generator!r}; there are: {', '.join(GENERATORS)}"
+        if not self.version.isprintable() or not 1 <= len(self.version) <= MOST_VERSION_LENGTH:
+            yield f"a version has 1 to {MOST_VERSION_LENGTH} printable characters"
+        if not re.fullmatch("[0-9a-f]{64}", self.digest):
+            yield "a digest is 64 hexadecimal digits"
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of the table."""
+        return self.dtype.itemsize * math.prod(self.row_shape)
+
+    @cached_property
+    def key_bytes(self) -> int:
+        """Bytes of the key for one row."""
+        return _core.key_bytes(self.rows, self.output, self.generator)
+
+    @cached_property
+    def answer_bytes(self) -> int:
+        """Bytes of the answer for one row: the row, rounded up to the output's elements."""
+        return _core.answer_bytes(self.output, self.row_bytes)
+
+    @cached_property
+    def id(self) -> bytes:
+        """The first 16 bytes of the SHA-256 of `to_json()`."""
+        return hashlib.sha256(self.to_json().encode()).digest()[:ID_BYTES]
+
+    def describe(self) -> str:
+        """One line for people: what the table is, and its version."""
+        shape = "x".join(map(str, self.row_shape)) or "1"
+        return (
+            f"{self.rows} rows of {shape} {self.dtype} (output {self.output}, generator "
+            f"{self.generator}, version {self.version!r}, digest {self.digest[:12]})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The parameters as JSON types."""
+        return {
+            "digest": self.digest,
+            "dtype": self.dtype.str,
+            "format": FORMAT,
+            "generator": self.generator,
+            "output": self.output,
+            "row_shape": list(self.row_shape),
+            "rows": self.rows,
+            "version": self.version,
+        }
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted names, no spaces, ASCII. `from_json` is its inverse."""
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "TableParams":
+        """Reads what `to_json` writes. Raises MalformedMessageError for anything else."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, ArgumentError):
+                raise
+            raise MalformedMessageError(f"table parameters are not JSON: {error}") from error
+
+    @classmethod
+    def from_dict(cls, fields: object) -> "TableParams":
+        """Reads what `to_dict` makes. Raises MalformedMessageError for anything else."""
+        if not isinstance(fields, Mapping):
+            raise MalformedMessageError("table parameters are not a JSON object")
+        if fields.get("format") != FORMAT:
+            raise MalformedMessageError(
+                f"table parameters: found format {fields.get('format')!r}, expected {FORMAT}"
+            )
+        try:
+            return cls(
+                rows=_typed(fields, "rows", int),
+                row_shape=tuple(_integers(fields, "row_shape")),
+                dtype=np.dtype(_typed(fields, "dtype", str)),
+                output=_typed(fields, "output", str),  # type: ignore[arg-type]
+                generator=_typed(fields, "generator", str),  # type: ignore[arg-type]
+                version=_typed(fields, "version", str),
+                digest=_typed(fields, "digest", str),
+            )
+        except (ArgumentError, TypeError, ValueError, SyntaxError) as error:
+            raise MalformedMessageError(str(error)) from error
+
+
+def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
+    value = fields.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise ArgumentError(f"table parameters: {name} is {value!r}, expected {kind.__name__}")
+    return value
+
+
+def _integers(fields: Mapping[str, object], name: str) -> list[int]:
+    values = _typed(fields, name, list)
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in values):
+        raise ArgumentError(f"table parameters: {name} is {values!r}, expected integers")
+    return values

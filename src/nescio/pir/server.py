@@ -1,0 +1,91 @@
+"""One of the two servers of a private lookup."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import _core
+from ..errors import ArgumentError, MismatchError
+from . import wire
+from .params import TableParams
+from .table import Table
+
+_DEVICES = ("auto", "cpu")
+
+
+class Server:
+    """Answers queries about a table without learning which rows they are for.
+
+    `threads` of 0 takes every processor. `party`, if given, is the only party whose queries are
+    answered: a client that sends both keys to one server is then stopped instead of served. `tier`
+    names a CPU tier for tests and benchmarks (None: the widest, or NESCIO_CPU's). A server may be
+    used from several threads; one query at a time has its workers.
+
+    Each query costs one pass over the table, shared by the queries that are answered together, and
+    the expansion of each key. Security model: see `nescio.Client`.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        threads: int = 0,
+        party: int | None = None,
+        device: str = "auto",
+        tier: str | None = None,
+    ) -> None:
+        if device not in _DEVICES:
+            raise ArgumentError(f"device: found {device!r}, expected one of {', '.join(_DEVICES)}")
+        if party not in (None, 0, 1):
+            raise ArgumentError(f"party: found {party!r}, expected 0 or 1")
+        if threads < 0:
+            raise ArgumentError(f"threads: found {threads}, expected 0 (all processors) or more")
+        if tier is not None:
+            _core.check_tier(tier)
+        self.table = table
+        self.party = party
+        self._tier = tier
+        self._pool = _core.ThreadPool(threads)
+
+    @property
+    def params(self) -> TableParams:
+        """The table's public parameters: what a Client is made from."""
+        return self.table.params
+
+    @property
+    def threads(self) -> int:
+        """Worker threads in use."""
+        return self._pool.threads
+
+    def answer(self, query: bytes) -> bytes:
+        """The answer to one query, `Query.keys[party]`.
+
+        Raises MalformedMessageError or MalformedKeyError for bytes that are no query, and
+        MismatchError for one to another table, version or party.
+        """
+        return self.answer_checked([self.check(query)])[0]
+
+    def check(self, query: bytes) -> wire.Message:
+        """Checks a query, with the errors of `answer`, without answering it."""
+        message = wire.parse_query(self.params, query)
+        if self.party is not None and message.party != self.party:
+            raise MismatchError(
+                f"the query is for party {message.party}, this server is party {self.party}: "
+                "one server must never get both keys",
+                found=f"party {message.party}",
+                expected=f"party {self.party}",
+            )
+        return message
+
+    def answer_checked(self, queries: Sequence[wire.Message]) -> list[bytes]:
+        """Answers to checked queries, made in one pass over the table."""
+        if not queries:
+            return []
+        keys = np.concatenate([query.records for query in queries])
+        answers = _core.answer(self.table.rows, keys, self.params.output, self._pool, self._tier)
+        ends = np.cumsum([len(query.records) for query in queries])
+        parts = np.split(answers, ends[:-1])
+        return [
+            wire.encode_answer(self.params, query.party, part)
+            for query, part in zip(queries, parts, strict=True)
+        ]

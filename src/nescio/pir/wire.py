@@ -1,0 +1,120 @@
+"""Queries and answers as bytes: written here, and checked here and nowhere else.
+
+Both are a header of 32 bytes and then `count` records of one length, all little-endian:
+
+    offset  bytes
+    0       2      "NQ" for a query, "NA" for an answer
+    2       1      version of this format, 1
+    3       1      party that the query is for, or that answers: 0 or 1
+    4       4      count of records
+    8       8      bytes of a record
+    16      16     id of the table's parameters
+    32      ...    keys (see core/dpf/key.h), or answers
+
+docs/wire-format.md describes all of it for other languages.
+"""
+
+import struct
+from typing import NamedTuple
+
+from .. import _core
+from .._arrays import ByteArray, as_bytes
+from ..errors import MalformedMessageError, MismatchError
+from .params import TableParams
+
+VERSION = 1
+HEADER_BYTES = 32
+_HEADER = struct.Struct("<2sBBIQ16s")
+_MAGIC = {"query": b"NQ", "answer": b"NA"}
+
+
+class Message(NamedTuple):
+    """A message that has been checked: whose it is, and its records as rows."""
+
+    party: int
+    records: ByteArray
+
+
+def encode_query(params: TableParams, party: int, keys: ByteArray) -> bytes:
+    """A query for one party: `keys` has shape (count, params.key_bytes)."""
+    return _encode("query", params, party, keys)
+
+
+def encode_answer(params: TableParams, party: int, answers: ByteArray) -> bytes:
+    """One party's answer: `answers` has shape (count, params.answer_bytes)."""
+    return _encode("answer", params, party, answers)
+
+
+def parse_query(params: TableParams, data: object) -> Message:
+    """Checks a query for a table down to the last bit of every key.
+
+    Raises MalformedMessageError or MalformedKeyError for bytes that are no query, MismatchError
+    for a query to another table or with keys of another kind.
+    """
+    message = _parse("query", params, data, params.key_bytes)
+    for key in message.records:
+        _check_key(params, message.party, key)
+    return message
+
+
+def parse_answer(params: TableParams, data: object, count: int) -> Message:
+    """Checks an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
+    message = _parse("answer", params, data, params.answer_bytes)
+    if len(message.records) != count:
+        raise MalformedMessageError(
+            f"an answer holds {len(message.records)} rows, {count} were asked for"
+        )
+    return message
+
+
+def _encode(kind: str, params: TableParams, party: int, records: ByteArray) -> bytes:
+    header = _HEADER.pack(_MAGIC[kind], VERSION, party, len(records), records.shape[1], params.id)
+    return header + records.tobytes()
+
+
+def _parse(kind: str, params: TableParams, data: object, record_bytes: int) -> Message:
+    raw = as_bytes(data, f"a {kind}")
+    if len(raw) < HEADER_BYTES:
+        raise MalformedMessageError(
+            f"not a {kind}: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
+        )
+    magic, version, party, count, found_bytes, table = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
+    if magic != _MAGIC[kind]:
+        raise MalformedMessageError(f"not a {kind}: it does not begin with {_MAGIC[kind]!r}")
+    if version != VERSION:
+        raise MalformedMessageError(
+            f"a {kind} of version {version}: this release reads version {VERSION}"
+        )
+    if party > 1:
+        raise MalformedMessageError(f"a {kind} for party {party}: there are parties 0 and 1")
+    if table != params.id:
+        raise MismatchError(
+            f"the {kind} is for another table or version: found table {table.hex()}, "
+            f"expected {params.id.hex()}, which is {params.describe()}; "
+            "fetch the table's parameters again",
+            found=table.hex(),
+            expected=params.id.hex(),
+        )
+    if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:
+        raise MalformedMessageError(
+            f"a {kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
+            f"records of {record_bytes} bytes, {HEADER_BYTES + count * record_bytes} bytes in all"
+        )
+    return Message(party, raw[HEADER_BYTES:].reshape(count, record_bytes))
+
+
+def _check_key(params: TableParams, party: int, key: ByteArray) -> None:
+    domain, output, generator, found_party = _core.parse_key(key)
+    found = (domain, output, generator, found_party)
+    expected = (params.rows, params.output, params.generator, party)
+    if found != expected:
+        raise MismatchError(
+            f"a key for another table or party: found {_describe(*found)}, "
+            f"expected {_describe(*expected)}",
+            found=_describe(*found),
+            expected=_describe(*expected),
+        )
+
+
+def _describe(domain: int, output: str, generator: str, party: int) -> str:
+    return f"{output} over {domain} rows from {generator} for party {party}"

@@ -1,0 +1,64 @@
+// Run under Valgrind's Memcheck: the client's secrets are marked as uninitialised memory, so every
+// branch and every address that depends on one is reported as an error. With --leak-on-purpose it
+// takes such a branch, to show that the check can fail.
+
+#include <valgrind/memcheck.h>
+
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "base/cpu.h"
+#include "dpf/generate.h"
+#include "dpf/shares.h"
+
+namespace {
+
+using namespace nescio;
+
+template <class T>
+void make_secret(std::vector<T>& values) {
+  VALGRIND_MAKE_MEM_UNDEFINED(values.data(), values.size() * sizeof(T));
+}
+
+/// Key generation for secret points, payloads and roots.
+void generate_keys(const dpf::Shape& shape, Tier tier) {
+  constexpr std::size_t kKeys = 5;
+  std::vector<std::uint64_t> alphas(kKeys, shape.domain / 2);
+  std::vector<Block> payloads(kKeys, Block{7, 0}), roots(2 * kKeys, Block{1, 2});
+  std::vector<std::uint8_t> keys0(kKeys * shape.key_bytes()), keys1(keys0.size());
+  make_secret(alphas);
+  make_secret(payloads);
+  make_secret(roots);
+  dpf::insecure_generate(shape, alphas, payloads, roots, keys0.data(), keys1.data(), tier);
+}
+
+/// Adding up the servers' answers.
+void decode(dpf::Output output) {
+  std::vector<std::uint8_t> a(64, 1), b(64, 2), sums(64);
+  make_secret(a);
+  make_secret(b);
+  dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
+}
+
+void leak_on_purpose() {
+  std::vector<std::uint8_t> secret(1, 1);
+  make_secret(secret);
+  if (secret[0] == 1) std::puts("leaked");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--leak-on-purpose") == 0) leak_on_purpose();
+  for (Tier tier : supported_tiers()) {
+    for (auto generator : {prg::GeneratorId::aes128, prg::GeneratorId::chacha20}) {
+      for (auto output : {dpf::Output::bit, dpf::Output::u8, dpf::Output::u32, dpf::Output::u64,
+                          dpf::Output::u128}) {
+        generate_keys({100'000, output, generator}, tier);
+        decode(output);
+      }
+    }
+    std::printf("tier %s: constant time\n", tier_name(tier));
+  }
+}

@@ -1,0 +1,76 @@
+"""The engine against the executable specification, bit for bit, in every tier."""
+
+import numpy as np
+import pytest
+from dpf.helpers import GENERATORS, OUTPUTS, random_payload, random_roots, roots_array, to_integers
+from spec import dpf as spec
+
+import nescio.dpf
+from nescio import _core
+
+# Around the edges of leaves (4 to 512 elements), of trees and of the walk's chunks.
+DOMAINS = [1, 2, 3, 127, 128, 129, 511, 512, 513, 2049, 4097]
+CASES = [(g, o, n) for g in GENERATORS for o in OUTPUTS for n in DOMAINS]
+
+
+def specified_keys(shape, rng):
+    alpha = int(rng.integers(shape.domain))
+    payload, roots = random_payload(rng, shape.output), random_roots(rng)
+    return alpha, payload, roots, spec.generate(shape, alpha, payload, roots)
+
+
+@pytest.mark.parametrize(("generator", "output", "domain"), CASES)
+def test_the_specification_itself_is_correct(generator, output, domain, rng):
+    shape = spec.Shape(domain, output, generator)
+    alpha, payload, _, keys = specified_keys(shape, rng)
+    shares = [spec.evaluate_all(key) for key in keys]
+    values = [spec.combine(output, a, b) for a, b in zip(*shares, strict=True)]
+    assert values == [payload if i == alpha else 0 for i in range(domain)]
+    assert spec.evaluate(keys[0], domain - 1) == shares[0][domain - 1]
+
+
+@pytest.mark.parametrize(("generator", "output", "domain"), CASES)
+def test_every_tier_agrees_with_the_specification(generator, output, domain, tier, pool, rng):
+    shape = spec.Shape(domain, output, generator)
+    alpha, payload, roots, keys = specified_keys(shape, rng)
+    pairs = np.frombuffer(b"".join(roots), np.uint64).reshape(2, 2)
+    beta = np.array([[payload & (1 << 64) - 1, payload >> 64]], np.uint64)
+    point = np.array([alpha], np.uint64)
+    made = _core.generate(point, beta, domain, output, generator, pairs, tier)
+    for key, rows in zip(keys, made, strict=True):
+        assert rows.tobytes() == spec.serialise(key)
+        expected = spec.evaluate_all(key)
+        shares = _core.evaluate_range(rows, 0, domain, pool, tier)
+        assert int.from_bytes(shares.tobytes(), "little") == sum(
+            share << i * spec.OUTPUT_BITS[output] for i, share in enumerate(expected)
+        )
+        points = rng.integers(domain, size=(1, 5), dtype=np.uint64)
+        singles = _core.evaluate_points(rows, points, pool, tier).reshape(5, -1)
+        found = [int.from_bytes(share.tobytes(), "little") for share in singles]
+        assert found == [expected[int(p)] for p in points[0]]
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_the_package_agrees_with_the_specification(generator, output, rng):
+    shape = spec.Shape(1000, output, generator)
+    alpha, payload, roots, keys = specified_keys(shape, rng)
+    made = nescio.dpf.insecure_generate(
+        alpha,
+        domain=1000,
+        output=output,
+        generator=generator,
+        payload=payload,
+        roots=roots_array(roots),
+    )
+    for key, data in zip(keys, made, strict=True):
+        assert data == spec.serialise(key)
+        assert to_integers(nescio.dpf.evaluate_all(data), output) == spec.evaluate_all(key)
+
+
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_a_whole_tree_of_two_to_the_seventeen_and_one(generator, rng):
+    shape = spec.Shape((1 << 17) + 1, "bit", generator)
+    _, _, _, (key, _) = specified_keys(shape, rng)
+    found = nescio.dpf.evaluate_all(spec.serialise(key), threads=2)
+    assert to_integers(found, "bit") == spec.evaluate_all(key)

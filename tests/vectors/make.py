@@ -1,0 +1,88 @@
+"""Writes the test vectors from the executable specification.
+
+    python tests/vectors/make.py
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+sys.path.insert(0, str(FOLDER.parent))
+
+from spec import dpf, pir  # noqa: E402 - found next to this file
+
+DOMAINS = (1, 2, 100, 512, 513, 5000)
+
+
+def stream(label: str, count: int) -> bytes:
+    """Bytes that anyone can make again."""
+    return hashlib.shake_128(f"nescio test vector {label}".encode()).digest(count)
+
+
+def dpf_case(shape: dpf.Shape) -> dict[str, object]:
+    """One case of dpf.json."""
+    label = f"{shape.domain} {shape.output} {shape.generator}"
+    noise = stream(label, 64)
+    alpha = int.from_bytes(noise[:8], "little") % shape.domain
+    bits = dpf.OUTPUT_BITS[shape.output]
+    payload = int.from_bytes(noise[8:24], "little") % (1 << bits) if bits > 1 else 1
+    roots = (noise[24:40], noise[40:56])
+    keys = dpf.generate(shape, alpha, payload, roots)
+    points = sorted({0, alpha, shape.domain - 1, shape.domain // 3})
+    shares = [dpf.evaluate_all(key) for key in keys]
+    return {
+        "domain": shape.domain,
+        "output": shape.output,
+        "generator": shape.generator,
+        "alpha": str(alpha),
+        "payload": str(payload),
+        "roots": [root.hex() for root in roots],
+        "keys": [dpf.serialise(key).hex() for key in keys],
+        "points": points,
+        "shares": [[str(party[point]) for point in points] for party in shares],
+        "digests": [hashlib.sha256(packed(party, bits)).hexdigest() for party in shares],
+    }
+
+
+def packed(shares: list[int], bits: int) -> bytes:
+    """Shares one after the other, the lowest bit first."""
+    value = sum(share << i * bits for i, share in enumerate(shares))
+    return value.to_bytes(-(-len(shares) * bits // 8), "little")
+
+
+def wire_case() -> dict[str, object]:
+    """The whole of wire.json."""
+    rows = [stream(f"row {i}", 6) for i in range(700)]
+    params = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector")
+    indices = [0, 699, 42]
+    roots = [(stream(f"root0 {i}", 16), stream(f"root1 {i}", 16)) for i in indices]
+    queries = pir.queries(params, indices, roots)
+    answers = [pir.answer(params, rows, query) for query in queries]
+    assert pir.decode(params, *answers) == [rows[i] for i in indices]
+    return {
+        "params": pir.canonical_json(params),
+        "id": pir.params_id(params).hex(),
+        "rows": [row.hex() for row in rows],
+        "indices": indices,
+        "roots": [[root.hex() for root in pair] for pair in roots],
+        "queries": [query.hex() for query in queries],
+        "answers": [answer.hex() for answer in answers],
+    }
+
+
+def main() -> None:
+    """Writes both files."""
+    shapes = [
+        dpf.Shape(domain, output, generator)
+        for generator in dpf.GENERATORS
+        for output in dpf.OUTPUT_BITS
+        for domain in DOMAINS
+    ]
+    for name, content in (("dpf", [dpf_case(s) for s in shapes]), ("wire", wire_case())):
+        (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
