@@ -2,7 +2,7 @@
 #
 #   make demo     build, then look the words of a sentence up privately
 #   make test     build, then run every test
-#   make check    format, lint, types, C++ warnings
+#   make check    format, lint, types, C++ warnings, constant time
 #   make build    build into .venv
 #   make bench    measure
 #   make fuzz     feed the parsers garbage for FUZZ_SECONDS
@@ -34,7 +34,7 @@ test: $(VENV)/.test engine-test
 
 # The engine alone, under the address and undefined-behaviour sanitizers.
 engine-test: $(VENV)/.test
-	$(CMAKE) -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
+	@$(CMAKE) -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo > build/sanitize.log || (cat build/sanitize.log; false)
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
@@ -43,11 +43,12 @@ check: $(VENV)/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
-	$(CMAKE) -S . -B build/strict -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON > build/strict.log || (cat build/strict.log; false)
+	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	@$(CMAKE) -S . -B build/strict -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON > build/strict.log || (cat build/strict.log; false)
 	$(BIN)/cmake --build build/strict
 	$(BIN)/python scripts/check_stub.py build/strict src/nescio/_core.pyi
 	$(BIN)/python scripts/check_tiers.py build/strict
+	$(BIN)/ctest --test-dir build/strict --output-on-failure
 
 build: $(VENV)/.build
 

@@ -29,3 +29,22 @@ def pool():
 def rng():
     """Random numbers that are the same in every run: for test data, never for keys."""
     return np.random.default_rng(20261121)
+
+
+class Exchanged:
+    """An array that offers nothing but DLPack, like those of other libraries."""
+
+    def __init__(self, array, device=(1, 0)):
+        self._array = np.array(array)
+        self._device = device
+
+    def __dlpack__(self, **arguments):
+        return self._array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self._device
+
+
+@pytest.fixture
+def dlpack():
+    return Exchanged

@@ -1,6 +1,5 @@
 """Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -63,11 +62,11 @@ def _all_integers(array: Array) -> bool:
 
 
 def as_bytes(value: object, what: str) -> ByteArray:
-    """A bytes-like object, or an array of uint8, as a flat array of bytes without a copy."""
-    if isinstance(value, str):
-        raise ArgumentError(f"{what} must be bytes, not a string")
+    """A bytes-like object, or a flat array of uint8, as a NumPy array without a copy."""
     if isinstance(value, bytes | bytearray | memoryview):
         return np.frombuffer(value, np.uint8)
+    if isinstance(value, str):
+        raise ArgumentError(f"{what} must be bytes, not a string")
     array = as_array(value, what)
     if array.dtype != np.uint8 or array.ndim != 1:
         raise ArgumentError(
@@ -76,16 +75,28 @@ def as_bytes(value: object, what: str) -> ByteArray:
     return np.ascontiguousarray(array)
 
 
-def stack_bytes(values: Sequence[object] | Array, what: str) -> ByteArray:
-    """Byte strings of one length as the rows of an array; a 2-d array of uint8 as it is."""
-    if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype == np.uint8:
-        return np.ascontiguousarray(values)
-    rows = [as_bytes(value, what) for value in values]
+def byte_rows(value: object, what: str) -> tuple[ByteArray, bool]:
+    """Byte strings of one length as the rows of an array, and whether it was one alone.
+
+    Takes one bytes-like object or flat array of uint8, a sequence of them, or a 2-d array of uint8.
+    Raises ArgumentError for anything else.
+    """
+    if isinstance(value, list | tuple):
+        return _stack([as_bytes(item, what) for item in value], what), False
+    if hasattr(value, "__dlpack__"):
+        array = as_array(value, what)
+        if array.ndim == 2 and array.dtype == np.uint8:
+            return np.ascontiguousarray(array), False
+        value = array
+    return as_bytes(value, what).reshape(1, -1), True
+
+
+def _stack(rows: list[ByteArray], what: str) -> ByteArray:
     if not rows:
         return np.zeros((0, 0), np.uint8)
     for row in rows:
         if len(row) != len(rows[0]):
             raise ArgumentError(
-                f"{what} of one call have one length: found {len(row)} and {len(rows[0])} bytes"
+                f"{what} of one call has one length: found {len(row)} and {len(rows[0])} bytes"
             )
     return np.stack(rows)

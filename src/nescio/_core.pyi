@@ -35,6 +35,9 @@ def chacha20_block(state: Annotated[NDArray[numpy.uint8], dict(shape=(None,), or
 def generate_blocks(generator: str, nodes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], corrections: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], leaves: bool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """The children (or leaves) of nodes, corrected, for known answers."""
 
+def seconds_per_node(generator: str, leaves: bool, tier: str | None = None) -> float:
+    """Time of one expansion (or leaf) in the cache, measured."""
+
 def generate(alphas: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], payloads: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], domain: int, output: str, generator: str, insecure_roots: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint8], dict(order='C')]]:
     """Keys of both parties, one in each row of two arrays."""
 

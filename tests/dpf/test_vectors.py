@@ -6,14 +6,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpf.helpers import to_integers
 
 import nescio.dpf
+from dpf.helpers import to_integers
 
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dpf.json").read_text())
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c['generator']}-{c['output']}-{c['domain']}")
+@pytest.mark.parametrize(
+    "case", CASES, ids=lambda c: f"{c['generator']}-{c['output']}-{c['domain']}"
+)
 def test_vector(case):
     output = case["output"]
     roots = np.frombuffer(bytes.fromhex("".join(case["roots"])), np.uint8).reshape(1, 2, 16)

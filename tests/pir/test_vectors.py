@@ -27,7 +27,8 @@ def test_parameters(table):
 
 
 def test_queries(table):
-    roots = np.frombuffer(bytes.fromhex("".join(sum(VECTOR["roots"], []))), np.uint64)
+    hexadecimal = "".join(root for pair in VECTOR["roots"] for root in pair)
+    roots = np.frombuffer(bytes.fromhex(hexadecimal), np.uint64)
     points = np.array(VECTOR["indices"], np.uint64)
     ones = np.tile(np.array([[1, 0]], np.uint64), (len(points), 1))
     keys = _core.generate(points, ones, len(table), "bit", "chacha20", roots.reshape(-1, 2))

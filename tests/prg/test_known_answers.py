@@ -3,9 +3,9 @@ executable specification."""
 
 import numpy as np
 import pytest
-from spec import prg
 
 from nescio import _core
+from spec import prg
 
 
 def raw(data: bytes):

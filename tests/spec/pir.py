@@ -1,7 +1,7 @@
 """The private lookup in plain Python: the executable specification of `nescio.pir` and its wire.
 
-A table is a list of rows of bytes. Its public parameters are a JSON object; messages are a header of
-32 bytes and records of one length. See docs/wire-format.md.
+A table is a list of rows of bytes. Its public parameters are a JSON object; messages are a header
+of 32 bytes and records of one length. See docs/wire-format.md.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Writes the test vectors from the executable specification.
 
-    python tests/vectors/make.py
+python tests/vectors/make.py
 """
 
 import hashlib

@@ -115,7 +115,7 @@ def load_array(path: Path) -> Array:
         raise ArgumentError(f"there is no file {path}")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:  # a damaged header can make numpy.load raise nearly anything
         raise ArgumentError(
             f"{path} is not a NumPy array file of numbers ({error}); write one with numpy.save"
         ) from error

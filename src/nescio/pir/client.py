@@ -78,4 +78,4 @@ class Client:
         total = _core.combine(self.params.output, *(a.records.reshape(-1) for a in answers))
         rows = total.reshape(query.count, self.params.answer_bytes)[:, : self.params.row_bytes]
         values: Array = np.ascontiguousarray(rows).view(self.params.dtype)
-        return values.reshape(*query.shape, *self.params.row_shape)
+        return values.reshape((*query.shape, *self.params.row_shape))

@@ -55,7 +55,7 @@ class TableParams:
         if not 1 <= self.rows <= MOST_ROWS:
             yield f"found {self.rows} rows, expected 1 to 2^40"
         if self.dtype.kind not in _KINDS:
-            yield f"rows of {self.dtype} cannot be served; numbers, bools and fixed strings can"
+            yield f"dtype {self.dtype} cannot be served; numbers, bools and fixed strings can"
         if len(self.row_shape) > MOST_DIMENSIONS or any(n < 1 for n in self.row_shape):
             yield f"found rows of shape {self.row_shape}, expected at least one element"
         if not 1 <= self.row_bytes <= MOST_ROW_BYTES:
@@ -137,13 +137,13 @@ class TableParams:
             return cls(
                 rows=_typed(fields, "rows", int),
                 row_shape=tuple(_integers(fields, "row_shape")),
-                dtype=np.dtype(_typed(fields, "dtype", str)),
+                dtype=_dtype(fields),
                 output=_typed(fields, "output", str),  # type: ignore[arg-type]
                 generator=_typed(fields, "generator", str),  # type: ignore[arg-type]
                 version=_typed(fields, "version", str),
                 digest=_typed(fields, "digest", str),
             )
-        except (ArgumentError, TypeError, ValueError, SyntaxError) as error:
+        except ArgumentError as error:
             raise MalformedMessageError(str(error)) from error
 
 
@@ -152,6 +152,14 @@ def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise ArgumentError(f"table parameters: {name} is {value!r}, expected {kind.__name__}")
     return value
+
+
+def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
+    name = _typed(fields, "dtype", str)
+    try:
+        return np.dtype(name)
+    except (TypeError, ValueError, SyntaxError) as error:
+        raise ArgumentError(f"table parameters: dtype {name!r} is none of NumPy's") from error
 
 
 def _integers(fields: Mapping[str, object], name: str) -> list[int]:

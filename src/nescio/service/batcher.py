@@ -79,6 +79,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         while True:
             batch = await self._gather()
+            if not batch:  # whoever asked has given up
+                continue
             queries = [request.query for request in batch]
             try:
                 answers, seconds = await loop.run_in_executor(self._thread, self._timed, queries)

@@ -153,7 +153,7 @@ class Lookup:
         params = self.client.params
         shape = as_indices(indices, params.rows, "an index").shape
         empty = np.zeros((0, *params.row_shape), params.dtype)
-        return np.concatenate([empty, *parts]).reshape(*shape, *params.row_shape)
+        return np.concatenate([empty, *parts]).reshape((*shape, *params.row_shape))
 
 
 def table_url(server: str, table: str) -> str:

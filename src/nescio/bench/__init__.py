@@ -1,0 +1,1 @@
+"""Benchmarks: each checks its results, then times them beside the machine's own limit."""

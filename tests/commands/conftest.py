@@ -1,0 +1,51 @@
+"""The command line as a user runs it: processes, their output, their exit codes."""
+
+import contextlib
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+
+def nescio(*arguments, **options):
+    """Runs a command to its end."""
+    command = [sys.executable, "-m", "nescio", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+@contextlib.contextmanager
+def serving(*arguments):
+    """Runs `nescio serve` until the block ends; gives its process, address and output so far."""
+    command = [sys.executable, "-m", "nescio", "serve", *map(str, arguments)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True
+    )
+    lines = []
+    try:
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if " on http" in line:
+                break
+        else:
+            raise AssertionError(process.stderr.read())
+        yield process, lines[-1].split()[-1], lines
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def table_file(tmp_path):
+    path = tmp_path / "words.npy"
+    np.save(path, np.arange(300, dtype="f4").reshape(100, 3))
+    return path
+
+
+def assert_one_sentence(finished, code=1):
+    """A failure is a sentence on standard error and an exit code, never a traceback."""
+    assert finished.returncode == code, finished.stderr
+    assert finished.stderr.startswith("nescio: ")
+    assert len(finished.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in finished.stderr

@@ -1,0 +1,141 @@
+"""`nescio demo` as a user runs it."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio
+
+WORDS = ["the", "river", "runs", "to", "sea", "ocean", "water", "doctor"]
+
+
+@pytest.fixture
+def own_table(tmp_path, rng):
+    """A small table of one's own, and its words."""
+    vectors = rng.standard_normal((len(WORDS), 4)).astype("f4")
+    np.save(tmp_path / "table.npy", vectors)
+    (tmp_path / "words.txt").write_text("\n".join(WORDS))
+    return ["--table", tmp_path / "table.npy", "--words", tmp_path / "words.txt"]
+
+
+def test_the_main_job_on_the_real_table():
+    found = nescio("demo", "--json", "The river runs to the sea, xyzzyx!")
+    assert found.returncode == 0, found.stderr
+    result = json.loads(found.stdout)
+    assert result["verified"] is True
+    assert result["words"] == ["the", "river", "runs", "to", "the", "sea"]
+    assert result["unknown_words"] == ["xyzzyx"]
+    assert (result["rows"], result["row_bytes"], result["bytes_table"]) == (
+        400_000,
+        200,
+        80_000_000,
+    )
+    assert {topic for topic, _ in result["topics"]} & {"river", "ocean", "water", "mountains"}
+    assert result["bytes_up"] + result["bytes_down"] < 20_000
+    assert {"key_generation", "server_0", "server_1", "network", "decoding", "total"} == set(
+        result["milliseconds"]
+    )
+    assert all(value >= 0 for value in result["milliseconds"].values())
+
+
+def test_the_servers_see_keys_of_which_none_is_like_another(own_table):
+    found = nescio("demo", "--json", "the the the", *own_table)
+    result = json.loads(found.stdout)
+    assert result["lookups"] == 8  # three words, made up to eight
+    keys = result["keys"][0] + result["keys"][1]
+    assert len(set(keys)) == len(keys) == 16
+    assert len({key[32:64] for key in keys}) == 16  # seeds that never repeat
+
+
+def test_for_people(own_table):
+    found = nescio("demo", "the river runs", *own_table)
+    assert found.returncode == 0, found.stderr
+    for text in (
+        "the river runs",
+        "3 words of 8, made up to 8 lookups",
+        "All that server 0 saw: 8 keys",
+        "All that server 1 saw: 8 keys",
+        "key generation",
+        "Verified: every row is what the plain table holds.",
+    ):
+        assert text in found.stdout
+
+
+def test_the_first_rows_only(own_table):
+    result = json.loads(nescio("demo", "--json", "the river sea", *own_table, "--rows", 2).stdout)
+    assert result["rows"] == 2
+    assert (result["words"], result["unknown_words"]) == (["the", "river"], ["sea"])
+
+
+def test_a_generator_of_ones_choice(own_table):
+    result = json.loads(nescio("demo", "--json", "sea", *own_table, "--generator", "aes128").stdout)
+    assert result["verified"] is True
+    assert len(result["keys"][0][0]) // 2 == 96
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["qwertz asdf"], "the table has no word of 'qwertz asdf'"),
+        (["sea", "--rows", "9"], "the table has 1 to 8"),
+        (["sea", "--rows", "0"], "the table has 1 to 8"),
+        (["sea", "--ports", "99999", "0"], "expected 0 to 65535"),
+    ],
+)
+def test_what_cannot_be_done(own_table, arguments, message):
+    found = nescio("demo", *arguments, *own_table)
+    assert_one_sentence(found)
+    assert message in found.stderr
+
+
+def test_a_table_without_words_and_words_that_do_not_fit(own_table, tmp_path):
+    assert_one_sentence(nescio("demo", "sea", *own_table[:2]))
+    (tmp_path / "words.txt").write_text("one\ntwo\n")
+    found = nescio("demo", "sea", *own_table)
+    assert_one_sentence(found)
+    assert "the table has 8 rows, the list 2 words" in found.stderr
+
+
+def test_a_taken_port(own_table):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        found = nescio("demo", "sea", *own_table, "--ports", 0, port)
+    assert_one_sentence(found)
+    assert f"cannot listen on http://127.0.0.1:{port}" in found.stderr
+    assert not children_of_demos()
+
+
+def children_of_demos():
+    """Servers that a demonstration left behind, of this test session."""
+    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    return [line for line in listing.splitlines() if "nescio-demo-" in line]
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interruption_leaves_no_process_behind(signal_number):
+    command = [sys.executable, "-m", "nescio", "demo", "sea"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 60
+    while len(children_of_demos()) < 2 and process.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    if signal_number == signal.SIGINT:
+        os.killpg(process.pid, signal_number)  # as a terminal does
+    else:
+        process.send_signal(signal_number)
+    _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors
+    while children_of_demos():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    if signal_number == signal.SIGINT:
+        assert process.returncode in (0, 130)

@@ -1,0 +1,168 @@
+"""What a user sees when something is wrong."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import nescio.dpf
+from nescio.errors import (
+    ArgumentError,
+    IndexRangeError,
+    MalformedKeyError,
+    MismatchError,
+    NescioError,
+)
+
+
+@pytest.fixture
+def key():
+    return nescio.dpf.generate(5, domain=5000)[0]
+
+
+def test_every_cut_of_a_key_is_refused(key):
+    for length in range(len(key)):
+        with pytest.raises(MalformedKeyError, match="not a DPF key"):
+            nescio.dpf.evaluate_all(key[:length])
+    with pytest.raises(MalformedKeyError, match=f"found {len(key) + 1} bytes.*have {len(key)}"):
+        nescio.dpf.evaluate_all(key + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "message"),
+    [
+        (0, b"XX", "does not begin with 'NK'"),
+        (2, b"\x09", "found version 9, this release reads version 1"),
+        (3, b"\x00", "no generator number 0"),
+        (3, b"\xff", "no generator number 255"),
+        (4, b"\x05", "no output number 5"),
+        (5, b"\x02", "found party 2, expected 0 or 1"),
+        (5, b"\x01", "control bit contradicts its party"),
+        (6, b"\x01", "reserved bytes are not zero"),
+        (8, bytes(8), "found a domain of 0 points"),
+        (8, b"\xff" * 8, "expected 1 to 2\\^40"),
+        (8, (1 << 20).to_bytes(8, "little"), "bit keys over 1048576 points from chacha20 have"),
+    ],
+)
+def test_a_damaged_header_is_refused_by_what_is_wrong_with_it(key, offset, value, message):
+    damaged = key[:offset] + value + key[offset + len(value) :]
+    with pytest.raises(MalformedKeyError, match=message):
+        nescio.dpf.evaluate_all(damaged)
+
+
+def test_padding_bits_must_be_zero(key):
+    bits = len(key) - 65  # the byte of control bits before the leaf's correction
+    assert nescio.dpf.evaluate_all(key) is not None
+    damaged = bytearray(key)
+    damaged[bits] |= 0x80
+    with pytest.raises(MalformedKeyError, match="padding"):
+        nescio.dpf.evaluate_all(bytes(damaged))
+
+
+def test_keys_of_different_shapes_do_not_go_together():
+    one = nescio.dpf.generate(5, domain=5000)[0]
+    other = nescio.dpf.generate(5, domain=5001)[0]
+    with pytest.raises(MismatchError) as caught:
+        nescio.dpf.evaluate_all([one, other])
+    assert "5001 points" in caught.value.found
+    assert "5000 points" in caught.value.expected
+    assert caught.value.found in str(caught.value)
+
+
+@pytest.mark.parametrize("alpha", [-1, 10, 1 << 70, [3, 10]])
+def test_a_point_outside_the_domain_is_refused(alpha):
+    with pytest.raises(IndexRangeError, match="expected 0 to 9"):
+        nescio.dpf.generate(alpha, domain=10)
+
+
+@pytest.mark.parametrize("point", [-1, 5000])
+def test_evaluating_outside_the_domain_is_refused(key, point):
+    with pytest.raises(IndexRangeError, match="expected 0 to 4999"):
+        nescio.dpf.evaluate(key, [point])
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 5001), (5001, 5001)])
+def test_a_range_outside_the_domain_is_refused(key, start, stop):
+    with pytest.raises(IndexRangeError, match="leaves the domain of 5000 points"):
+        nescio.dpf.evaluate_range(key, start, stop)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"domain": 0}, "expected 1 to 2\\^40"),
+        ({"domain": (1 << 40) + 1}, "expected 1 to 2\\^40"),
+        ({"domain": 10, "output": "u16"}, "no output 'u16'; there are: bit, u8, u32, u64, u128"),
+        ({"domain": 10, "generator": "aes256"}, "no generator 'aes256'; there are: aes128, chacha"),
+        ({"domain": 10, "payload": 2}, "does not fit bit"),
+        ({"domain": 10, "output": "u8", "payload": 256}, "does not fit u8"),
+        ({"domain": 10, "output": "u8", "payload": -129}, "does not fit u8"),
+        ({"domain": 10, "output": "u8", "payload": 1.5}, "does not fit u8"),
+        ({"domain": 10, "payload": [1, 1]}, "expected one or 1"),
+    ],
+)
+def test_impossible_functions_are_refused(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        nescio.dpf.generate(5, **arguments)
+
+
+@pytest.mark.parametrize("alpha", [1.5, "5", None, [[1]], [True], object()])
+def test_points_are_integers(alpha):
+    with pytest.raises(ArgumentError):
+        nescio.dpf.generate(alpha, domain=10)
+
+
+def test_arrays_on_a_gpu_are_refused_with_advice(dlpack):
+    with pytest.raises(ArgumentError, match=r"is on a GPU: move it to the CPU first"):
+        nescio.dpf.generate(dlpack([1], device=(2, 0)), domain=10)
+
+
+@pytest.mark.parametrize("key", ["text", 5, None, np.zeros(3), np.zeros((2, 2, 2), np.uint8)])
+def test_keys_are_bytes(key):
+    with pytest.raises(NescioError):
+        nescio.dpf.evaluate_all(key)
+
+
+def test_packing_is_for_bits(key):
+    words = nescio.dpf.generate(5, domain=10, output="u8")[0]
+    with pytest.raises(ArgumentError, match="only shares of 'bit' keys"):
+        nescio.dpf.evaluate_all(words, packed=True)
+    with pytest.raises(ArgumentError, match="multiple of 8"):
+        nescio.dpf.evaluate_range(key, 3, 9, packed=True)
+
+
+@pytest.mark.parametrize("threads", [-1, 100_000])
+def test_impossible_numbers_of_threads_are_refused(key, threads):
+    with pytest.raises(ArgumentError, match="threads"):
+        nescio.dpf.evaluate_all(key, threads=threads)
+
+
+def test_shares_of_different_kinds_do_not_add_up():
+    with pytest.raises(ArgumentError, match="one shape and dtype"):
+        nescio.dpf.combine(np.zeros(3, np.uint8), np.zeros(4, np.uint8), "u8")
+    with pytest.raises(ArgumentError, match="whole elements"):
+        nescio.dpf.combine(np.zeros(3, np.uint8), np.zeros(3, np.uint8), "u32")
+
+
+def test_an_evaluation_larger_than_memory_is_an_error_not_a_crash():
+    key = nescio.dpf.generate(0, domain=1 << 40, output="u128")[0]
+    with pytest.raises(NescioError, match="out of memory"):
+        nescio.dpf.evaluate_all(key)
+
+
+def test_a_child_process_can_go_on_after_a_fork():
+    program = """
+import os, nescio.dpf as dpf
+key, _ = dpf.generate(5, domain=1 << 20)
+before = dpf.evaluate_all(key, threads=4)
+child = os.fork()
+if child == 0:
+    os._exit(0 if (dpf.evaluate_all(key, threads=4) == before).all() else 1)
+_, status = os.waitpid(child, 0)
+raise SystemExit(os.waitstatus_to_exitcode(status))
+"""
+    assert (
+        subprocess.run([sys.executable, "-c", program], timeout=60, env=os.environ).returncode == 0
+    )

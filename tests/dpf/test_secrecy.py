@@ -1,0 +1,166 @@
+"""One key alone says nothing: statistics over thousands of serialised keys.
+
+Every bit and every byte of a key is held against every bit of the index, and against uniform noise,
+for both parties, every output and every generator. Published libraries have failed this: a control
+bit that is also a bit of the output, a correction that is zero where the path is not, a seed drawn
+from a generator that is not random. A test that cannot fail proves nothing, so such mistakes are
+planted, too, and must be found.
+"""
+
+import numpy as np
+import pytest
+
+import nescio.dpf
+from dpf.helpers import GENERATORS, OUTPUTS
+from spec.dpf import OUTPUT_BITS
+
+DOMAIN = 1 << 17
+KEYS = 1 << 14
+HEADER = 16
+
+# The chance that one sound statistic lies beyond this many standard deviations is 6e-14; there are
+# some two million of them in this file.
+Z = 7.5
+
+
+def generate(generator, output, alphas, payload=None):
+    """Keys of both parties as arrays of bytes, a row each."""
+    keys = nescio.dpf.generate(
+        alphas, domain=DOMAIN, output=output, generator=generator, payload=payload
+    )
+    return [np.frombuffer(b"".join(party), np.uint8).reshape(len(alphas), -1) for party in keys]
+
+
+def secret_bits(keys, generator, output):
+    """The bits of keys that must look random: all but the header, the root's lowest bit, which is
+    the party, and the padding of the control bits."""
+    bits = np.unpackbits(keys, axis=1, bitorder="little")
+    shape = nescio.dpf.inspect(keys[0].tobytes())
+    radix = {"aes128": 1, "chacha20": 2}[generator]
+    leaf_bits = (shape.domain * OUTPUT_BITS[output] - 1) // 512
+    depth = -(-leaf_bits.bit_length() // radix)
+    wanted = np.ones(bits.shape[1], bool)
+    wanted[: 8 * HEADER + 1] = False
+    end_of_control_bits = bits.shape[1] - 512
+    wanted[end_of_control_bits - -depth % 8 : end_of_control_bits] = False
+    return bits[:, wanted]
+
+
+def index_bits(alphas):
+    return alphas[:, None] >> np.arange(17) & 1
+
+
+def signs(bits):
+    return bits.astype(np.float32) * 2 - 1
+
+
+def chi_square_limit(freedom):
+    """The value that a chi-square statistic exceeds as rarely as a normal one exceeds Z
+    (Wilson and Hilferty 1931)."""
+    part = 2 / (9 * freedom)
+    return freedom * (1 - part + Z * part**0.5) ** 3
+
+
+def biased_bits(bits):
+    """Bits that are not as often one as zero."""
+    return np.flatnonzero(np.abs(signs(bits).sum(axis=0)) > Z * len(bits) ** 0.5)
+
+
+def telling_bits(bits, features):
+    """Pairs of a bit and a feature of the index that go together."""
+    centred = signs(features) - signs(features).mean(axis=0)
+    correlation = centred.T @ signs(bits)
+    limit = Z * np.sqrt((centred**2).sum(axis=0))[:, None]
+    return np.argwhere(np.abs(correlation) > limit)
+
+
+def telling_bytes(keys, features):
+    """Pairs of a byte and a feature of the index that its distribution differs with."""
+    found = []
+    for position in range(HEADER, keys.shape[1]):
+        column = keys[:, position].astype(np.int64)
+        for number, feature in enumerate(features.T):
+            counts = np.bincount(column + 256 * feature, minlength=512).reshape(2, 256)
+            expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+            possible = expected > 0
+            statistic = (((counts - expected) ** 2)[possible] / expected[possible]).sum()
+            freedom = max(1, np.count_nonzero(counts.sum(axis=0)) - 1)
+            if statistic > chi_square_limit(freedom):
+                found.append((position, number))
+    return found
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_no_bit_or_byte_of_a_key_goes_with_a_bit_of_the_index(generator, output, rng):
+    alphas = rng.integers(DOMAIN, size=KEYS)
+    features = index_bits(alphas)
+    for keys in generate(generator, output, alphas):
+        assert (keys[:, :HEADER] == keys[0, :HEADER]).all()
+        bits = secret_bits(keys, generator, output)
+        assert not len(biased_bits(bits))
+        assert not len(telling_bits(bits, features))
+        assert not telling_bytes(keys, features)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_keys_for_the_two_ends_of_the_table_look_alike(generator, output):
+    # Rare positions, such as the first of a leaf, show here and not among random indices.
+    side = np.arange(KEYS) % 2
+    for keys in generate(generator, output, side * (DOMAIN - 1)):
+        bits = secret_bits(keys, generator, output)
+        assert not len(biased_bits(bits))
+        assert not len(telling_bits(bits, side[:, None]))
+        assert not telling_bytes(keys, side[:, None])
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_keys_for_different_payloads_look_alike(generator, output):
+    side = np.arange(KEYS) % 2
+    largest = (1 << OUTPUT_BITS[output]) - 1
+    payloads = [largest if s else 0 for s in side]
+    for keys in generate(generator, output, np.full(KEYS, 77), payloads):
+        bits = secret_bits(keys, generator, output)
+        assert not len(biased_bits(bits))
+        assert not len(telling_bits(bits, side[:, None]))
+        assert not telling_bytes(keys, side[:, None])
+
+
+@pytest.fixture
+def sound(rng):
+    alphas = rng.integers(DOMAIN, size=KEYS)
+    return alphas, generate("aes128", "bit", alphas)[0].copy()
+
+
+def test_a_control_bit_that_is_also_output_is_found(sound):
+    alphas, keys = sound
+    # The lowest bit of a leaf's correction is then 1, but where the path ends at it.
+    keys[:, -64] = keys[:, -64] & 0xFE | (alphas % 512 != 0)
+    assert len(biased_bits(secret_bits(keys, "aes128", "bit"))) == 1
+
+
+def test_a_bit_that_follows_the_index_in_one_key_of_ten_is_found(sound, rng):
+    alphas, keys = sound
+    leaky = rng.random(KEYS) < 0.1
+    keys[leaky, 100] = keys[leaky, 100] & 0xFE | alphas[leaky] >> 3 & 1
+    bits = secret_bits(keys, "aes128", "bit")
+    assert {feature for feature, _ in telling_bits(bits, index_bits(alphas))} == {3}
+
+
+def test_a_byte_whose_bits_are_fair_each_but_tell_together_is_found(sound):
+    alphas, keys = sound
+    # The parity of the byte is the index's bit 5: no single bit of it knows.
+    parity = np.unpackbits(keys[:, 150:151], axis=1).sum(axis=1) & 1
+    keys[:, 150] ^= (parity != (alphas >> 5 & 1)).astype(np.uint8)
+    assert not len(telling_bits(secret_bits(keys, "aes128", "bit"), index_bits(alphas)))
+    assert telling_bytes(keys, index_bits(alphas)) == [(150, 5)]
+
+
+def test_keys_from_a_generator_with_few_seeds_are_found(rng):
+    alphas = np.full(KEYS, 5)
+    few = rng.integers(0, 256, size=(64, 2, 16), dtype=np.uint8)[np.arange(KEYS) % 64]
+    keys, _ = nescio.dpf.insecure_generate(alphas, domain=DOMAIN, roots=few)
+    rows = np.frombuffer(b"".join(keys), np.uint8).reshape(KEYS, -1)
+    assert len(biased_bits(secret_bits(rows, "chacha20", "bit")))

@@ -1,0 +1,76 @@
+"""Fuzz target: queries, answers and parameters from outside, by coverage (atheris, libFuzzer).
+
+    python tests/fuzz/fuzz_wire.py -max_total_time=60
+
+Whatever comes in, the wire either accepts it, and then it can be answered or decoded, or refuses it
+with a NescioError. Options are libFuzzer's.
+"""
+
+import sys
+from types import FunctionType
+
+import atheris
+import numpy as np
+
+import nescio
+from nescio.pir import params, wire
+
+# By function: atheris's import hook does not see packages that are installed in place.
+for room in (vars(wire), vars(params), vars(params.TableParams)):
+    for thing in list(room.values()):
+        if isinstance(thing, FunctionType) and thing.__module__.startswith("nescio."):
+            atheris.instrument_func(thing)
+
+TABLE = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3))
+PARAMS = TABLE.params
+SERVERS = [nescio.Server(TABLE, threads=1, party=party) for party in (0, 1)]
+CLIENT = nescio.Client(PARAMS)
+QUERY = CLIENT.query([1, 599])
+ANSWERS = [server.answer(key) for server, key in zip(SERVERS, QUERY.keys, strict=True)]
+
+
+def damaged(provider: atheris.FuzzedDataProvider, sound: bytes) -> bytes:
+    """A sound message with some bytes overwritten or exchanged, or nothing but noise."""
+    at = provider.ConsumeIntInRange(0, len(sound))
+    keep = provider.ConsumeIntInRange(0, len(sound))
+    way = provider.ConsumeIntInRange(0, 2)
+    noise = provider.ConsumeBytes(64)
+    if way == 0:
+        return noise
+    if way == 1:
+        return sound[:at] + noise + sound[at + len(noise) :]
+    return sound[:at] + noise + sound[keep:]
+
+
+def fuzz_query(provider: atheris.FuzzedDataProvider) -> None:
+    """A server's side."""
+    party = provider.ConsumeIntInRange(0, 1)
+    answer = SERVERS[party].answer(damaged(provider, QUERY.keys[party]))
+    assert len(answer) >= wire.HEADER_BYTES
+
+
+def fuzz_answer(provider: atheris.FuzzedDataProvider) -> None:
+    """A client's side."""
+    rows = CLIENT.decode(QUERY, damaged(provider, ANSWERS[0]), ANSWERS[1])
+    assert rows.shape == (2, 3)
+
+
+def fuzz_params(provider: atheris.FuzzedDataProvider) -> None:
+    """Parameters, there and back."""
+    found = nescio.TableParams.from_json(damaged(provider, PARAMS.to_json().encode()))
+    assert nescio.TableParams.from_json(found.to_json()) == found
+
+
+def one_input(data: bytes) -> None:
+    """One input of the fuzzer."""
+    provider = atheris.FuzzedDataProvider(data)
+    target = provider.PickValueInList([fuzz_query, fuzz_answer, fuzz_params])
+    try:
+        target(provider)
+    except nescio.NescioError:
+        return
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()

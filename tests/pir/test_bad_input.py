@@ -1,0 +1,194 @@
+"""What a user sees when a table, a query or an answer is wrong."""
+
+import numpy as np
+import pytest
+
+import nescio
+from nescio.errors import (
+    ArgumentError,
+    IndexRangeError,
+    MalformedKeyError,
+    MalformedMessageError,
+    MismatchError,
+)
+
+VALUES = np.arange(3000.0, dtype="f4").reshape(1000, 3)
+
+
+@pytest.fixture
+def table():
+    return nescio.Table(VALUES)
+
+
+@pytest.fixture
+def client(table):
+    return nescio.Client(table.params)
+
+
+@pytest.fixture
+def servers(table):
+    return [nescio.Server(table, party=p) for p in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((0, 3)), "at least one row and element"),
+        (np.zeros((3, 0)), "at least one row and element"),
+        (np.float64(3), "at least one row and element"),
+        (np.array([{}, []], dtype=object), "no fixed bytes"),
+        (np.zeros(3, dtype=[("a", "i4"), ("b", "f8")]), "no fixed bytes"),
+        ([[1, 2], [3]], "cannot be read as an array"),
+    ],
+)
+def test_tables_that_cannot_be_served(array, message):
+    with pytest.raises(ArgumentError, match=message):
+        nescio.Table(array)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"output": "u16"}, {"generator": "rot13"}, {"version": ""}, {"version": "a\nb"}],
+)
+def test_table_options_that_do_not_exist(arguments):
+    with pytest.raises(ArgumentError):
+        nescio.Table(VALUES, **arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"party": 2}, {"device": "tpu"}, {"threads": -1}, {"tier": "avx1024"}]
+)
+def test_server_options_that_do_not_exist(table, arguments):
+    with pytest.raises(ArgumentError):
+        nescio.Server(table, **arguments)
+
+
+@pytest.mark.parametrize("index", [-1, 1000, [0, 1000], 1 << 80])
+def test_an_index_out_of_range(client, index):
+    with pytest.raises(IndexRangeError, match="expected 0 to 999"):
+        client.query(index)
+
+
+@pytest.mark.parametrize("indices", [1.0, [0.5], "1", [True], None, [None]])
+def test_indices_are_integers(client, indices):
+    with pytest.raises(ArgumentError):
+        client.query(indices)
+
+
+def test_a_query_cut_anywhere(client, servers):
+    query = client.query([5, 6]).keys[0]
+    for length in [*range(64), len(query) // 2, len(query) - 1]:
+        with pytest.raises(MalformedMessageError):
+            servers[0].answer(query[:length])
+    with pytest.raises(MalformedMessageError, match="bytes in all"):
+        servers[0].answer(query + b"\0")
+
+
+@pytest.mark.parametrize(
+    ("offset", "value", "error", "message"),
+    [
+        (0, b"NA", MalformedMessageError, "does not begin with b'NQ'"),
+        (2, b"\x02", MalformedMessageError, "this release reads version 1"),
+        (3, b"\x02", MalformedMessageError, "parties 0 and 1"),
+        (4, b"\xff\xff\xff\xff", MalformedMessageError, "4294967295 records"),
+        (8, b"\xff" * 8, MalformedMessageError, "expected records of"),
+        (16, bytes(16), MismatchError, "another table or version"),
+        (32, b"XX", MalformedKeyError, "does not begin with 'NK'"),
+        (37, b"\x01", MalformedKeyError, "contradicts its party"),
+        (40, b"\xe9", MismatchError, "bit over 1001 rows"),
+    ],
+)
+def test_a_damaged_query(client, servers, offset, value, error, message):
+    query = client.query([5, 6]).keys[0]
+    damaged = query[:offset] + value + query[offset + len(value) :]
+    with pytest.raises(error, match=message):
+        servers[0].answer(damaged)
+
+
+@pytest.mark.parametrize("data", ["text", None, 5, np.zeros(100), b""])
+def test_queries_are_bytes(servers, data):
+    with pytest.raises((ArgumentError, MalformedMessageError)):
+        servers[0].answer(data)
+
+
+def test_a_query_for_the_other_party_is_not_answered(client, servers):
+    query = client.query([5])
+    with pytest.raises(MismatchError, match="one server must never get both keys") as caught:
+        servers[0].answer(query.keys[1])
+    assert (caught.value.found, caught.value.expected) == ("party 1", "party 0")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        nescio.Table(VALUES + 1),
+        nescio.Table(VALUES[:999]),
+        nescio.Table(VALUES.reshape(1000, 3, 1)),
+        nescio.Table(VALUES.view("i4")),
+        nescio.Table(VALUES, version="2"),
+        nescio.Table(VALUES, output="u32"),
+        nescio.Table(VALUES, generator="aes128"),
+    ],
+    ids=["content", "rows", "shape", "dtype", "version", "output", "generator"],
+)
+def test_different_tables_never_answer_each_others_queries(table, other):
+    query = nescio.Client(table.params).query([5])
+    assert other.params != table.params
+    with pytest.raises(MismatchError, match="fetch the table's parameters again") as caught:
+        nescio.Server(other).answer(query.keys[0])
+    assert caught.value.found == table.params.id.hex()
+    assert caught.value.expected == other.params.id.hex()
+
+
+def test_a_foreign_key_inside_a_sound_query(client, servers):
+    query = client.query([5]).keys[0]
+    foreign = nescio.dpf.generate(5, domain=999)[0]
+    assert len(foreign) == len(query) - 32
+    with pytest.raises(MismatchError, match="bit over 999 rows.*expected bit over 1000 rows"):
+        servers[0].answer(query[:32] + foreign)
+
+
+def answers_to(query, servers):
+    return [s.answer(key) for s, key in zip(servers, query.keys, strict=True)]
+
+
+def test_answers_may_come_in_either_order(client, servers):
+    query = client.query([5, 6])
+    first, second = answers_to(query, servers)
+    assert np.array_equal(client.decode(query, second, first), VALUES[[5, 6]])
+
+
+def test_an_answer_cut_anywhere(client, servers):
+    query = client.query([5, 6])
+    first, second = answers_to(query, servers)
+    for length in range(len(second)):
+        with pytest.raises(MalformedMessageError):
+            client.decode(query, first, second[:length])
+
+
+def test_two_answers_of_one_party(client, servers):
+    query = client.query([5])
+    first, _ = answers_to(query, servers)
+    with pytest.raises(MismatchError, match="both answers are from party 0"):
+        client.decode(query, first, first)
+
+
+def test_answers_to_another_query(client, servers):
+    answers = answers_to(client.query([5, 6]), servers)
+    with pytest.raises(MalformedMessageError, match="2 rows, 1 were asked for"):
+        client.decode(client.query([5]), *answers)
+
+
+def test_answers_from_another_table(client):
+    query = client.query([5])
+    other = nescio.Table(VALUES, version="2")
+    other_query = nescio.Client(other.params).query([5])
+    answers = answers_to(other_query, [nescio.Server(other) for _ in range(2)])
+    with pytest.raises(MismatchError, match="another table or version"):
+        client.decode(query, *answers)
+
+
+def test_a_query_does_not_show_its_keys_when_printed(client):
+    query = client.query([5])
+    assert "keys" not in repr(query)
+    assert query.count == 1

@@ -1,0 +1,106 @@
+"""Public parameters as JSON, there and back, and from a hostile hand."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nescio
+from nescio.errors import ArgumentError, MalformedMessageError
+from nescio.pir.params import TableParams
+
+
+@pytest.fixture
+def params():
+    return nescio.Table(np.zeros((10, 2, 3), ">f4"), version="Nov 21", output="u32").params
+
+
+def test_they_carry_what_a_client_needs(params):
+    assert params.rows == 10
+    assert params.row_shape == (2, 3)
+    assert params.dtype == np.dtype(">f4")
+    assert (params.output, params.generator, params.version) == ("u32", "chacha20", "Nov 21")
+    assert params.row_bytes == params.answer_bytes == 24
+    assert params.key_bytes == nescio.dpf.key_bytes(10, output="u32")
+    assert len(params.digest) == 64
+    assert len(params.id) == 16
+
+
+def test_json_there_and_back(params):
+    again = TableParams.from_json(params.to_json())
+    assert again == params
+    assert again.id == params.id
+    assert json.loads(params.to_json())["format"] == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("format", 2),
+        ("rows", 0),
+        ("rows", (1 << 40) + 1),
+        ("rows", "10"),
+        ("rows", True),
+        ("rows", 1.0),
+        ("row_shape", [0]),
+        ("row_shape", [-1]),
+        ("row_shape", [1 << 30]),
+        ("row_shape", [1] * 33),
+        ("row_shape", "2"),
+        ("row_shape", [True]),
+        ("dtype", "O"),
+        ("dtype", "no such type"),
+        ("dtype", "f4,f4"),
+        ("dtype", "V8"),
+        ("dtype", "S0"),
+        ("dtype", "S999999999"),
+        ("dtype", 5),
+        ("output", "u16"),
+        ("generator", "md5"),
+        ("version", ""),
+        ("version", "a" * 129),
+        ("version", "\x1b[31m"),
+        ("digest", "0" * 63),
+        ("digest", "g" * 64),
+        ("digest", "A" * 64),
+        ("digest", None),
+    ],
+)
+def test_a_field_that_cannot_be(params, field, value):
+    fields = params.to_dict() | {field: value}
+    with pytest.raises(MalformedMessageError, match="table parameters: "):
+        TableParams.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("missing", ["rows", "dtype", "digest", "format", "row_shape"])
+def test_a_field_that_is_missing(params, missing):
+    fields = params.to_dict()
+    del fields[missing]
+    with pytest.raises(MalformedMessageError):
+        TableParams.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "5", b"\xff", "[" * 100_000])
+def test_text_that_is_not_parameters(text):
+    with pytest.raises(MalformedMessageError):
+        TableParams.from_json(text)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_no_json_does_worse_than_be_refused(value):
+    with pytest.raises(MalformedMessageError):
+        TableParams.from_json(json.dumps(value))
+
+
+def test_making_them_by_hand_is_checked_too(params):
+    fields = {name: getattr(params, name) for name in params.__dataclass_fields__}
+    assert TableParams(**fields) == params
+    with pytest.raises(ArgumentError, match="found 0 rows"):
+        TableParams(**fields | {"rows": 0})

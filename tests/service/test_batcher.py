@@ -1,0 +1,139 @@
+"""The gathering of requests into batches, without a network."""
+
+import asyncio
+import contextlib
+import time
+
+import numpy as np
+import pytest
+
+from nescio.pir.wire import Message
+from nescio.service.batcher import Batcher
+from nescio.service.limits import Limits, RefusedError
+
+
+def query(number, keys=1):
+    return Message(0, np.full((keys, 4), number, np.uint8))
+
+
+class Recorder:
+    """Answers each query with its first byte, and remembers the batches."""
+
+    def __init__(self, seconds=0.0):
+        self.batches = []
+        self._seconds = seconds
+
+    def __call__(self, queries):
+        time.sleep(self._seconds)
+        numbers = [int(q.records[0, 0]) for q in queries]
+        self.batches.append(numbers)
+        if 66 in numbers:
+            raise RuntimeError("sixty-six")
+        return [bytes([n]) for n in numbers]
+
+
+@contextlib.asynccontextmanager
+async def batching(answer, limits=None, **options):
+    batcher = Batcher(answer, limits or Limits(), **options)
+    batcher.start()
+    try:
+        yield batcher
+    finally:
+        await batcher.stop()
+
+
+def test_everyone_gets_their_own_answer():
+    async def scenario():
+        async with batching(Recorder()) as batcher:
+            return await asyncio.gather(*(batcher.submit(query(n)) for n in range(50)))
+
+    answers = asyncio.run(scenario())
+    assert [answer for answer, _ in answers] == [bytes([n]) for n in range(50)]
+    assert all(seconds >= 0 for _, seconds in answers)
+
+
+def test_a_request_waits_for_company_no_longer_than_the_window():
+    recorder = Recorder()
+
+    async def scenario():
+        async with batching(recorder, Limits(batch_window=0.2)) as batcher:
+            begun = time.monotonic()
+            first = asyncio.create_task(batcher.submit(query(1)))
+            await asyncio.sleep(0.05)
+            second = asyncio.create_task(batcher.submit(query(2)))
+            await asyncio.gather(first, second)
+            together = time.monotonic() - begun
+            await batcher.submit(query(3))
+            return together
+
+    together = asyncio.run(scenario())
+    assert recorder.batches == [[1, 2], [3]]
+    assert 0.15 < together < 1
+
+
+def test_a_full_batch_goes_at_once_and_what_does_not_fit_follows():
+    recorder = Recorder()
+
+    async def scenario():
+        limits = Limits(batch_window=1)
+        async with batching(recorder, limits, max_batch_keys=4) as batcher:
+            begun = time.monotonic()
+            await asyncio.gather(*(batcher.submit(query(n, keys=3)) for n in (1, 2)))
+            return time.monotonic() - begun
+
+    asyncio.run(scenario())
+    assert recorder.batches == [[1], [2]]
+
+
+def test_while_a_batch_is_answered_the_next_one_gathers():
+    recorder = Recorder(seconds=0.2)
+
+    async def scenario():
+        async with batching(recorder) as batcher:
+            first = asyncio.create_task(batcher.submit(query(1)))
+            await asyncio.sleep(0.1)
+            rest = [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3, 4)]
+            await asyncio.gather(first, *rest)
+
+    asyncio.run(scenario())
+    assert recorder.batches == [[1], [2, 3, 4]]
+
+
+def test_those_who_gave_up_are_left_out():
+    recorder = Recorder(seconds=0.2)
+
+    async def scenario():
+        async with batching(recorder, Limits(answer_seconds=0.1, batch_window=0)) as batcher:
+            tasks = [asyncio.create_task(batcher.submit(query(1)))]
+            await asyncio.sleep(0.02)
+            tasks += [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3)]
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.sleep(0.3)
+            return results
+
+    results = asyncio.run(scenario())
+    assert [r.code for r in results] == ["answer_too_slow"] * 3
+    assert recorder.batches == [[1]]
+
+
+def test_a_failed_batch_fails_its_requests_and_no_others():
+    async def scenario():
+        async with batching(Recorder(), Limits(batch_window=0)) as batcher:
+            with pytest.raises(RuntimeError, match="sixty-six"):
+                await batcher.submit(query(66))
+            return await batcher.submit(query(1))
+
+    assert asyncio.run(scenario())[0] == b"\x01"
+
+
+def test_too_much_waiting_is_refused():
+    async def scenario():
+        limits = Limits(max_waiting_keys=5)
+        async with batching(Recorder(seconds=0.1), limits) as batcher:
+            tasks = [asyncio.create_task(batcher.submit(query(n, keys=4))) for n in (1, 2)]
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, second = asyncio.run(scenario())
+    assert first[0] == b"\x01"
+    assert isinstance(second, RefusedError)
+    assert (second.status, second.code) == (503, "overloaded")
