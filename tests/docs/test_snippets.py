@@ -1,4 +1,4 @@
-"""The documentation runs: every Python block, and every `nescio` line against the command's grammar."""
+"""The documentation runs: every Python block, and every `nescio` line against the grammar."""
 
 import re
 import shlex
