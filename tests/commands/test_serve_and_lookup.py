@@ -30,6 +30,21 @@ def test_a_lookup(pair):
     assert json.loads(found.stdout) == [[51.0, 52.0, 53.0]]
 
 
+def test_a_lookup_over_tls(table_file, certificate):
+    cert, key = certificate
+    tls = ["--port", 0, "--tls-cert", cert, "--tls-key", key]
+    with (
+        serving(table_file, "--party", 0, *tls) as (_, first, _),
+        serving(table_file, "--party", 1, *tls) as (_, second, _),
+    ):
+        assert first.startswith("https://")
+        lookup = ["lookup", "--servers", first, second, "--table", "words", 17]
+        assert nescio(*lookup, "--ca-cert", cert).stdout == "17 51.0 52.0 53.0\n"
+        untrusted = nescio(*lookup, "--retries", 0)
+        assert_one_sentence(untrusted)
+        assert "certificate" in untrusted.stderr
+
+
 def test_a_lookup_of_a_row_that_does_not_exist(pair):
     found = nescio("lookup", "--servers", *pair, "--table", "words", 100)
     assert_one_sentence(found)

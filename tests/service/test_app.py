@@ -125,11 +125,11 @@ def test_a_body_over_the_limit(client):
 
 
 def raw_request(url, data, seconds=10):
-    """What comes back for bytes on a socket, until the other side closes or says all."""
+    """All that comes back for bytes on a socket before the server closes it."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), seconds) as connection:
         connection.sendall(data)
-        return connection.recv(65536)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
 def test_a_body_that_never_comes(client):
