@@ -12,6 +12,10 @@
 
 #include "base/error.h"
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace nescio {
 
 /// Overwrites memory that held secrets; the compiler may not leave it out.
@@ -22,13 +26,17 @@ inline void wipe(void* data, std::size_t bytes) noexcept {
 
 /// An owned array of trivial elements on a cache-line boundary, not initialised.
 ///
-/// Throws Error(resource) when the memory is not to be had, naming the amount.
+/// Large ones ask for huge pages: a table is read from end to end, and its pages would otherwise
+/// miss the processor's address caches all the time. Throws Error(resource) when the memory is not
+/// to be had, naming the amount.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kHugePage = 2 << 20;
+  static constexpr std::size_t kLarge = 4 * kHugePage;
 
   Buffer() = default;
   explicit Buffer(std::size_t size) : data_(allocate(size)), size_(size) {}
@@ -47,10 +55,15 @@ class Buffer {
   };
 
   static T* allocate(std::size_t size) {
-    if (size > SIZE_MAX / sizeof(T) - kAlignment) throw too_large(size);
-    const std::size_t bytes = (size * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-    void* p = std::aligned_alloc(kAlignment, bytes == 0 ? kAlignment : bytes);
+    if (size > (SIZE_MAX - 2 * kHugePage) / sizeof(T)) throw too_large(size);
+    const std::size_t wanted = size * sizeof(T);
+    const std::size_t alignment = wanted >= kLarge ? kHugePage : kAlignment;
+    const std::size_t bytes = (wanted / alignment + 1) * alignment;
+    void* p = std::aligned_alloc(alignment, bytes);
     if (p == nullptr) throw too_large(size);
+#if defined(__linux__)
+    if (wanted >= kLarge) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
     return static_cast<T*>(p);
   }
 
@@ -63,13 +76,23 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
+/// a * b, or Error(resource) if no memory could hold so much.
+inline std::size_t checked_product(std::size_t a, std::size_t b) {
+  std::size_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) {
+    throw Error(ErrorKind::resource, "out of memory: " + std::to_string(a) + " x " +
+                                         std::to_string(b) + " bytes were asked for");
+  }
+  return product;
+}
+
 /// A Buffer that is overwritten before its memory is given back.
 template <class T>
 class SecretBuffer : public Buffer<T> {
  public:
   using Buffer<T>::Buffer;
-  SecretBuffer(SecretBuffer&&) noexcept = default;
-  SecretBuffer& operator=(SecretBuffer&&) noexcept = default;
+  SecretBuffer(const SecretBuffer&) = delete;
+  SecretBuffer& operator=(const SecretBuffer&) = delete;
   ~SecretBuffer() {
     if (this->data() != nullptr) wipe(this->data(), this->size() * sizeof(T));
   }

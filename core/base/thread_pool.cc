@@ -2,12 +2,12 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -18,6 +18,21 @@
 #endif
 
 namespace nescio {
+namespace {
+
+/// Looks at a job's end or beginning so many times before going to sleep: some ten microseconds. To
+/// wake a sleeping thread takes longer than to answer one query to a small table.
+constexpr int kLooks = 500;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+}  // namespace
 
 unsigned available_processors() noexcept {
 #if defined(__linux__)
@@ -31,23 +46,67 @@ unsigned available_processors() noexcept {
   return count == 0 ? 1 : count;
 }
 
-/// One job: workers take task numbers from `next` until none is left.
-struct ThreadPool::State {
-  std::mutex job_turn;  // held for the length of a job
-  pid_t owner = getpid();
+/// The workers of one process, and the job that they are at.
+struct ThreadPool::Crew {
+  explicit Crew(unsigned threads) {
+    try {
+      for (unsigned worker = 1; worker < threads; ++worker) {
+        workers.emplace_back(&Crew::work, this, worker);
+      }
+    } catch (const std::exception& e) {
+      stop();
+      throw Error(ErrorKind::resource, "the system would not start " + std::to_string(threads) +
+                                           " threads: " + e.what());
+    }
+  }
 
-  std::mutex mutex;  // guards what follows
-  std::condition_variable job_posted;
-  std::condition_variable workers_done;
-  std::uint64_t job = 0;
-  unsigned working = 0;
-  bool stopping = false;
-  const Task* task = nullptr;
-  std::size_t tasks = 0;
-  std::exception_ptr failure;
+  void stop() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    job_posted.notify_all();
+    for (std::thread& worker : workers) worker.join();
+    workers.clear();
+  }
 
-  std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> workers;
+  void run(std::size_t count, const Task& work) {
+    {
+      const std::lock_guard lock(mutex);
+      task = &work;
+      tasks = count;
+      next = 0;
+      failure = nullptr;
+      working = static_cast<unsigned>(workers.size());
+      ++job;
+    }
+    job_posted.notify_all();
+    take_tasks(0);
+    for (int look = 0; look < kLooks && working != 0; ++look) pause_briefly();
+    std::unique_lock lock(mutex);
+    workers_done.wait(lock, [&] { return working == 0; });
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  std::mutex turn;  // held for the length of a job
+  const pid_t owner = getpid();
+
+ private:
+  void work(unsigned worker) {
+    std::uint64_t seen = 0;
+    for (;;) {
+      for (int look = 0; look < kLooks && job == seen; ++look) pause_briefly();
+      {
+        std::unique_lock lock(mutex);
+        job_posted.wait(lock, [&] { return stopping || job != seen; });
+        if (stopping) return;
+        seen = job;
+      }
+      take_tasks(worker);
+      const std::lock_guard lock(mutex);
+      if (--working == 0) workers_done.notify_one();
+    }
+  }
 
   void take_tasks(unsigned worker) {
     try {
@@ -59,87 +118,56 @@ struct ThreadPool::State {
     }
   }
 
-  void work(unsigned worker) {
-    std::uint64_t seen = 0;
-    std::unique_lock lock(mutex);
-    for (;;) {
-      job_posted.wait(lock, [&] { return stopping || job != seen; });
-      if (stopping) return;
-      seen = job;
-      lock.unlock();
-      take_tasks(worker);
-      lock.lock();
-      if (--working == 0) workers_done.notify_one();
-    }
-  }
+  std::mutex mutex;  // guards what follows; the atomics may be looked at without it
+  std::condition_variable job_posted;
+  std::condition_variable workers_done;
+  std::atomic<std::uint64_t> job = 0;
+  std::atomic<unsigned> working = 0;
+  bool stopping = false;
+  const Task* task = nullptr;
+  std::size_t tasks = 0;
+  std::exception_ptr failure;
 
-  void stop() {
-    {
-      const std::lock_guard lock(mutex);
-      stopping = true;
-    }
-    job_posted.notify_all();
-    for (std::thread& worker : workers) worker.join();
-  }
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> workers;
 };
 
 ThreadPool::ThreadPool(unsigned threads)
-    : threads_(threads == 0 ? available_processors() : threads) {
+    : threads_(threads == 0 ? available_processors() : threads), crew_(nullptr) {
   if (threads_ > kMostThreads) {
     throw Error(ErrorKind::argument, "threads: " + std::to_string(threads_) +
                                          " were asked for, at most " +
                                          std::to_string(kMostThreads) + " are allowed");
   }
-  start_workers();
+  crew_ = std::make_unique<Crew>(threads_).release();
 }
 
 ThreadPool::~ThreadPool() {
-  // In a forked child the workers do not exist and cannot be joined: their records are abandoned.
-  if (state_->owner == getpid()) {
-    state_->stop();
-  } else {
-    static_cast<void>(state_.release());
-  }
+  // In a forked child the parent's workers do not exist and cannot be joined: their records, and
+  // the locks that they may hold, are abandoned.
+  if (crew_.load()->owner != getpid()) return;
+  const std::unique_ptr<Crew> crew(crew_.load());
+  crew->stop();
 }
 
-void ThreadPool::start_workers() {
-  state_ = std::make_unique<State>();
-  try {
-    for (unsigned worker = 1; worker < threads_; ++worker) {
-      state_->workers.emplace_back(&State::work, state_.get(), worker);
-    }
-  } catch (const std::system_error& e) {
-    state_->stop();
-    throw Error(ErrorKind::resource,
-                "the system would not start " + std::to_string(threads_) + " threads: " + e.what());
-  }
+/// This process's crew; after a fork, a new one, of which the first of several threads wins.
+ThreadPool::Crew& ThreadPool::own_crew() {
+  Crew* crew = crew_;
+  if (crew->owner == getpid()) return *crew;
+  auto fresh = std::make_unique<Crew>(threads_);
+  if (crew_.compare_exchange_strong(crew, fresh.get())) return *fresh.release();
+  fresh->stop();
+  return *crew;
 }
 
 void ThreadPool::run(std::size_t tasks, const Task& task) {
-  if (state_->owner != getpid()) {
-    static_cast<void>(state_.release());
-    start_workers();
-  }
-  State& s = *state_;
-  const std::lock_guard turn(s.job_turn);
-  if (tasks <= 1 || threads_ == 1) {
+  Crew& crew = own_crew();
+  const std::lock_guard turn(crew.turn);
+  if (tasks > 1 && threads_ > 1) {
+    crew.run(tasks, task);
+  } else {
     for (std::size_t i = 0; i < tasks; ++i) task(i, 0);
-    return;
   }
-  {
-    const std::lock_guard lock(s.mutex);
-    s.task = &task;
-    s.tasks = tasks;
-    s.next = 0;
-    s.failure = nullptr;
-    s.working = threads_ - 1;
-    ++s.job;
-  }
-  s.job_posted.notify_all();
-  s.take_tasks(0);
-  std::unique_lock lock(s.mutex);
-  s.workers_done.wait(lock, [&] { return s.working == 0; });
-  if (s.failure) std::rethrow_exception(s.failure);
 }
 
 }  // namespace nescio

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
-#include <memory>
 
 namespace nescio {
 
 /// Threads that share out the numbered tasks of one job at a time.
 ///
 /// The calling thread works too, so a pool of 1 starts no thread. A job that several threads ask
-/// for at once waits its turn. After a fork the child's pool starts its threads anew.
+/// for at once waits its turn. After a fork the child's pool starts threads of its own at its first
+/// job.
 class ThreadPool {
  public:
   /// `threads` workers, the caller among them; 0 takes every processor this process may use.
@@ -27,15 +28,16 @@ class ThreadPool {
   using Task = std::function<void(std::size_t task, unsigned worker)>;
 
   /// Runs tasks 0..tasks-1, each once, and returns when all are done. The first exception that a
-  /// task throws is thrown here; tasks not yet begun are then left out.
+  /// task throws is thrown here; tasks not yet begun are then left out. Throws Error(resource) if a
+  /// forked child cannot start its threads.
   void run(std::size_t tasks, const Task& task);
 
  private:
-  struct State;
-  void start_workers();
+  struct Crew;
+  Crew& own_crew();
 
   unsigned threads_;
-  std::unique_ptr<State> state_;
+  std::atomic<Crew*> crew_;  // owned; atomic for who replace it first thing after a fork
 };
 
 /// Processors that this process may run on (its affinity mask, not the machine's total).

@@ -21,7 +21,6 @@
 
 #include "base/buffer.h"
 #include "base/cpu.h"
-#include "dpf/key.h"
 
 namespace nescio::bindings {
 
@@ -59,8 +58,5 @@ void bind_base(nb::module_& m);
 void bind_prg(nb::module_& m);
 void bind_dpf(nb::module_& m);
 void bind_pir(nb::module_& m);
-
-/// Reads keys that lie one after the other in the rows of an array.
-std::vector<dpf::Key> parse_keys(const ByteRows& rows);
 
 }  // namespace nescio::bindings

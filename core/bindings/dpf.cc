@@ -35,7 +35,7 @@ std::pair<OutBytes, OutBytes> generate(const Numbers& alphas, const NumberPairs&
     throw Error(ErrorKind::argument, "each point needs one payload and two roots");
   }
   const std::vector<Block> beta = to_blocks(payloads);
-  Buffer<std::uint8_t> keys0(n * bytes), keys1(n * bytes);
+  Buffer<std::uint8_t> keys0(checked_product(n, bytes)), keys1(n * bytes);
   if (insecure_roots) {
     const std::vector<Block> roots = to_blocks(*insecure_roots);
     dpf::insecure_generate(shape, span_of(alphas), beta, roots, keys0.data(), keys1.data(),
@@ -47,13 +47,12 @@ std::pair<OutBytes, OutBytes> generate(const Numbers& alphas, const NumberPairs&
   return {to_array(std::move(keys0), {n, bytes}), to_array(std::move(keys1), {n, bytes})};
 }
 
-OutBytes evaluate_range(const ByteRows& key_rows, std::uint64_t start, std::uint64_t stop,
+OutBytes evaluate_range(const dpf::Keys& keys, std::uint64_t start, std::uint64_t stop,
                         ThreadPool& pool, const std::optional<std::string>& tier) {
-  const std::vector<dpf::Key> keys = parse_keys(key_rows);
-  const std::size_t stride = keys.empty() || start > stop || stop > dpf::kMostDomain
-                                 ? 0
-                                 : dpf::share_bytes(keys[0].shape.output, stop - start);
-  Buffer<std::uint8_t> out(keys.size() * stride);
+  if (keys.size() > 0) dpf::check_range(keys.shape(), start, stop);
+  const std::size_t stride =
+      keys.size() == 0 ? 0 : dpf::share_bytes(keys.shape().output, stop - start);
+  Buffer<std::uint8_t> out(checked_product(keys.size(), stride));
   {
     const nb::gil_scoped_release release;
     dpf::evaluate_range(keys, start, stop, out.data(), pool, tier_of(tier));
@@ -61,21 +60,21 @@ OutBytes evaluate_range(const ByteRows& key_rows, std::uint64_t start, std::uint
   return to_array(std::move(out), {keys.size(), stride});
 }
 
-OutBytes evaluate_points(const ByteRows& key_rows,
-                         const InArray<std::uint64_t, nb::ndim<2>>& points, ThreadPool& pool,
-                         const std::optional<std::string>& tier) {
-  const std::vector<dpf::Key> keys = parse_keys(key_rows);
+OutBytes evaluate_points(const dpf::Keys& keys, const InArray<std::uint64_t, nb::ndim<2>>& points,
+                         ThreadPool& pool, const std::optional<std::string>& tier) {
   if (points.shape(0) != keys.size()) {
     throw Error(ErrorKind::argument, "each key needs a row of points");
   }
-  const std::size_t element = keys.empty() ? 1 : (dpf::element_bits(keys[0].shape.output) + 7) / 8;
-  Buffer<std::uint8_t> out(points.size() * element);
+  const std::size_t element = (dpf::element_bits(keys.shape().output) + 7) / 8;
+  Buffer<std::uint8_t> out(checked_product(points.size(), element));
   {
     const nb::gil_scoped_release release;
     dpf::evaluate_points(keys, {points.data(), points.size()}, out.data(), pool, tier_of(tier));
   }
   return to_array(std::move(out), {keys.size(), points.shape(1) * element});
 }
+
+dpf::Keys join(const std::vector<const dpf::Keys*>& parts) { return dpf::Keys::join(parts); }
 
 OutBytes combine(const std::string& output_name, const Bytes& a, const Bytes& b) {
   const dpf::Output output = dpf::parse_output(output_name);
@@ -90,16 +89,32 @@ OutBytes combine(const std::string& output_name, const Bytes& a, const Bytes& b)
 
 }  // namespace
 
-std::vector<dpf::Key> parse_keys(const ByteRows& rows) {
-  std::vector<dpf::Key> keys;
-  keys.reserve(rows.shape(0));
-  for (std::size_t i = 0; i < rows.shape(0); ++i) {
-    keys.push_back(dpf::parse_key({rows.data() + i * rows.shape(1), rows.shape(1)}));
-  }
-  return keys;
-}
-
 void bind_dpf(nb::module_& m) {
+  nb::class_<dpf::Keys>(m, "Keys", "Checked keys of one shape, from the rows of an array of bytes.")
+      .def(
+          "__init__",
+          [](dpf::Keys* keys, const ByteRows& rows) {
+            new (keys) dpf::Keys(rows.data(), rows.shape(0), rows.shape(1));
+          },
+          nb::arg("rows"))
+      .def_static("join", &join, nb::arg("parts"), "All keys of several, in order.")
+      .def("__len__", &dpf::Keys::size)
+      .def(
+          "parties",
+          [](const dpf::Keys& keys) {
+            Buffer<std::uint8_t> parties(keys.size());
+            for (std::size_t i = 0; i < keys.size(); ++i) {
+              parties[i] = static_cast<std::uint8_t>(keys.party(i));
+            }
+            return to_array(std::move(parties), {keys.size()});
+          },
+          "The party that each key is for.")
+      .def_prop_ro("domain", [](const dpf::Keys& keys) { return keys.shape().domain; })
+      .def_prop_ro("output",
+                   [](const dpf::Keys& keys) { return dpf::output_name(keys.shape().output); })
+      .def_prop_ro("generator", [](const dpf::Keys& keys) {
+        return prg::generator(keys.shape().generator, Tier::portable).name;
+      });
   m.def("generate", &generate, nb::arg("alphas"), nb::arg("payloads"), nb::arg("domain"),
         nb::arg("output"), nb::arg("generator"), nb::arg("insecure_roots") = nb::none(),
         nb::arg("tier") = nb::none(), "Keys of both parties, one in each row of two arrays.");
@@ -116,15 +131,6 @@ void bind_dpf(nb::module_& m) {
         return make_shape(domain, output, generator).key_bytes();
       },
       nb::arg("domain"), nb::arg("output"), nb::arg("generator"), "The length of each key.");
-  m.def(
-      "parse_key",
-      [](const Bytes& bytes) {
-        const dpf::Key key = dpf::parse_key(span_of(bytes));
-        return std::make_tuple(
-            key.shape.domain, std::string(dpf::output_name(key.shape.output)),
-            std::string(prg::generator(key.shape.generator, Tier::portable).name), key.party);
-      },
-      nb::arg("key"), "Checks a whole key; its domain, output, generator and party.");
 }
 
 }  // namespace nescio::bindings

@@ -1,7 +1,6 @@
 #include "prg/prg.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -63,15 +62,18 @@ OutBytes chacha20_block(const Bytes& state) {
 }
 
 OutBytes generate_blocks(const std::string& name, const Bytes& nodes, const Bytes& corrections,
-                         bool leaves, const std::optional<std::string>& tier) {
+                         bool leaves, unsigned group_bits, const std::optional<std::string>& tier) {
   const prg::Generator& generator = prg::generator(prg::parse_generator(name), tier_of(tier));
   const std::size_t width = leaves ? prg::kLeafBlocks : generator.arity();
   const Buffer<Block> in = to_blocks(nodes), correction = to_blocks(corrections);
-  if (correction.size() != width) {
-    throw Error(ErrorKind::argument, "corrections have " + std::to_string(16 * width) + " bytes");
+  if (group_bits >= 64 || in.size() == 0 ||
+      correction.size() != width * (((in.size() - 1) >> group_bits) + 1)) {
+    throw Error(ErrorKind::argument,
+                "each group of nodes has " + std::to_string(width) + " blocks of corrections");
   }
   Buffer<Block> out(in.size() * width);
-  (leaves ? generator.leaves : generator.expand)(in.data(), in.size(), correction.data(),
+  const prg::Corrections corrections_of_all = {correction.data(), group_bits};
+  (leaves ? generator.leaves : generator.expand)(in.data(), in.size(), corrections_of_all,
                                                  out.data());
   return to_bytes(out);
 }
@@ -83,14 +85,13 @@ double seconds_per_node(const std::string& name, bool leaves,
   constexpr std::size_t kNodes = 128, kRuns = 200, kTries = 20;
   const prg::Generator& generator = prg::generator(prg::parse_generator(name), tier_of(tier));
   Buffer<Block> nodes(kNodes), out(kNodes * prg::kMostArity);
-  const std::array<Block, prg::kMostArity> corrections = {};
   for (std::size_t i = 0; i < kNodes; ++i) nodes[i] = {i, i};
   const auto call = leaves ? generator.leaves : generator.expand;
   double best = 1e9;
   for (std::size_t attempt = 0; attempt < kTries; ++attempt) {
     const auto begin = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < kRuns; ++i) {
-      call(nodes.data(), kNodes, corrections.data(), out.data());
+      call(nodes.data(), kNodes, prg::kNoCorrections, out.data());
     }
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     best = std::min(best, taken.count() / (kNodes * kRuns));
@@ -106,7 +107,8 @@ void bind_prg(nb::module_& m) {
   m.def("chacha20_block", &chacha20_block, nb::arg("state"),
         "The ChaCha20 block function on its 64-byte state, for known answers.");
   m.def("generate_blocks", &generate_blocks, nb::arg("generator"), nb::arg("nodes"),
-        nb::arg("corrections"), nb::arg("leaves"), nb::arg("tier") = nb::none(),
+        nb::arg("corrections"), nb::arg("leaves"),
+        nb::arg("group_bits") = prg::Corrections::kOneTree, nb::arg("tier") = nb::none(),
         "The children (or leaves) of nodes, corrected, for known answers.");
   m.def("seconds_per_node", &seconds_per_node, nb::arg("generator"), nb::arg("leaves"),
         nb::arg("tier") = nb::none(), "Time of one expansion (or leaf) in the cache, measured.");

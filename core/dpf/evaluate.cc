@@ -1,10 +1,8 @@
 #include "dpf/evaluate.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "base/error.h"
 #include "dpf/shares.h"
@@ -18,69 +16,157 @@ constexpr std::uint64_t kLeafBits = 8 * prg::kLeafBytes;
 /// Chunks of the walk that one task takes: enough that finding the first costs nothing.
 constexpr std::uint64_t kChunksPerTask = 8;
 
-/// The bits start..stop-1 of a key's share vector, read leaf by leaf into bytes.
-class RangeWriter {
- public:
-  RangeWriter(std::uint64_t start_bit, std::uint64_t stop_bit, std::uint8_t* out)
-      : start_(start_bit), stop_(stop_bit), out_(out) {}
+/// Keys with fewer leaves than this walk together, to fill the generator's kernels.
+constexpr std::uint64_t kFewLeaves = 64;
+constexpr std::size_t kKeysTogether = 64;
 
-  std::uint64_t first_leaf() const { return start_ / kLeafBits; }
-  std::uint64_t last_leaf() const { return (stop_ + kLeafBits - 1) / kLeafBits; }
+/// The bits start..stop-1 of a share vector, and the bytes that they go to.
+struct BitRange {
+  std::uint64_t start;
+  std::uint64_t stop;
+  std::uint8_t* out;
 
-  /// Evaluates leaves first.. of `nodes` into the output, cutting those at the range's ends.
-  void write(const Key& key, const prg::Generator& generator, std::uint64_t first,
-             std::span<const Block> nodes) const {
-    for (std::size_t i = 0; i < nodes.size();) {
-      const std::uint64_t leaf = first + i;
-      if (leaf * kLeafBits >= start_ && (leaf + 1) * kLeafBits <= stop_) {
-        const auto whole = std::min<std::uint64_t>(nodes.size() - i, stop_ / kLeafBits - leaf);
-        write_whole(key, generator, leaf, nodes.subspan(i, whole));
-        i += whole;
-      } else {
-        write_cut(key, generator, leaf, nodes[i]);
-        ++i;
+  std::uint64_t first_leaf() const { return start / kLeafBits; }
+  std::uint64_t last_leaf() const { return (stop + kLeafBits - 1) / kLeafBits; }
+  std::uint8_t* at(std::uint64_t bit) const { return out + (bit - start) / 8; }
+  bool holds(std::uint64_t leaf) const {
+    return leaf * kLeafBits >= start && (leaf + 1) * kLeafBits <= stop;
+  }
+
+  /// Copies leaf `leaf` to where it belongs, cutting what lies outside the range.
+  void copy(std::uint64_t leaf, const Leaf& shares) const {
+    const std::uint64_t from = std::max(start, leaf * kLeafBits);
+    const std::uint64_t to = std::min(stop, (leaf + 1) * kLeafBits);
+    if (from >= to) return;
+    const std::uint64_t bytes = (to - from + 7) / 8;
+    const auto* raw = reinterpret_cast<const std::uint8_t*>(shares.data());
+    std::memcpy(at(from), raw + from % kLeafBits / 8, bytes);
+    if (to % 8 != 0) at(from)[bytes - 1] &= static_cast<std::uint8_t>((1u << (to % 8)) - 1);
+  }
+};
+
+/// Evaluates one key's nodes into the range: whole leaves in place, those at its ends by way of a
+/// copy.
+void write_nodes(const LeafShares& shares, std::size_t key, const ggm::Nodes& nodes,
+                 const BitRange& range) {
+  constexpr std::size_t kPart = 16;
+  Leaf part[kPart];
+  for (std::size_t i = 0; i < nodes.per_tree;) {
+    const std::uint64_t leaf = nodes.first + i;
+    const Block* from = nodes.data + i;
+    auto* const to = reinterpret_cast<Block*>(range.at(leaf * kLeafBits));
+    const bool aligned = reinterpret_cast<std::uintptr_t>(to) % alignof(Block) == 0;
+    const std::size_t left = nodes.per_tree - i;
+    if (aligned && range.holds(leaf)) {
+      const auto whole = std::min<std::uint64_t>(left, range.stop / kLeafBits - leaf);
+      shares.write(key, 1, from, whole, to);
+      i += whole;
+      continue;
+    }
+    const std::size_t some = aligned ? 1 : std::min(left, kPart);
+    shares.write(key, 1, from, some, part[0].data());
+    for (std::size_t k = 0; k < some; ++k) range.copy(leaf + k, part[k]);
+    i += some;
+  }
+}
+
+/// Many leaves: each key by itself, its chunks shared out among the threads.
+void evaluate_large(const Keys& keys, const BitRange& range, std::size_t stride, ThreadPool& pool,
+                    Tier tier) {
+  const LeafShares shares(keys, tier);
+  const std::uint64_t chunk = ggm::Walk(keys.forest(0, 1, tier)).chunk();
+  const std::uint64_t task_leaves = kChunksPerTask * chunk;
+  const std::uint64_t first_task = range.first_leaf() / task_leaves;
+  const std::uint64_t tasks = (range.last_leaf() + task_leaves - 1) / task_leaves - first_task;
+  pool.run(keys.size() * tasks, [&](std::size_t task, unsigned) {
+    const std::size_t key = task / tasks;
+    const BitRange own = {range.start, range.stop, range.out + key * stride};
+    const std::uint64_t begin = (first_task + task % tasks) * task_leaves;
+    const std::uint64_t end = std::min(begin + task_leaves, own.last_leaf());
+    ggm::Walk walk(keys.forest(key, 1, tier));
+    for (std::uint64_t leaf = std::max(begin, own.first_leaf()); leaf < end;) {
+      const std::uint64_t next = std::min(end, (leaf / chunk + 1) * chunk);
+      write_nodes(shares, key, walk.nodes(leaf, next), own);
+      leaf = next;
+    }
+  });
+}
+
+/// Few leaves: keys together, the whole domain of each.
+void evaluate_small(const Keys& keys, const BitRange& range, std::size_t stride, ThreadPool& pool,
+                    Tier tier) {
+  const LeafShares shares(keys, tier);
+  const std::size_t tasks = (keys.size() + kKeysTogether - 1) / kKeysTogether;
+  pool.run(tasks, [&](std::size_t task, unsigned) {
+    const std::size_t first = task * kKeysTogether;
+    const std::size_t count = std::min(kKeysTogether, keys.size() - first);
+    ggm::Walk walk(keys.forest(first, count, tier));
+    const ggm::Nodes nodes = walk.nodes(0, keys.shape().leaves());
+    Buffer<Leaf> leaves(count * nodes.per_tree);
+    shares.write(first, count, nodes.data, nodes.per_tree, leaves[0].data());
+    for (std::size_t i = 0; i < count; ++i) {
+      const BitRange own = {range.start, range.stop, range.out + (first + i) * stride};
+      for (std::uint64_t leaf = own.first_leaf(); leaf < own.last_leaf(); ++leaf) {
+        own.copy(leaf, leaves[i * nodes.per_tree + leaf]);
       }
+    }
+  });
+}
+
+/// Points of one key, down the tree together: at each level all nodes are expanded and each keeps
+/// the child on its own path.
+class PointWalk {
+ public:
+  static constexpr std::size_t kPoints = 256;
+
+  PointWalk(const Keys& keys, std::size_t key, Tier tier)
+      : shape_(keys.shape()),
+        key_(key),
+        forest_(keys.forest(key, 1, tier)),
+        shares_(keys, tier),
+        nodes_(kPoints),
+        children_(kPoints * prg::kMostArity) {}
+
+  void evaluate(std::span<const std::uint64_t> points, std::uint8_t* out) {
+    const unsigned leaf_bits = leaf_element_bits(shape_.output);
+    const unsigned radix_bits = forest_.generator->radix_bits;
+    std::fill_n(nodes_.data(), points.size(), *forest_.roots);
+    for (unsigned level = 0; level < forest_.depth; ++level) {
+      forest_.generator->expand(nodes_.data(), points.size(), forest_.at(level, 0),
+                                children_.data());
+      for (std::size_t i = 0; i < points.size(); ++i) {
+        const std::uint64_t path =
+            (points[i] >> leaf_bits) >> (radix_bits * (forest_.depth - 1 - level));
+        nodes_[i] = children_[(i << radix_bits) | (path & (forest_.generator->arity() - 1))];
+      }
+    }
+    shares_.write(key_, 1, nodes_.data(), points.size(), children_.data());
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      const auto* leaf = reinterpret_cast<const std::uint8_t*>(&children_[prg::kLeafBlocks * i]);
+      write_element(leaf, points[i] & ((std::uint64_t{1} << leaf_bits) - 1), i, out);
     }
   }
 
  private:
-  /// The output may stand anywhere in memory; blocks may not.
-  static bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 16 == 0; }
-
-  std::uint8_t* at(std::uint64_t bit) const { return out_ + (bit - start_) / 8; }
-
-  void write_whole(const Key& key, const prg::Generator& generator, std::uint64_t leaf,
-                   std::span<const Block> nodes) const {
-    std::uint8_t* to = at(leaf * kLeafBits);
-    if (aligned(to)) {
-      leaf_shares(generator, key, nodes.data(), nodes.size(), reinterpret_cast<Block*>(to));
+  void write_element(const std::uint8_t* leaf, std::uint64_t element, std::size_t i,
+                     std::uint8_t* out) const {
+    if (shape_.output == Output::bit) {
+      out[i] = (leaf[element / 8] >> (element % 8)) & 1;
       return;
     }
-    constexpr std::size_t kPart = 16;
-    std::array<Leaf, kPart> part;
-    for (std::size_t i = 0; i < nodes.size(); i += kPart) {
-      const std::size_t count = std::min(kPart, nodes.size() - i);
-      leaf_shares(generator, key, nodes.data() + i, count, part[0].data());
-      std::memcpy(to + i * sizeof(Leaf), part.data(), count * sizeof(Leaf));
-    }
+    const std::size_t bytes = element_bits(shape_.output) / 8;
+    std::memcpy(out + i * bytes, leaf + element * bytes, bytes);
   }
 
-  void write_cut(const Key& key, const prg::Generator& generator, std::uint64_t leaf,
-                 const Block& node) const {
-    Leaf shares;
-    leaf_shares(generator, key, &node, 1, shares.data());
-    const std::uint64_t from = std::max(start_, leaf * kLeafBits);
-    const std::uint64_t to = std::min(stop_, (leaf + 1) * kLeafBits);
-    const std::uint64_t bytes = (to - from + 7) / 8;
-    std::memcpy(at(from),
-                reinterpret_cast<const std::uint8_t*>(shares.data()) + from % kLeafBits / 8, bytes);
-    if (to % 8 != 0) at(from)[bytes - 1] &= static_cast<std::uint8_t>((1u << (to % 8)) - 1);
-  }
-
-  std::uint64_t start_;
-  std::uint64_t stop_;
-  std::uint8_t* out_;
+  Shape shape_;
+  std::size_t key_;
+  ggm::Forest forest_;
+  LeafShares shares_;
+  Buffer<Block> nodes_;
+  Buffer<Block> children_;
 };
+
+}  // namespace
 
 void check_range(const Shape& shape, std::uint64_t start, std::uint64_t stop) {
   if (start > stop || stop > shape.domain) {
@@ -94,101 +180,26 @@ void check_range(const Shape& shape, std::uint64_t start, std::uint64_t stop) {
   }
 }
 
-void check_shapes(std::span<const Key> keys) {
-  for (const Key& key : keys) {
-    if (key.shape == keys[0].shape) continue;
-    throw Error("the keys of one call have one shape", key.shape.describe(),
-                keys[0].shape.describe());
-  }
-}
-
-/// Points of one key, down the tree together: at each level all nodes are expanded and each keeps
-/// the child on its own path.
-class PointWalk {
- public:
-  static constexpr std::size_t kPoints = 256;
-
-  explicit PointWalk(const prg::Generator& generator)
-      : generator_(generator),
-        nodes_(kPoints),
-        children_(kPoints * std::max<std::size_t>(generator.arity(), prg::kLeafBlocks)) {}
-
-  void evaluate(const Key& key, std::span<const std::uint64_t> points, std::uint8_t* out) {
-    const unsigned leaf_bits = leaf_element_bits(key.shape.output);
-    const std::uint64_t elements = leaf_elements(key.shape.output);
-    const unsigned radix_bits = generator_.radix_bits, depth = key.shape.depth();
-    std::fill_n(nodes_.data(), points.size(), key.root);
-    for (unsigned level = 0; level < depth; ++level) {
-      const Block* corrections = &key.corrections[std::size_t{level} << radix_bits];
-      generator_.expand(nodes_.data(), points.size(), corrections, children_.data());
-      for (std::size_t i = 0; i < points.size(); ++i) {
-        const std::uint64_t path = (points[i] >> leaf_bits) >> (radix_bits * (depth - 1 - level));
-        nodes_[i] = children_[(i << radix_bits) | (path & (generator_.arity() - 1))];
-      }
-    }
-    leaf_shares(generator_, key, nodes_.data(), points.size(), children_.data());
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      const auto* leaf = reinterpret_cast<const std::uint8_t*>(&children_[prg::kLeafBlocks * i]);
-      write_element(key.shape.output, leaf, points[i] & (elements - 1), i, out);
-    }
-  }
-
- private:
-  static void write_element(Output output, const std::uint8_t* leaf, std::uint64_t element,
-                            std::size_t i, std::uint8_t* out) {
-    if (output == Output::bit) {
-      out[i] = (leaf[element / 8] >> (element % 8)) & 1;
-      return;
-    }
-    const std::size_t bytes = element_bits(output) / 8;
-    std::memcpy(out + i * bytes, leaf + element * bytes, bytes);
-  }
-
-  const prg::Generator& generator_;
-  Buffer<Block> nodes_;
-  Buffer<Block> children_;
-};
-
-}  // namespace
-
 std::size_t share_bytes(Output output, std::uint64_t count) {
   return (count * element_bits(output) + 7) / 8;
 }
 
-void evaluate_range(std::span<const Key> keys, std::uint64_t start, std::uint64_t stop,
-                    std::uint8_t* out, ThreadPool& pool, Tier tier) {
-  if (keys.empty()) return;
-  check_shapes(keys);
-  const Shape& shape = keys[0].shape;
-  check_range(shape, start, stop);
+void evaluate_range(const Keys& keys, std::uint64_t start, std::uint64_t stop, std::uint8_t* out,
+                    ThreadPool& pool, Tier tier) {
+  if (keys.size() == 0) return;
+  check_range(keys.shape(), start, stop);
   if (start == stop) return;
-  const std::size_t stride = share_bytes(shape.output, stop - start);
-  const unsigned bits = element_bits(shape.output);
-  const RangeWriter range(start * bits, stop * bits, out);
-  const std::uint64_t task_leaves = kChunksPerTask * ggm::Walk(keys[0].tree(tier)).chunk();
-  const std::uint64_t first_task = range.first_leaf() / task_leaves;
-  const std::uint64_t tasks = (range.last_leaf() + task_leaves - 1) / task_leaves - first_task;
-  std::vector<ggm::Walk::Workspace> spaces(pool.threads());
-
-  pool.run(keys.size() * tasks, [&](std::size_t task, unsigned worker) {
-    const Key& key = keys[task / tasks];
-    const RangeWriter writer(start * bits, stop * bits, out + task / tasks * stride);
-    const std::uint64_t begin = (first_task + task % tasks) * task_leaves;
-    const std::uint64_t end = std::min(begin + task_leaves, writer.last_leaf());
-    ggm::Walk walk(key.tree(tier));
-    for (std::uint64_t leaf = std::max(begin, writer.first_leaf()); leaf < end;) {
-      const std::uint64_t next = std::min(end, (leaf / walk.chunk() + 1) * walk.chunk());
-      writer.write(key, *key.tree(tier).generator, leaf, walk.nodes(leaf, next, spaces[worker]));
-      leaf = next;
-    }
-  });
+  const std::size_t stride = share_bytes(keys.shape().output, stop - start);
+  const unsigned bits = element_bits(keys.shape().output);
+  const bool few = keys.size() > 1 && keys.shape().leaves() < kFewLeaves;
+  (few ? evaluate_small : evaluate_large)(keys, {start * bits, stop * bits, out}, stride, pool,
+                                          tier);
 }
 
-void evaluate_points(std::span<const Key> keys, std::span<const std::uint64_t> points,
-                     std::uint8_t* out, ThreadPool& pool, Tier tier) {
-  if (keys.empty()) return;
-  check_shapes(keys);
-  const Shape& shape = keys[0].shape;
+void evaluate_points(const Keys& keys, std::span<const std::uint64_t> points, std::uint8_t* out,
+                     ThreadPool& pool, Tier tier) {
+  if (keys.size() == 0) return;
+  const Shape& shape = keys.shape();
   for (std::uint64_t point : points) {
     if (point < shape.domain) continue;
     throw Error(ErrorKind::index, "point " + std::to_string(point) + " is outside the domain of " +
@@ -197,13 +208,12 @@ void evaluate_points(std::span<const Key> keys, std::span<const std::uint64_t> p
   const std::size_t per_key = points.size() / keys.size();
   const std::size_t parts = (per_key + PointWalk::kPoints - 1) / PointWalk::kPoints;
   const std::size_t element_bytes = (element_bits(shape.output) + 7) / 8;
-  const prg::Generator& generator = prg::generator(shape.generator, tier);
-
   pool.run(keys.size() * parts, [&](std::size_t task, unsigned) {
     const std::size_t key = task / parts, first = task % parts * PointWalk::kPoints;
     const std::size_t count = std::min(PointWalk::kPoints, per_key - first);
-    PointWalk(generator).evaluate(keys[key], points.subspan(key * per_key + first, count),
-                                  out + (key * per_key + first) * element_bytes);
+    PointWalk(keys, key, tier)
+        .evaluate(points.subspan(key * per_key + first, count),
+                  out + (key * per_key + first) * element_bytes);
   });
 }
 

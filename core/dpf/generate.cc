@@ -17,8 +17,6 @@ namespace {
 /// Keys made together, to keep the generator's wide kernels full.
 constexpr std::size_t kGroup = 64;
 
-constexpr std::array<Block, prg::kMostArity> kNoCorrection = {};
-
 /// A group of key pairs under construction, level by level. Party b of key i is at 2i + b.
 class Group {
  public:
@@ -46,12 +44,12 @@ class Group {
   }
 
   void grow(unsigned level) {
-    generator_.expand(nodes_.data(), nodes_.size(), kNoCorrection.data(), children_.data());
+    generator_.expand(nodes_.data(), nodes_.size(), prg::kNoCorrections, children_.data());
     for (std::size_t i = 0; i < alphas_.size(); ++i) correct_level(i, level);
   }
 
   void finish(std::span<const Block> payloads) {
-    generator_.leaves(nodes_.data(), nodes_.size(), kNoCorrection.data(), children_.data());
+    generator_.leaves(nodes_.data(), nodes_.size(), prg::kNoCorrections, children_.data());
     for (std::size_t i = 0; i < alphas_.size(); ++i) correct_leaf(i, payloads[i]);
   }
 

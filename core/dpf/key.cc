@@ -1,5 +1,6 @@
 #include "dpf/key.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -8,50 +9,22 @@
 namespace nescio::dpf {
 namespace {
 
-struct OutputEntry {
-  const char* name;
-  unsigned bits;
-};
-
-constexpr std::array<OutputEntry, 5> kOutputs = {
-    {{"bit", 1}, {"u8", 8}, {"u32", 32}, {"u64", 64}, {"u128", 128}}};
-
-const OutputEntry& entry(Output output) { return kOutputs[static_cast<std::size_t>(output)]; }
-
 Error malformed(const std::string& message) {
   return Error(ErrorKind::malformed_key, "not a DPF key: " + message);
 }
 
+Error different_shapes(const Shape& found, const Shape& expected) {
+  return Error("the keys of one call have one shape", found.describe(), expected.describe());
+}
+
 template <class T>
-T read(const std::uint8_t* from) {
+T read_as(const std::uint8_t* from) {
   T value;
   std::memcpy(&value, from, sizeof(value));
   return value;
 }
 
 }  // namespace
-
-const char* output_name(Output output) noexcept { return entry(output).name; }
-
-unsigned element_bits(Output output) noexcept { return entry(output).bits; }
-
-std::uint64_t leaf_elements(Output output) noexcept {
-  return 8 * prg::kLeafBytes / element_bits(output);
-}
-
-unsigned leaf_element_bits(Output output) noexcept {
-  return static_cast<unsigned>(std::countr_zero(leaf_elements(output)));
-}
-
-Output parse_output(std::string_view name) {
-  std::string names;
-  for (std::size_t i = 0; i < kOutputs.size(); ++i) {
-    if (name == kOutputs[i].name) return static_cast<Output>(i);
-    names += std::string(i == 0 ? "" : ", ") + kOutputs[i].name;
-  }
-  throw Error(ErrorKind::argument,
-              "there is no output '" + std::string(name) + "'; there are: " + names);
-}
 
 void Shape::check() const {
   if (domain == 0 || domain > kMostDomain) {
@@ -88,10 +61,6 @@ Layout::Layout(const Shape& shape)
       leaf_correction(control_bits + (depth + 7) / 8),
       end(leaf_correction + prg::kLeafBytes) {}
 
-ggm::Tree Key::tree(Tier tier) const {
-  return {&prg::generator(shape.generator, tier), shape.depth(), root, corrections.data()};
-}
-
 void write_header(const Shape& shape, unsigned party, std::uint8_t* out) {
   const std::uint8_t head[8] = {'N',
                                 'K',
@@ -117,10 +86,10 @@ Header parse_header(std::span<const std::uint8_t> bytes) {
                     std::to_string(unsigned{kVersion}));
   }
   if (!prg::is_generator(bytes[3])) throw malformed("there is no generator number " + number(3));
-  if (bytes[4] >= kOutputs.size()) throw malformed("there is no output number " + number(4));
+  if (!is_output(bytes[4])) throw malformed("there is no output number " + number(4));
   if (bytes[5] > 1) throw malformed("found party " + number(5) + ", expected 0 or 1");
   if (bytes[6] != 0 || bytes[7] != 0) throw malformed("its reserved bytes are not zero");
-  const auto domain = read<std::uint64_t>(bytes.data() + 8);
+  const auto domain = read_as<std::uint64_t>(bytes.data() + 8);
   if (domain == 0 || domain > kMostDomain) {
     throw malformed("found a domain of " + std::to_string(domain) + " points, expected 1 to 2^40");
   }
@@ -128,34 +97,92 @@ Header parse_header(std::span<const std::uint8_t> bytes) {
   return {shape, bytes[5]};
 }
 
-Key parse_key(std::span<const std::uint8_t> bytes) {
-  const Header header = parse_header(bytes);
-  const Layout layout(header.shape);
-  if (bytes.size() != layout.end) {
-    throw malformed("found " + std::to_string(bytes.size()) + " bytes, " + header.shape.describe() +
-                    " have " + std::to_string(layout.end));
+Keys::Keys(const Shape& shape, std::size_t count)
+    : shape_(shape),
+      parties_(count),
+      roots_(count),
+      corrections_(shape.depth() * level_stride()),
+      leaf_corrections_(count * prg::kLeafBlocks) {}
+
+Keys::Keys(const std::uint8_t* bytes, std::size_t count, std::size_t key_bytes) {
+  if (count == 0) return;
+  const Shape shape = parse_header({bytes, key_bytes}).shape;
+  if (key_bytes != shape.key_bytes()) {
+    throw malformed("found " + std::to_string(key_bytes) + " bytes, " + shape.describe() +
+                    " have " + std::to_string(shape.key_bytes()));
   }
-  Key key{header.shape, header.party, read<Block>(bytes.data() + layout.root), {}, {}};
-  if (control_bit(key.root) != key.party) {
+  *this = Keys(shape, count);
+  for (std::size_t i = 0; i < count; ++i) read(i, {bytes + i * key_bytes, key_bytes});
+}
+
+void Keys::read(std::size_t i, std::span<const std::uint8_t> bytes) {
+  const Header header = parse_header(bytes);
+  if (header.shape != shape_) throw different_shapes(header.shape, shape_);
+  const Layout layout(shape_);
+  parties_[i] = static_cast<std::uint8_t>(header.party);
+  roots_[i] = read_as<Block>(bytes.data() + layout.root);
+  if (control_bit(roots_[i]) != header.party) {
     throw malformed("the root's control bit contradicts its party");
   }
-  key.corrections.resize(std::size_t{layout.arity} * layout.depth);
   const std::uint8_t* from = bytes.data() + layout.corrections;
   const std::uint8_t* bits = bytes.data() + layout.control_bits;
-  for (unsigned level = 0; level < layout.depth; ++level) {
-    Block* c = &key.corrections[std::size_t{level} * layout.arity];
+  for (unsigned k = 0; k < layout.depth; ++k) {
+    Block* c = level(k) + i * layout.arity;
     Block last = {0, 0};
     for (unsigned j = 0; j + 1 < layout.arity; ++j, from += sizeof(Block)) {
-      last ^= c[j] = read<Block>(from);
+      last ^= c[j] = read_as<Block>(from);
     }
-    last.lo = (last.lo & ~std::uint64_t{1}) | ((bits[level / 8] >> (level % 8)) & 1u);
+    last.lo = (last.lo & ~std::uint64_t{1}) | ((bits[k / 8] >> (k % 8)) & 1u);
     c[layout.arity - 1] = last;
   }
   if (layout.depth % 8 != 0 && (bits[layout.depth / 8] >> (layout.depth % 8)) != 0) {
     throw malformed("the padding of its control bits is not zero");
   }
-  std::memcpy(key.leaf_correction.data(), bytes.data() + layout.leaf_correction, prg::kLeafBytes);
-  return key;
+  std::memcpy(&leaf_corrections_[i * prg::kLeafBlocks], bytes.data() + layout.leaf_correction,
+              prg::kLeafBytes);
+}
+
+Keys Keys::join(std::span<const Keys* const> parts) {
+  std::size_t count = 0;
+  const Keys* first = nullptr;
+  for (const Keys* part : parts) {
+    if (part->size() == 0) continue;
+    if (first == nullptr) first = part;
+    if (part->shape() != first->shape()) throw different_shapes(part->shape(), first->shape());
+    count += part->size();
+  }
+  if (first == nullptr) return {};
+  Keys all(first->shape(), count);
+  std::size_t at = 0;
+  for (const Keys* part : parts) {
+    if (part->size() == 0) continue;
+    std::copy(part->parties_.begin(), part->parties_.end(),
+              all.parties_.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy_n(part->roots_.data(), part->size(), all.roots_.data() + at);
+    for (unsigned k = 0; k < all.shape().depth(); ++k) {
+      std::copy_n(part->level(k), part->level_stride(),
+                  all.level(k) + (at << all.shape_.radix_bits()));
+    }
+    std::copy_n(part->leaf_corrections_.data(), part->leaf_corrections_.size(),
+                all.leaf_corrections_.data() + at * prg::kLeafBlocks);
+    at += part->size();
+  }
+  return all;
+}
+
+ggm::Forest Keys::forest(std::size_t first, std::size_t count, Tier tier) const {
+  return {&prg::generator(shape_.generator, tier),
+          shape_.depth(),
+          count,
+          roots_.data() + first,
+          corrections_.data() + (first << shape_.radix_bits()),
+          level_stride()};
+}
+
+prg::Corrections Keys::leaf_corrections(std::size_t first, std::size_t count,
+                                        unsigned node_bits) const {
+  return {leaf_corrections_.data() + first * prg::kLeafBlocks,
+          count == 1 ? prg::Corrections::kOneTree : node_bits};
 }
 
 }  // namespace nescio::dpf

@@ -14,11 +14,17 @@
 //
 // A key as bytes, little-endian, is
 //
-//   0   2  "NK"                    16  16                     root seed; bit 0 is the party
-//   2   1  version, 1              32  16 (arity-1) depth     corrections, level by level
-//   3   1  generator               ..  ceil(depth / 8)        a bit a level (see below),
-//   zero-padded 4   1  output                  ..  64                     correction of the leaf 5
-//   1  party, 0 or 1 6   2  zero 8   8  domain, 1 to 2^40
+//    0   2  "NK"
+//    2   1  version, 1
+//    3   1  generator
+//    4   1  output
+//    5   1  party, 0 or 1
+//    6   2  zero
+//    8   8  domain, 1 to 2^40
+//   16  16  root seed; bit 0 is the party
+//   32  16 (arity - 1) depth   corrections, level by level
+//   ..  ceil(depth / 8)        a bit a level (see below), padded with zeros
+//   ..  64                     correction of the leaf
 //
 // A level's corrections c_0, ..., c_{arity-1} XOR to zero but for their lowest bits, which are the
 // corrections of control bits. So the last of them is not sent, only its lowest bit.
@@ -28,37 +34,16 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/block.h"
+#include "base/buffer.h"
 #include "base/cpu.h"
+#include "dpf/output.h"
 #include "ggm/walk.h"
 #include "prg/prg.h"
 
 namespace nescio::dpf {
-
-/// The group that shares add up in, by the number that a serialised key carries.
-enum class Output : std::uint8_t {
-  bit = 0,   ///< one bit, XOR
-  u8 = 1,    ///< Z_2^8
-  u32 = 2,   ///< Z_2^32
-  u64 = 3,   ///< Z_2^64
-  u128 = 4,  ///< Z_2^128
-};
-
-const char* output_name(Output output) noexcept;
-
-/// Throws Error(argument), listing the names there are, if `name` is none of them.
-Output parse_output(std::string_view name);
-
-/// Bits of one share: 1, 8, 32, 64 or 128.
-unsigned element_bits(Output output) noexcept;
-
-/// Shares in one leaf: 512, 64, 16, 8 or 4; and log2 of that, for who may not divide by a variable
-/// because the time it takes depends on the dividend.
-std::uint64_t leaf_elements(Output output) noexcept;
-unsigned leaf_element_bits(Output output) noexcept;
 
 inline constexpr std::uint64_t kMostDomain = std::uint64_t{1} << 40;
 inline constexpr std::uint8_t kVersion = 1;
@@ -81,27 +66,52 @@ struct Shape {
   std::string describe() const;   ///< "bit keys over 1000 points from aes128", for messages
 };
 
-/// One party's key.
-struct Key {
-  Shape shape;
-  unsigned party;
-  Block root;
-  std::vector<Block> corrections;  ///< arity blocks a level
-  std::array<Block, prg::kLeafBlocks> leaf_correction;
+/// Keys of one shape, side by side: what is done to all of them is done to rows of memory.
+///
+/// The only place where bytes become keys: whatever a Keys holds is safe to evaluate.
+class Keys {
+ public:
+  /// No keys at all.
+  Keys() = default;
 
-  /// The key's tree in the code of `tier`; it refers to this key.
-  ggm::Tree tree(Tier tier) const;
+  /// Reads `count` keys of `key_bytes` bytes each. Throws Error(malformed_key), naming what was
+  /// found and what a key has there, and Error(mismatch) for keys of different shapes.
+  Keys(const std::uint8_t* bytes, std::size_t count, std::size_t key_bytes);
+
+  /// All of these, in order. Throws Error(mismatch) for keys of different shapes.
+  static Keys join(std::span<const Keys* const> parts);
+
+  std::size_t size() const { return parties_.size(); }
+  const Shape& shape() const { return shape_; }
+  unsigned party(std::size_t i) const { return parties_[i]; }
+
+  /// The trees of keys first..first+count-1 in the code of `tier`; they refer to these keys.
+  ggm::Forest forest(std::size_t first, std::size_t count, Tier tier) const;
+
+  /// The leaf corrections of those keys, for 2^node_bits leaves of each.
+  prg::Corrections leaf_corrections(std::size_t first, std::size_t count, unsigned node_bits) const;
+
+ private:
+  Keys(const Shape& shape, std::size_t count);
+  Block* level(unsigned k) { return corrections_.data() + k * level_stride(); }
+  const Block* level(unsigned k) const { return corrections_.data() + k * level_stride(); }
+  std::size_t level_stride() const { return size() << shape_.radix_bits(); }
+  void read(std::size_t i, std::span<const std::uint8_t> bytes);
+
+  Shape shape_ = {1, Output::bit, prg::GeneratorId::aes128};
+  std::vector<std::uint8_t> parties_;
+  Buffer<Block> roots_;
+  Buffer<Block> corrections_;       // a level after the other; in each, arity blocks a key
+  Buffer<Block> leaf_corrections_;  // kLeafBlocks blocks a key
 };
 
-/// Reads a key. The only place where bytes become a key: whatever it returns is safe to evaluate.
-/// Throws Error(malformed_key), naming what was found and what a key has there.
-Key parse_key(std::span<const std::uint8_t> bytes);
-
-/// Reads a key's header alone, with the same checks as parse_key makes of it.
+/// What a key's first kHeaderBytes say.
 struct Header {
   Shape shape;
   unsigned party;
 };
+
+/// Reads a header. Throws Error(malformed_key).
 Header parse_header(std::span<const std::uint8_t> bytes);
 
 /// Where the parts of a serialised key stand.

@@ -6,8 +6,6 @@
 namespace nescio::dpf {
 namespace {
 
-constexpr std::array<Block, prg::kLeafBlocks> kNoCorrection = {};
-
 template <class W>
 constexpr std::size_t kWords = prg::kLeafBytes / sizeof(W);
 
@@ -27,21 +25,13 @@ Leaf unit_bits(std::uint64_t position, std::uint64_t payload) {
   return std::bit_cast<Leaf>(words);
 }
 
-/// x = (x + t * correction) * (-1)^party for the words of n leaves.
-template <class W>
-void correct_words(const Block* nodes, std::size_t n, const Leaf& correction, unsigned party,
-                   Block* leaves) {
-  const auto cw = std::bit_cast<Words<W>>(correction);
-  const W sign = static_cast<W>(-static_cast<W>(party));
-  for (std::size_t i = 0; i < n; ++i) {
-    const W mask = static_cast<W>(-static_cast<W>(control_bit(nodes[i])));
-    Words<W> x;
-    std::memcpy(x.data(), leaves + prg::kLeafBlocks * i, sizeof(x));
-    for (std::size_t k = 0; k < x.size(); ++k) {
-      x[k] = static_cast<W>((static_cast<W>(x[k] + (cw[k] & mask)) ^ sign) - sign);
-    }
-    std::memcpy(leaves + prg::kLeafBlocks * i, x.data(), sizeof(x));
-  }
+CorrectWords correct_words(Output output, Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::correct_words(output);
+  if (tier >= Tier::avx2) return avx2::correct_words(output);
+#endif
+  static_cast<void>(tier);
+  return portable::correct_words(output);
 }
 
 }  // namespace
@@ -78,16 +68,24 @@ Leaf leaf_correction(Output output, const Leaf& unit, const Leaf& own0, const Le
   });
 }
 
-void leaf_shares(const prg::Generator& generator, const Key& key, const Block* nodes, std::size_t n,
-                 Block* shares) {
-  if (key.shape.output == Output::bit) {
-    generator.leaves(nodes, n, key.leaf_correction.data(), shares);
+LeafShares::LeafShares(const Keys& keys, Tier tier)
+    : keys_(keys), generator_(prg::generator(keys.shape().generator, tier)), tier_(tier) {}
+
+void LeafShares::write(std::size_t first, std::size_t count, const Block* nodes,
+                       std::size_t per_key, Block* shares) const {
+  const Output output = keys_.shape().output;
+  const auto node_bits = static_cast<unsigned>(std::bit_width(per_key) - 1);
+  const prg::Corrections corrections = keys_.leaf_corrections(first, count, node_bits);
+  if (output == Output::bit) {
+    generator_.leaves(nodes, count * per_key, corrections, shares);
     return;
   }
-  generator.leaves(nodes, n, kNoCorrection.data(), shares);
-  with_word(key.shape.output, [&]<class W>(W) {
-    correct_words<W>(nodes, n, key.leaf_correction, key.party, shares);
-  });
+  generator_.leaves(nodes, count * per_key, prg::kNoCorrections, shares);
+  const CorrectWords correct = correct_words(output, tier_);
+  for (std::size_t i = 0; i < count; ++i) {
+    correct(nodes + i * per_key, per_key, corrections.of(i * per_key, prg::kLeafBlocks),
+            keys_.party(first + i), shares + i * per_key * prg::kLeafBlocks);
+  }
 }
 
 void combine(Output output, const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes,

@@ -7,7 +7,10 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "base/cpu.h"
+#include "dpf/correct_words.h"
 #include "dpf/key.h"
+#include "ggm/walk.h"
 
 namespace nescio::dpf {
 
@@ -34,10 +37,22 @@ Leaf unit_leaf(Output output, std::uint64_t position, Block payload);
 Leaf leaf_correction(Output output, const Leaf& unit, const Leaf& own0, const Leaf& own1,
                      std::uint64_t t1);
 
-/// What the bottom nodes of a key's tree become: shares[i] = (-1)^party (H(nodes[i]) + t_i * CW),
-/// leaf by leaf, or H(nodes[i]) ^ t_i * CW for bits.
-void leaf_shares(const prg::Generator& generator, const Key& key, const Block* nodes, std::size_t n,
-                 Block* shares);
+/// Turns bottom nodes of keys into shares, in the code of a tier.
+class LeafShares {
+ public:
+  LeafShares(const Keys& keys, Tier tier);
+
+  /// shares[i] = (-1)^party (H(nodes[i]) + t_i * CW), leaf by leaf, or H(nodes[i]) ^ t_i * CW for
+  /// bits, for 2^node_bits nodes of each of the keys first..first+count-1; for a single key,
+  /// `nodes` of any number.
+  void write(std::size_t first, std::size_t count, const Block* nodes, std::size_t per_key,
+             Block* shares) const;
+
+ private:
+  const Keys& keys_;
+  const prg::Generator& generator_;
+  Tier tier_;
+};
 
 /// sums = a + b in the output group, for `bytes` bytes, a multiple of the element's size.
 void combine(Output output, const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes,

@@ -1,183 +1,222 @@
 #include "pir/answer.h"
 
 #include <algorithm>
-#include <bit>
+#include <atomic>
 #include <cstring>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "dpf/shares.h"
 #include "ggm/walk.h"
+#include "pir/bit_product.h"
+#include "pir/plan.h"
+#include "pir/word_product.h"
 
 namespace nescio::pir {
 namespace {
 
-/// Keys answered in one pass over the table; more take another pass, to bound the memory.
-constexpr std::size_t kKeysPerPass = 256;
+/// Bytes of rows that are multiplied at a time with each key in turn: they stay in the second-level
+/// cache, and are enough that what is done once for each key does not count.
+constexpr std::size_t kRowsBytes = 64 << 10;
 
-/// Bytes of shares that a tile holds, over all keys of a pass: half a 1 MB second-level cache.
-constexpr std::size_t kShareBytes = 512 << 10;
-
-/// Bytes of rows multiplied at a time with each key in turn: they stay in the first-level cache.
-constexpr std::size_t kRowsBytes = 16 << 10;
-
-/// How a share acts on a word of the table, and how results add up.
-struct Select {  // shares are masks, addition is XOR
-  using Word = std::uint64_t;
-  static Word multiply_add(Word sum, Word share, Word row) { return sum ^ (share & row); }
-  static Word add(Word a, Word b) { return a ^ b; }
+/// Some keys of a batch: first..first+count-1.
+struct KeyRange {
+  const dpf::Keys& keys;
+  std::size_t first;
+  std::size_t count;
+  Tier tier;
 };
 
-template <class W>
-struct Multiply {  // arithmetic mod 2^w
-  using Word = W;
-  static Word multiply_add(Word sum, Word share, Word row) {
-    return static_cast<Word>(sum + static_cast<Word>(share * row));
-  }
-  static Word add(Word a, Word b) { return static_cast<Word>(a + b); }
+/// Shares of a chunk: those of key q from row first_row on are at data + q * stride.
+struct Shares {
+  const std::uint8_t* data;
+  std::size_t stride;
+  std::uint64_t first_row;
 };
 
-/// sums += sum over rows of shares[r] * rows[r], for rows of `row_bytes` bytes. `sums` has whole
-/// words; a row that ends within a word is read as if zeros followed.
-template <class Ring>
-void multiply_rows(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
-                   const typename Ring::Word* shares, typename Ring::Word* sums) {
-  using Word = typename Ring::Word;
-  constexpr std::size_t kColumn = 64 / sizeof(Word);  // a cache line of words, held in registers
-  std::size_t byte = 0;
-  for (; byte + 64 <= row_bytes; byte += 64, sums += kColumn) {
-    Word sum[kColumn], row[kColumn];
-    std::copy_n(sums, kColumn, sum);
-    for (std::size_t r = 0; r < count; ++r) {
-      std::memcpy(row, rows + r * row_bytes + byte, 64);
-      for (std::size_t k = 0; k < kColumn; ++k) {
-        sum[k] = Ring::multiply_add(sum[k], shares[r], row[k]);
-      }
-    }
-    std::copy_n(sum, kColumn, sums);
-  }
-  for (; byte < row_bytes; byte += sizeof(Word), ++sums) {
-    const std::size_t part = std::min(sizeof(Word), row_bytes - byte);
-    for (std::size_t r = 0; r < count; ++r) {
-      Word row = 0;
-      std::memcpy(&row, rows + r * row_bytes + byte, part);
-      *sums = Ring::multiply_add(*sums, shares[r], row);
-    }
-  }
-}
-
-/// The shares of `count` rows from `row` on as words that the ring multiplies with.
-template <class Ring>
-const typename Ring::Word* read_shares(const std::uint8_t* tile, std::uint64_t row,
-                                       std::size_t count, typename Ring::Word* room) {
-  if constexpr (std::is_same_v<Ring, Select>) {
-    for (std::size_t r = 0; r < count; ++r) {
-      room[r] = mask_from_bit((tile[(row + r) / 8] >> ((row + r) % 8)) & 1);
-    }
-  } else {
-    std::memcpy(room, tile + row * sizeof(typename Ring::Word),
-                count * sizeof(typename Ring::Word));
-  }
-  return room;
-}
-
-/// One pass over the table for some keys, with arithmetic in `Ring`.
-template <class Ring>
-class Pass {
-  using Word = typename Ring::Word;
-
+/// Expands the keys of a pass over one chunk after the other.
+class Expansion {
  public:
-  Pass(const Table& table, std::span<const dpf::Key> keys, ThreadPool& pool, Tier tier)
-      : table_(table),
-        keys_(keys),
-        generator_(prg::generator(keys[0].shape.generator, tier)),
-        leaf_rows_(dpf::leaf_elements(keys[0].shape.output)),
-        words_((table.row_bytes + sizeof(Word) - 1) / sizeof(Word)),
-        block_rows_(std::max<std::size_t>(1, kRowsBytes / table.row_bytes)) {
-    for (unsigned w = 0; w < pool.threads(); ++w) workers_.emplace_back(*this, tier);
-  }
+  Expansion(const KeyRange& range, unsigned chunk_bits)
+      : range_(range),
+        leaf_rows_(dpf::leaf_elements(range.keys.shape().output)),
+        walk_(range.keys.forest(range.first, range.count, range.tier), chunk_bits),
+        leaf_shares_(range.keys, range.tier),
+        shares_(range.count * walk_.chunk()) {}
 
-  void run(ThreadPool& pool, std::uint8_t* out) {
-    const std::uint64_t tile_rows = workers_[0].walks[0].chunk() * leaf_rows_;
-    const std::uint64_t tiles = (table_.rows + tile_rows - 1) / tile_rows;
-    pool.run(tiles, [&](std::size_t tile, unsigned worker) {
-      const std::uint64_t begin = tile * tile_rows;
-      add_tile(workers_[worker], begin, std::min(begin + tile_rows, table_.rows));
-    });
-    write_answers(out);
+  std::uint64_t rows() const { return walk_.chunk() * leaf_rows_; }
+
+  Shares over(std::uint64_t begin, std::uint64_t end) {
+    const ggm::Nodes nodes = walk_.nodes(begin / leaf_rows_, (end + leaf_rows_ - 1) / leaf_rows_);
+    leaf_shares_.write(range_.first, range_.count, nodes.data, nodes.per_tree, shares_[0].data());
+    return {reinterpret_cast<const std::uint8_t*>(shares_.data()),
+            nodes.per_tree * sizeof(dpf::Leaf), nodes.first * leaf_rows_};
   }
 
  private:
-  struct Worker {
-    Worker(const Pass& pass, Tier tier)
-        : shares(0), room(pass.block_rows_), sums(pass.keys_.size() * pass.words_) {
-      const std::size_t leaves = kShareBytes / (pass.keys_.size() * prg::kLeafBytes);
-      const auto chunk_bits = static_cast<unsigned>(std::bit_width(leaves) - 1);
-      space = ggm::Walk::Workspace(std::min(chunk_bits, ggm::Walk::kChunkBits));
-      for (const dpf::Key& key : pass.keys_) {
-        walks.emplace_back(key.tree(tier), std::min(chunk_bits, ggm::Walk::kChunkBits));
-      }
-      shares = Buffer<dpf::Leaf>(pass.keys_.size() * walks[0].chunk());
-      std::fill_n(sums.data(), sums.size(), Word{0});
-    }
-
-    std::vector<ggm::Walk> walks;
-    ggm::Walk::Workspace space;
-    Buffer<dpf::Leaf> shares;
-    Buffer<Word> room;
-    Buffer<Word> sums;
-  };
-
-  /// Adds rows begin..end-1, which one chunk of leaves covers, to the sums of all keys.
-  void add_tile(Worker& worker, std::uint64_t begin, std::uint64_t end) {
-    const std::uint64_t chunk = worker.walks[0].chunk(), first = begin / leaf_rows_;
-    const std::uint64_t last = (end + leaf_rows_ - 1) / leaf_rows_;
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const auto nodes = worker.walks[i].nodes(first, last, worker.space);
-      dpf::leaf_shares(generator_, keys_[i], nodes.data(), nodes.size(),
-                       worker.shares[i * chunk].data());
-    }
-    for (std::uint64_t row = begin; row < end; row += block_rows_) {
-      const std::size_t count = std::min<std::uint64_t>(block_rows_, end - row);
-      for (std::size_t i = 0; i < keys_.size(); ++i) {
-        const auto* tile = reinterpret_cast<const std::uint8_t*>(&worker.shares[i * chunk]);
-        multiply_rows<Ring>(table_.data + row * table_.row_bytes, count, table_.row_bytes,
-                            read_shares<Ring>(tile, row - begin, count, worker.room.data()),
-                            &worker.sums[i * words_]);
-      }
-    }
-  }
-
-  void write_answers(std::uint8_t* out) {
-    Buffer<Word>& total = workers_[0].sums;
-    for (std::size_t w = 1; w < workers_.size(); ++w) {
-      for (std::size_t k = 0; k < total.size(); ++k) {
-        total[k] = Ring::add(total[k], workers_[w].sums[k]);
-      }
-    }
-    const std::size_t bytes = answer_bytes(keys_[0].shape.output, table_.row_bytes);
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      std::memcpy(out + i * bytes, &total[i * words_], bytes);
-    }
-  }
-
-  Table table_;
-  std::span<const dpf::Key> keys_;
-  const prg::Generator& generator_;
+  KeyRange range_;
   std::uint64_t leaf_rows_;
-  std::size_t words_;
-  std::size_t block_rows_;
-  std::vector<Worker> workers_;
+  ggm::Walk walk_;
+  dpf::LeafShares leaf_shares_;
+  Buffer<dpf::Leaf> shares_;
 };
 
-void check(const Table& table, std::span<const dpf::Key> keys) {
-  for (const dpf::Key& key : keys) {
-    dpf::Shape expected = keys[0].shape;
-    expected.domain = table.rows;
-    if (key.shape == expected) continue;
-    throw Error("a key is not for this table", key.shape.describe(), expected.describe());
+/// Sums of bit shares over a sliced table.
+class SlicedSums {
+ public:
+  SlicedSums(const Table& table, const KeyRange& range)
+      : table_(table),
+        product_(bit_product(range.tier)),
+        keys_(range.count),
+        blocks_(table.extent.blocks()),
+        room_(product_.room_bytes(keys_)),
+        sums_(product_.sum_bytes(keys_, blocks_)) {
+    std::memset(sums_.data(), 0, sums_.size());
+  }
+
+  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
+    for (std::uint64_t row = begin; row < end; row += kTileRows) {
+      product_.add_tile(table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
+                        shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
+                        room_.data(), sums_.data());
+    }
+  }
+
+  void merge(const SlicedSums& other) {
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] ^= other.sums_[i];
+  }
+
+  void read(std::uint8_t* answers) const {
+    const std::size_t row_bytes = table_.extent.row_bytes;
+    Buffer<std::uint8_t> rows(kKeyGroup * blocks_ * kBlockColumnBytes);
+    for (std::size_t first = 0; first < keys_; first += kKeyGroup) {
+      product_.read_sums(sums_.data(), blocks_, first, rows.data());
+      for (std::size_t i = 0; i < std::min(kKeyGroup, keys_ - first); ++i) {
+        std::memcpy(answers + (first + i) * row_bytes, &rows[i * blocks_ * kBlockColumnBytes],
+                    row_bytes);
+      }
+    }
+  }
+
+ private:
+  Table table_;
+  const BitProduct& product_;
+  std::size_t keys_, blocks_;
+  Buffer<std::uint8_t> room_;
+  Buffer<std::uint8_t> sums_;
+};
+
+/// Sums of shares over rows as they came.
+class RowSums {
+ public:
+  RowSums(const Table& table, const KeyRange& range)
+      : table_(table),
+        output_(range.keys.shape().output),
+        add_rows_(word_product(output_, range.tier)),
+        keys_(range.count),
+        bytes_(answer_bytes(output_, table.extent.row_bytes)),
+        rows_(std::max<std::size_t>(1, kRowsBytes / table.extent.row_bytes)),
+        sums_(keys_ * bytes_) {
+    std::memset(sums_.data(), 0, sums_.size());
+  }
+
+  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
+    const std::size_t row_bytes = table_.extent.row_bytes;
+    const unsigned share_bits = dpf::element_bits(output_);
+    for (std::uint64_t row = begin; row < end; row += rows_) {
+      const std::size_t count = std::min<std::uint64_t>(rows_, end - row);
+      add_rows_(table_.data + row * row_bytes, count, row_bytes,
+                shares.data + (row - shares.first_row) * share_bits / 8, shares.stride, keys_,
+                sums_.data(), bytes_);
+    }
+  }
+
+  void merge(const RowSums& other) {
+    dpf::combine(output_, sums_.data(), other.sums_.data(), sums_.size(), sums_.data());
+  }
+
+  void read(std::uint8_t* answers) const { std::memcpy(answers, sums_.data(), sums_.size()); }
+
+ private:
+  Table table_;
+  dpf::Output output_;
+  AddRows add_rows_;
+  std::size_t keys_, bytes_, rows_;
+  Buffer<std::uint8_t> sums_;
+};
+
+/// Chunks shared out among workers: each takes those of its own stretch of the table first, the
+/// same at every call, and then helps the others.
+class Shifts {
+ public:
+  Shifts(std::uint64_t chunks, unsigned workers) : next_(workers), end_(workers) {
+    for (unsigned w = 0; w < workers; ++w) {
+      next_[w].value = chunks * w / workers;
+      end_[w] = chunks * (w + 1) / workers;
+    }
+  }
+
+  template <class Work>
+  void work(unsigned worker, Work work) {
+    for (std::size_t i = 0; i < end_.size(); ++i) {
+      const std::size_t stretch = (worker + i) % end_.size();
+      for (std::uint64_t c = next_[stretch].value++; c < end_[stretch];
+           c = next_[stretch].value++) {
+        work(c);
+      }
+    }
+  }
+
+ private:
+  struct alignas(64) Counter {
+    std::atomic<std::uint64_t> value;
+  };
+  std::vector<Counter> next_;
+  std::vector<std::uint64_t> end_;
+};
+
+/// One pass over the table for some keys.
+template <class Sums>
+void pass(const Table& table, const KeyRange& range, unsigned chunk_bits, std::uint8_t* out,
+          ThreadPool& pool) {
+  struct Worker {
+    Worker(const Table& t, const KeyRange& r, unsigned bits) : expansion(r, bits), sums(t, r) {}
+    Expansion expansion;
+    Sums sums;
+  };
+  std::vector<std::unique_ptr<Worker>> workers(pool.threads());
+  workers[0] = std::make_unique<Worker>(table, range, chunk_bits);
+  const std::uint64_t chunk_rows = workers[0]->expansion.rows(), rows = table.extent.rows;
+  Shifts shifts((rows + chunk_rows - 1) / chunk_rows, pool.threads());
+  pool.run(pool.threads(), [&](std::size_t, unsigned w) {
+    shifts.work(w, [&](std::uint64_t chunk) {
+      if (!workers[w]) workers[w] = std::make_unique<Worker>(table, range, chunk_bits);
+      const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
+      workers[w]->sums.add(begin, end, workers[w]->expansion.over(begin, end));
+    });
+  });
+  for (std::size_t w = 1; w < workers.size(); ++w) {
+    if (workers[w]) workers[0]->sums.merge(workers[w]->sums);
+  }
+  workers[0]->sums.read(out);
+}
+
+/// Bytes of one key's sum.
+std::size_t sum_bytes(const Table& table, dpf::Output output, Tier tier) {
+  if (table.extent.layout == Layout::rows) return answer_bytes(output, table.extent.row_bytes);
+  return bit_product(tier).sum_bytes(kKeyGroup, table.extent.blocks()) / kKeyGroup;
+}
+
+void check(const Table& table, const dpf::Keys& keys) {
+  dpf::Shape expected = keys.shape();
+  expected.domain = table.extent.rows;
+  if (keys.shape() != expected) {
+    throw Error("a key is not for this table", keys.shape().describe(), expected.describe());
+  }
+  if (table.extent.layout != layout_for(expected.output)) {
+    throw Error(ErrorKind::argument, "the table does not stand in the layout of its output");
   }
 }
 
@@ -188,18 +227,19 @@ std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes) {
   return (row_bytes + element - 1) / element * element;
 }
 
-void answer(const Table& table, std::span<const dpf::Key> keys, std::uint8_t* out, ThreadPool& pool,
+void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
             Tier tier) {
+  if (keys.size() == 0) return;
   check(table, keys);
-  for (std::size_t first = 0; first < keys.size(); first += kKeysPerPass) {
-    const auto pass = keys.subspan(first, std::min(kKeysPerPass, keys.size() - first));
-    const dpf::Output output = pass[0].shape.output;
-    std::uint8_t* to = out + first * answer_bytes(output, table.row_bytes);
-    if (output == dpf::Output::bit) {
-      Pass<Select>(table, pass, pool, tier).run(pool, to);
+  const Plan plan(keys, sum_bytes(table, keys.shape().output, tier), pool.threads());
+  const std::size_t bytes = answer_bytes(keys.shape().output, table.extent.row_bytes);
+  for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
+    const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
+    const KeyRange range = {keys, first, count, tier};
+    if (table.extent.layout == Layout::sliced) {
+      pass<SlicedSums>(table, range, plan.chunk_bits, out + first * bytes, pool);
     } else {
-      dpf::with_word(output,
-                     [&]<class W>(W) { Pass<Multiply<W>>(table, pass, pool, tier).run(pool, to); });
+      pass<RowSums>(table, range, plan.chunk_bits, out + first * bytes, pool);
     }
   }
 }

@@ -7,36 +7,36 @@
 //     a_b = sum over rows r of y_b(r) * table[r],
 //
 // the rows read as vectors over the output group (bytes for bits and Z_2^8, little-endian words
-// otherwise), and a_0 + a_1 is the row. The product is fused with the walk over the key's tree
+// otherwise), and a_0 + a_1 is the row. The product is fused with the walk over the keys' trees
 // (section 3.2.4 of "GPU-based Private Information Retrieval for On-Device Machine Learning
 // Inference", 2024): a tile of the share vectors of all keys is expanded, used and forgotten.
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "dpf/key.h"
+#include "pir/layout.h"
 
 namespace nescio::pir {
 
-/// A table in memory: `rows` rows of `row_bytes` bytes, one after the other. Not owned.
+/// A table in memory. Not owned.
 struct Table {
   const std::uint8_t* data;
-  std::uint64_t rows;
-  std::size_t row_bytes;
+  Extent extent;
 };
 
 /// Bytes of one answer: the row, rounded up to whole elements of the output group.
 std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes);
 
-/// Writes the answer to keys[i] at out + i * answer_bytes(...). Threads share out the rows, so that
-/// a single key gains too. Beyond keys and answers the memory used is O(threads x keys x depth),
-/// whatever the number of rows. The time taken depends on sizes only.
+/// Writes the answer to key i at out + i * answer_bytes(...). Threads share out the rows, so that a
+/// single key gains too. Beyond keys and answers each thread uses O(keys x depth) and at most some 20
+/// megabytes, whatever the number of rows (see plan.h). The time taken depends on sizes only.
 ///
-/// Throws Error(mismatch) unless all keys have one shape, whose domain is the table's rows.
-void answer(const Table& table, std::span<const dpf::Key> keys, std::uint8_t* out, ThreadPool& pool,
+/// Throws Error(mismatch) unless the keys' domain is the table's rows, and Error(argument) if the
+/// table does not stand in the layout that the keys' output asks for.
+void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
             Tier tier);
 
 }  // namespace nescio::pir

@@ -238,27 +238,27 @@ void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out) 
   }
 }
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   for (std::size_t i = 0; i < n; i += 2) {
-    const Block first = parents[i], second = parents[std::min(i + 1, n - 1)];
-    const std::array<Block, kLanes> in = {sigma(first), sigma(first) ^ number(1), sigma(second),
-                                          sigma(second) ^ number(1)};
+    const std::size_t own[2] = {i, std::min(i + 1, n - 1)};
+    const Block x = sigma(parents[own[0]]), y = sigma(parents[own[1]]);
+    const std::array<Block, kLanes> in = {x, x ^ number(1), y, y ^ number(1)};
     std::array<Block, kLanes> children;
     hash4(in.data(), children.data());
     for (std::size_t k = 0; k < 2 * std::min<std::size_t>(2, n - i); ++k) {
-      out[2 * i + k] =
-          children[k] ^ (block_mask(control_bit(k < 2 ? first : second)) & corrections[k % 2]);
+      const Block mask = block_mask(control_bit(parents[own[k / 2]]));
+      out[2 * i + k] = children[k] ^ (mask & corrections.of(own[k / 2], 2)[k % 2]);
     }
   }
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
   for (std::size_t i = 0; i < n; ++i) {
     const Block mask = block_mask(control_bit(nodes[i]));
     std::array<Block, kLanes> in;
     for (std::size_t j = 0; j < kLanes; ++j) in[j] = sigma(nodes[i]) ^ number(kFirstLeafTweak + j);
     hash4(in.data(), out + 4 * i);
-    for (std::size_t j = 0; j < kLanes; ++j) out[4 * i + j] ^= mask & correction[j];
+    for (std::size_t j = 0; j < kLanes; ++j) out[4 * i + j] ^= mask & corrections.of(i, 4)[j];
   }
 }
 

@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "prg/corrections.h"
 
 namespace nescio::prg::aes128 {
 
@@ -34,11 +35,11 @@ inline constexpr std::uint64_t kFirstLeafTweak = 2;
 
 /// One vocabulary a tier. `encrypt` is AES itself, for its known answers; the other two are
 /// prg::Generator's.
-#define NESCIO_AES128_TIER(tier)                                                          \
-  namespace tier {                                                                        \
-  void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);        \
-  void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out); \
-  void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out);    \
+#define NESCIO_AES128_TIER(tier)                                                         \
+  namespace tier {                                                                       \
+  void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);       \
+  void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out); \
+  void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);   \
   }
 
 NESCIO_AES128_TIER(portable)

@@ -42,39 +42,39 @@ inline __m128i control_mask(__m128i s) {
   return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(s, 0), 31), 31);
 }
 
-/// The first `n` of `width` results for each node: F(sigma(node) ^ (tweak + j)), corrected.
+/// F(sigma(node) ^ (tweak + j)), corrected, for j below `width` and `count` nodes from `first` on.
 template <int width>
-inline void hash_nodes(const Keys& keys, const Block* nodes, int n, int tweak,
-                       const __m128i* corrections, Block* out) {
+inline void hash_nodes(const Keys& keys, const Block* nodes, std::size_t first, int count,
+                       int tweak, Corrections corrections, Block* out) {
   constexpr int kNodes = kLanes / width;
   __m128i in[kLanes], x[kLanes], add[kLanes];
   for (int i = 0; i < kNodes; ++i) {
-    const __m128i node = load(nodes + (i < n ? i : 0));
+    const std::size_t own = first + static_cast<std::size_t>(i < count ? i : 0);
+    const __m128i node = load(nodes + own);
     const __m128i base = sigma(node), mask = control_mask(node);
+    const Block* correction = corrections.of(own, width);
     for (int j = 0; j < width; ++j) {
       x[width * i + j] = in[width * i + j] = _mm_xor_si128(base, _mm_cvtsi32_si128(tweak + j));
-      add[width * i + j] = _mm_and_si128(mask, corrections[j]);
+      add[width * i + j] = _mm_and_si128(mask, load(correction + j));
     }
   }
   encrypt_lanes(keys, x);
   for (int k = 0; k < kLanes; ++k) {
-    if (k < width * n) store(out + k, _mm_xor_si128(x[k], _mm_xor_si128(in[k], add[k])));
+    if (k >= width * count) break;
+    store(out + width * first + k, _mm_xor_si128(x[k], _mm_xor_si128(in[k], add[k])));
   }
 }
 
 template <int width>
-inline void hash_all(const Block* nodes, std::size_t n, int tweak, const Block* corrections,
+inline void hash_all(const Block* nodes, std::size_t n, int tweak, Corrections corrections,
                      Block* out) {
   constexpr std::size_t kNodes = kLanes / width;
   const Keys keys = load_keys(fixed_round_keys());
-  __m128i cw[width];
-  for (int j = 0; j < width; ++j) cw[j] = load(corrections + j);
   std::size_t i = 0;
   for (; i + kNodes <= n; i += kNodes) {
-    hash_nodes<width>(keys, nodes + i, kNodes, tweak, cw, out + width * i);
+    hash_nodes<width>(keys, nodes, i, kNodes, tweak, corrections, out);
   }
-  if (i < n)
-    hash_nodes<width>(keys, nodes + i, static_cast<int>(n - i), tweak, cw, out + width * i);
+  if (i < n) hash_nodes<width>(keys, nodes, i, static_cast<int>(n - i), tweak, corrections, out);
 }
 
 }  // namespace
@@ -90,12 +90,12 @@ void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block*
   }
 }
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   hash_all<2>(parents, n, 0, corrections, out);
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
-  hash_all<4>(nodes, n, static_cast<int>(kFirstLeafTweak), correction, out);
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
+  hash_all<4>(nodes, n, static_cast<int>(kFirstLeafTweak), corrections, out);
 }
 
 }  // namespace nescio::prg::aes128::avx2

@@ -48,19 +48,18 @@ inline __m512i control_mask(__m512i s) {
 
 /// F(sigma(s) ^ tweak) ^ t * correction for `count` registers of nodes s, in place.
 template <int count>
-inline void hash_registers(const Keys& keys, __m512i tweak, __m512i correction, __m512i* s) {
+inline void hash_registers(const Keys& keys, __m512i tweak, const __m512i* correction, __m512i* s) {
   __m512i x[count];
   for (int i = 0; i < count; ++i) {
     x[i] = _mm512_xor_si512(sigma(s[i]), tweak);
     // s becomes what is added after the permutation: x ^ (mask & correction).
-    s[i] = _mm512_ternarylogic_epi64(x[i], control_mask(s[i]), correction, 0x78);
+    s[i] = _mm512_ternarylogic_epi64(x[i], control_mask(s[i]), correction[i], 0x78);
   }
   encrypt_registers<count>(keys, x);
   for (int i = 0; i < count; ++i) s[i] = _mm512_xor_si512(s[i], x[i]);
 }
 
-/// Spreads nodes over their results: block b of the source goes to `width` blocks in a row.
-/// A register of the result holds 4 / width nodes, from `first` on.
+/// A register that holds the first of `n` nodes, 4 / width of them, each `width` times in a row.
 template <int width>
 inline __m512i spread(const Block* nodes, std::size_t n) {
   constexpr std::size_t kNodes = 4 / width;
@@ -72,28 +71,38 @@ inline __m512i spread(const Block* nodes, std::size_t n) {
   }
 }
 
-template <int width, int count>
-inline void hash_group(const Keys& keys, __m512i tweak, __m512i correction, const Block* nodes,
-                       Block* out) {
-  constexpr int kNodes = 4 / width;
-  __m512i s[count];
-  for (int i = 0; i < count; ++i) s[i] = spread<width>(nodes + kNodes * i, kNodes);
-  hash_registers<count>(keys, tweak, correction, s);
-  for (int i = 0; i < count; ++i) _mm512_storeu_si512(out + 4 * i, s[i]);
+/// The corrections of a register of results, whose first node is i of n.
+template <int width>
+inline __m512i spread_corrections(Corrections corrections, std::size_t i, std::size_t n) {
+  const Block* own = corrections.of(i, width);
+  if constexpr (width == 4) {
+    return _mm512_loadu_si512(own);
+  } else if (corrections.group_bits == 0) {
+    return _mm512_maskz_loadu_epi64(first_blocks(2 * (n - i)), own);
+  } else {
+    return _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(own)));
+  }
 }
 
 template <int width>
-inline void hash_all(__m512i tweak, __m512i correction, const Block* nodes, std::size_t n,
+inline void hash_all(__m512i tweak, Corrections corrections, const Block* nodes, std::size_t n,
                      Block* out) {
   constexpr std::size_t kNodes = 4 / width;
   const Keys keys = load_keys(fixed_round_keys());
   std::size_t i = 0;
   for (; i + kRegisters * kNodes <= n; i += kRegisters * kNodes) {
-    hash_group<width, kRegisters>(keys, tweak, correction, nodes + i, out + width * i);
+    __m512i s[kRegisters], correction[kRegisters];
+    for (int k = 0; k < kRegisters; ++k) {
+      s[k] = spread<width>(nodes + i + kNodes * k, kNodes);
+      correction[k] = spread_corrections<width>(corrections, i + kNodes * k, n);
+    }
+    hash_registers<kRegisters>(keys, tweak, correction, s);
+    for (int k = 0; k < kRegisters; ++k) _mm512_storeu_si512(out + width * i + 4 * k, s[k]);
   }
   for (; i < n; i += kNodes) {
     __m512i s = spread<width>(nodes + i, n - i);
-    hash_registers<1>(keys, tweak, correction, &s);
+    const __m512i correction = spread_corrections<width>(corrections, i, n);
+    hash_registers<1>(keys, tweak, &correction, &s);
     _mm512_mask_storeu_epi64(out + width * i, first_blocks(width * (n - i)), s);
   }
 }
@@ -109,17 +118,14 @@ void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block*
   }
 }
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
-  const __m512i tweak = _mm512_set_epi64(0, 1, 0, 0, 0, 1, 0, 0);
-  const __m512i pair =
-      _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(corrections)));
-  hash_all<2>(tweak, pair, parents, n, out);
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
+  hash_all<2>(_mm512_set_epi64(0, 1, 0, 0, 0, 1, 0, 0), corrections, parents, n, out);
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
   constexpr long long t = kFirstLeafTweak;
   const __m512i tweak = _mm512_set_epi64(0, t + 3, 0, t + 2, 0, t + 1, 0, t);
-  hash_all<4>(tweak, _mm512_loadu_si512(correction), nodes, n, out);
+  hash_all<4>(tweak, corrections, nodes, n, out);
 }
 
 }  // namespace nescio::prg::aes128::avx512

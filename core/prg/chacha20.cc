@@ -22,13 +22,15 @@ State initial_state(Block key, std::uint32_t counter) {
   return {c[0], c[1], c[2], c[3], k[0], k[1], k[2], k[3], k[0], k[1], k[2], k[3], counter, 0, 0, 0};
 }
 
-void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, const Block* corrections,
+void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, Corrections corrections,
             Block* out) {
   for (std::size_t i = 0; i < n; ++i) {
     const Block mask = block_mask(control_bit(nodes[i]));
     const auto stream =
         std::bit_cast<std::array<Block, 4>>(block_function(initial_state(nodes[i], counter)));
-    for (std::size_t j = 0; j < 4; ++j) out[4 * i + j] = stream[j] ^ (mask & corrections[j]);
+    for (std::size_t j = 0; j < 4; ++j) {
+      out[4 * i + j] = stream[j] ^ (mask & corrections.of(i, 4)[j]);
+    }
   }
 }
 
@@ -48,12 +50,12 @@ State block_function(const State& input) {
 
 namespace portable {
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   blocks(parents, n, kChildrenCounter, corrections, out);
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
-  blocks(nodes, n, kLeafCounter, correction, out);
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
+  blocks(nodes, n, kLeafCounter, corrections, out);
 }
 
 }  // namespace portable

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "prg/corrections.h"
 
 namespace nescio::prg::chacha20 {
 
@@ -30,10 +31,10 @@ inline constexpr std::uint32_t kLeafCounter = 1;
 State block_function(const State& input);
 
 /// One vocabulary a tier: prg::Generator's functions.
-#define NESCIO_CHACHA20_TIER(tier)                                                        \
-  namespace tier {                                                                        \
-  void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out); \
-  void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out);    \
+#define NESCIO_CHACHA20_TIER(tier)                                                       \
+  namespace tier {                                                                       \
+  void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out); \
+  void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);   \
   }
 
 NESCIO_CHACHA20_TIER(portable)

@@ -61,9 +61,14 @@ inline void transpose_words(__m256i* x) {
   x[3] = _mm256_unpackhi_epi64(high01, high23);
 }
 
-/// All ones in the blocks whose control bit is set.
-inline __m256i control_mask(__m256i s) {
-  return _mm256_srai_epi32(_mm256_slli_epi32(_mm256_shuffle_epi32(s, 0), 31), 31);
+/// All ones if the control bit of the node is set.
+inline __m256i control_mask(const Block* node) {
+  const __m256i low = _mm256_set1_epi32(*reinterpret_cast<const int*>(node));
+  return _mm256_srai_epi32(_mm256_slli_epi32(low, 31), 31);
+}
+
+inline __m256i load(const Block* b) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));
 }
 
 /// Fills x with the keystream words of the eight keys whose words are k[0..3].
@@ -83,55 +88,58 @@ inline void keystream(const __m256i* k, std::uint32_t counter, __m256i* x) {
   x[12] = _mm256_add_epi32(x[12], _mm256_set1_epi32(static_cast<int>(counter)));
 }
 
-/// The 64 bytes of each of eight nodes, corrected.
-inline void eight(const Block* nodes, std::uint32_t counter, const __m256i* corrections,
-                  Block* out) {
-  __m256i k[4], mask[4], x[16];
-  for (int e = 0; e < 4; ++e) {
-    k[e] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(nodes + 2 * e));
-    mask[e] = control_mask(k[e]);
-  }
+/// Writes the two halves of a node's 64 bytes, corrected.
+inline void store_node(const Block* node, __m256i low, __m256i high, const Block* correction,
+                       Block* out) {
+  const __m256i mask = control_mask(node);
+  auto* to = reinterpret_cast<__m256i*>(out);
+  _mm256_storeu_si256(to, _mm256_xor_si256(low, _mm256_and_si256(mask, load(correction))));
+  _mm256_storeu_si256(to + 1, _mm256_xor_si256(high, _mm256_and_si256(mask, load(correction + 2))));
+}
+
+/// The 64 bytes of each of eight nodes, of which the first is number `first` of its run.
+inline void eight(const Block* nodes, std::uint32_t counter, Corrections corrections,
+                  std::size_t first, Block* out) {
+  __m256i k[4], x[16];
+  for (int e = 0; e < 4; ++e) k[e] = load(nodes + 2 * e);
   transpose_words(k);
   keystream(k, counter, x);
   // After this, half q of x[4g + e] is block g of node 2e + q.
   for (int g = 0; g < 4; ++g) transpose_words(x + 4 * g);
-  auto* to = reinterpret_cast<__m256i*>(out);
-  for (int e = 0; e < 4; ++e) {
-    __m256i node[4];
-    for (int g = 0; g < 4; ++g) {
-      node[g] = _mm256_xor_si256(x[4 * g + e], _mm256_and_si256(mask[e], corrections[g]));
-    }
-    _mm256_storeu_si256(to++, _mm256_permute2x128_si256(node[0], node[1], 0x20));
-    _mm256_storeu_si256(to++, _mm256_permute2x128_si256(node[2], node[3], 0x20));
-    _mm256_storeu_si256(to++, _mm256_permute2x128_si256(node[0], node[1], 0x31));
-    _mm256_storeu_si256(to++, _mm256_permute2x128_si256(node[2], node[3], 0x31));
+  for (std::size_t e = 0; e < 4; ++e) {
+    const std::size_t i = 2 * e;
+    store_node(nodes + i, _mm256_permute2x128_si256(x[e], x[4 + e], 0x20),
+               _mm256_permute2x128_si256(x[8 + e], x[12 + e], 0x20), corrections.of(first + i, 4),
+               out + 4 * i);
+    store_node(nodes + i + 1, _mm256_permute2x128_si256(x[e], x[4 + e], 0x31),
+               _mm256_permute2x128_si256(x[8 + e], x[12 + e], 0x31),
+               corrections.of(first + i + 1, 4), out + 4 * i + 4);
   }
 }
 
-void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, const Block* corrections,
+void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, Corrections corrections,
             Block* out) {
-  __m256i cw[4];
-  for (int g = 0; g < 4; ++g) {
-    cw[g] = _mm256_broadcastsi128_si256(
-        _mm_load_si128(reinterpret_cast<const __m128i*>(corrections + g)));
-  }
   std::size_t i = 0;
-  for (; i + kNodes <= n; i += kNodes) eight(nodes + i, counter, cw, out + 4 * i);
+  for (; i + kNodes <= n; i += kNodes) eight(nodes + i, counter, corrections, i, out + 4 * i);
   if (i == n) return;
-  alignas(64) Block last[kNodes] = {}, result[4 * kNodes];
-  for (std::size_t k = i; k < n; ++k) last[k - i] = nodes[k];
-  eight(last, counter, cw, result);
+  alignas(64) Block last[kNodes], result[4 * kNodes], correction[4 * kNodes];
+  for (std::size_t k = 0; k < kNodes; ++k) {
+    const std::size_t own = i + k < n ? i + k : n - 1;
+    last[k] = nodes[own];
+    for (std::size_t j = 0; j < 4; ++j) correction[4 * k + j] = corrections.of(own, 4)[j];
+  }
+  eight(last, counter, {correction, 0}, 0, result);
   for (std::size_t k = 4 * i; k < 4 * n; ++k) out[k] = result[k - 4 * i];
 }
 
 }  // namespace
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   blocks(parents, n, kChildrenCounter, corrections, out);
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
-  blocks(nodes, n, kLeafCounter, correction, out);
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
+  blocks(nodes, n, kLeafCounter, corrections, out);
 }
 
 }  // namespace nescio::prg::chacha20::avx2

@@ -60,9 +60,10 @@ inline void transpose_quarters(__m512i* x) {
   x[3] = _mm512_shuffle_i64x2(high01, high23, 0xDD);
 }
 
-/// All ones in the blocks whose control bit is set.
-inline __m512i control_mask(__m512i s) {
-  return _mm512_srai_epi32(_mm512_slli_epi32(_mm512_shuffle_epi32(s, _MM_PERM_AAAA), 31), 31);
+/// All ones if the control bit of the node is set.
+inline __m512i control_mask(const Block* node) {
+  const __m512i low = _mm512_set1_epi32(*reinterpret_cast<const int*>(node));
+  return _mm512_srai_epi32(_mm512_slli_epi32(low, 31), 31);
 }
 
 /// Fills x with the keystream words of the sixteen keys whose words are k[0..3].
@@ -82,52 +83,53 @@ inline void keystream(const __m512i* k, std::uint32_t counter, __m512i* x) {
   x[12] = _mm512_add_epi32(x[12], _mm512_set1_epi32(static_cast<int>(counter)));
 }
 
-/// The 64 bytes of each of sixteen nodes, corrected.
-inline void sixteen(const Block* nodes, std::uint32_t counter, const __m512i* corrections,
-                    Block* out) {
-  __m512i k[4], mask[4], x[16];
-  for (int e = 0; e < 4; ++e) {
-    k[e] = _mm512_loadu_si512(nodes + 4 * e);
-    mask[e] = control_mask(k[e]);
-  }
+/// The 64 bytes of each of sixteen nodes, of which the first is number `first` of its run.
+inline void sixteen(const Block* nodes, std::uint32_t counter, Corrections corrections,
+                    std::size_t first, Block* out) {
+  __m512i k[4], x[16];
+  for (int e = 0; e < 4; ++e) k[e] = _mm512_loadu_si512(nodes + 4 * e);
   transpose_words(k);
   keystream(k, counter, x);
   // After this, quarter q of x[4g + e] is block g of node 4e + q.
   for (int g = 0; g < 4; ++g) transpose_words(x + 4 * g);
   for (int e = 0; e < 4; ++e) {
-    __m512i node[4];
-    for (int g = 0; g < 4; ++g) {
-      node[g] = _mm512_ternarylogic_epi64(x[4 * g + e], mask[e], corrections[g], 0x78);
-    }
+    __m512i node[4] = {x[e], x[4 + e], x[8 + e], x[12 + e]};
     transpose_quarters(node);
-    for (int q = 0; q < 4; ++q) _mm512_storeu_si512(out + 4 * (4 * e + q), node[q]);
+    for (int q = 0; q < 4; ++q) {
+      const std::size_t i = static_cast<std::size_t>(4 * e + q);
+      const __m512i correction = _mm512_loadu_si512(corrections.of(first + i, 4));
+      const __m512i sum =
+          _mm512_ternarylogic_epi64(node[q], control_mask(nodes + i), correction, 0x78);
+      _mm512_storeu_si512(out + 4 * i, sum);
+    }
   }
 }
 
-void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, const Block* corrections,
+void blocks(const Block* nodes, std::size_t n, std::uint32_t counter, Corrections corrections,
             Block* out) {
-  __m512i cw[4];
-  for (int g = 0; g < 4; ++g) {
-    cw[g] =
-        _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(corrections + g)));
-  }
   std::size_t i = 0;
-  for (; i + kNodes <= n; i += kNodes) sixteen(nodes + i, counter, cw, out + 4 * i);
+  for (; i + kNodes <= n; i += kNodes) {
+    sixteen(nodes + i, counter, corrections, i, out + 4 * i);
+  }
   if (i == n) return;
-  alignas(64) Block last[kNodes] = {}, result[4 * kNodes];
-  for (std::size_t k = i; k < n; ++k) last[k - i] = nodes[k];
-  sixteen(last, counter, cw, result);
+  alignas(64) Block last[kNodes], result[4 * kNodes], correction[4 * kNodes];
+  for (std::size_t k = 0; k < kNodes; ++k) {
+    const std::size_t own = i + k < n ? i + k : n - 1;
+    last[k] = nodes[own];
+    for (std::size_t j = 0; j < 4; ++j) correction[4 * k + j] = corrections.of(own, 4)[j];
+  }
+  sixteen(last, counter, {correction, 0}, 0, result);
   for (std::size_t k = 4 * i; k < 4 * n; ++k) out[k] = result[k - 4 * i];
 }
 
 }  // namespace
 
-void expand(const Block* parents, std::size_t n, const Block* corrections, Block* out) {
+void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   blocks(parents, n, kChildrenCounter, corrections, out);
 }
 
-void leaves(const Block* nodes, std::size_t n, const Block* correction, Block* out) {
-  blocks(nodes, n, kLeafCounter, correction, out);
+void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
+  blocks(nodes, n, kLeafCounter, corrections, out);
 }
 
 }  // namespace nescio::prg::chacha20::avx512

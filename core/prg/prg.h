@@ -6,6 +6,7 @@
 
 #include "base/block.h"
 #include "base/cpu.h"
+#include "prg/corrections.h"
 
 namespace nescio::prg {
 
@@ -22,6 +23,10 @@ inline constexpr std::size_t kLeafBytes = kLeafBlocks * sizeof(Block);
 /// The widest tree that a generator may grow.
 inline constexpr unsigned kMostArity = 4;
 
+/// Corrections that change nothing, of children and of leaves, for any number of trees in one.
+inline constexpr Block kZeros[kMostArity] = {};
+inline constexpr Corrections kNoCorrections = {kZeros, Corrections::kOneTree};
+
 /// A length-increasing pseudorandom generator on 128-bit nodes, in one CPU tier's code.
 ///
 /// G(s) = (G_0(s), ..., G_{arity-1}(s)) gives the children of the node s; H(s), independent of
@@ -29,18 +34,20 @@ inline constexpr unsigned kMostArity = 4;
 /// results of those nodes whose control bit t (the lowest bit of s) is set, as a DPF asks (Boyle,
 /// Gilboa and Ishai 2016, Figure 1); a correction of zeros gives the generator itself.
 ///
+/// Nodes of several trees go through one call, so that small trees fill the widest kernels too.
 /// All functions run in time independent of the blocks' values, in every tier.
 struct Generator {
   GeneratorId id;
   const char* name;
   unsigned radix_bits;  ///< log2 of the arity
 
-  /// children[arity * i + j] = G_j(parents[i]) ^ t_i * corrections[j], for i below n.
-  /// `corrections` has `arity` blocks; `children` does not overlap `parents`.
-  void (*expand)(const Block* parents, std::size_t n, const Block* corrections, Block* children);
+  /// children[arity * i + j] = G_j(parents[i]) ^ t_i * corrections.of(i, arity)[j], for i below n.
+  /// `children` does not overlap `parents`.
+  void (*expand)(const Block* parents, std::size_t n, Corrections corrections, Block* children);
 
-  /// leaves[4 * i + j] = H_j(nodes[i]) ^ t_i * correction[j], for i below n and j below 4.
-  void (*leaves)(const Block* nodes, std::size_t n, const Block* correction, Block* leaves);
+  /// leaves[4 * i + j] = H_j(nodes[i]) ^ t_i * corrections.of(i, 4)[j], for i below n and j
+  /// below 4.
+  void (*leaves)(const Block* nodes, std::size_t n, Corrections corrections, Block* leaves);
 
   constexpr unsigned arity() const { return 1u << radix_bits; }
 };

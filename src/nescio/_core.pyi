@@ -1,5 +1,6 @@
 """The engine of Nescio. Private: use the package's own modules."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import numpy
@@ -32,19 +33,42 @@ def aes128_encrypt(key: Annotated[NDArray[numpy.uint8], dict(shape=(None,), orde
 def chacha20_block(state: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """The ChaCha20 block function on its 64-byte state, for known answers."""
 
-def generate_blocks(generator: str, nodes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], corrections: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], leaves: bool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+def generate_blocks(generator: str, nodes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], corrections: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], leaves: bool, group_bits: int = 63, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """The children (or leaves) of nodes, corrected, for known answers."""
 
 def seconds_per_node(generator: str, leaves: bool, tier: str | None = None) -> float:
     """Time of one expansion (or leaf) in the cache, measured."""
 
+class Keys:
+    """Checked keys of one shape, from the rows of an array of bytes."""
+
+    def __init__(self, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @staticmethod
+    def join(parts: Sequence[Keys]) -> Keys:
+        """All keys of several, in order."""
+
+    def __len__(self) -> int: ...
+
+    def parties(self) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """The party that each key is for."""
+
+    @property
+    def domain(self) -> int: ...
+
+    @property
+    def output(self) -> str: ...
+
+    @property
+    def generator(self) -> str: ...
+
 def generate(alphas: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], payloads: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], domain: int, output: str, generator: str, insecure_roots: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint8], dict(order='C')]]:
     """Keys of both parties, one in each row of two arrays."""
 
-def evaluate_range(keys: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], start: int, stop: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+def evaluate_range(keys: Keys, start: int, stop: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """Shares at start..stop-1 as bytes, a row a key; bits are packed."""
 
-def evaluate_points(keys: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], points: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+def evaluate_points(keys: Keys, points: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """Shares at each key's points as bytes, a byte for a bit."""
 
 def combine(output: str, a: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
@@ -53,11 +77,39 @@ def combine(output: str, a: Annotated[NDArray[numpy.uint8], dict(shape=(None,), 
 def key_bytes(domain: int, output: str, generator: str) -> int:
     """The length of each key."""
 
-def parse_key(key: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[int, str, str, int]:
-    """Checks a whole key; its domain, output, generator and party."""
+class Table:
+    """
+    Rows in the layout that an output asks for; the memory is its own and not initialised, or `data`.
+    """
 
-def answer(table: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], keys: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], output: str, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
-    """Answers to keys, a row each."""
+    def __init__(self, rows: int, row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
+
+    def store(self, first: int, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool) -> None:
+        """Writes rows from row `first`, a multiple of TILE_ROWS, on."""
+
+    def replace(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
+        """Overwrites the rows at some indices."""
+
+    def load_range(self, first: int, count: int, pool: ThreadPool) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """Rows from row `first`, a multiple of TILE_ROWS, on."""
+
+    def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """The rows at some indices."""
+
+    def answer(self, keys: Keys, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """Answers to keys, a row each."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the table in its layout."""
+
+    def memory(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
+        """The memory itself, without a copy."""
+
+TILE_ROWS: int = 512
+
+def table_bytes(rows: int, row_bytes: int, output: str) -> int:
+    """Bytes of a table in the layout that its output asks for."""
 
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""

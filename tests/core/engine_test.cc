@@ -29,18 +29,25 @@ constexpr std::uint64_t kDomains[] = {1, 2, 127, 513, 5000};
 
 struct KeyPair {
   Bytes bytes[2];
-  dpf::Key key[2];
+  dpf::Keys keys[2];
 };
 
-KeyPair make_keys(const dpf::Shape& shape, std::uint64_t alpha, Tier tier) {
+/// Keys of `count` points, alpha and the points after it.
+
+KeyPair make_keys(const dpf::Shape& shape, std::uint64_t alpha, Tier tier, std::size_t count = 1) {
   KeyPair pair;
-  for (Bytes& bytes : pair.bytes) bytes.resize(shape.key_bytes());
-  const Block payload = {1, 0};
-  dpf::generate(shape, {&alpha, 1}, {&payload, 1}, pair.bytes[0].data(), pair.bytes[1].data(),
-                tier);
-  for (int party = 0; party < 2; ++party) pair.key[party] = dpf::parse_key(pair.bytes[party]);
+  for (Bytes& bytes : pair.bytes) bytes.resize(count * shape.key_bytes());
+  std::vector<std::uint64_t> alphas;
+  for (std::size_t i = 0; i < count; ++i) alphas.push_back((alpha + i) % shape.domain);
+  const std::vector<Block> payloads(count, Block{1, 0});
+  dpf::generate(shape, alphas, payloads, pair.bytes[0].data(), pair.bytes[1].data(), tier);
+  for (int party = 0; party < 2; ++party) {
+    pair.keys[party] = dpf::Keys(pair.bytes[party].data(), count, shape.key_bytes());
+  }
   return pair;
 }
+
+dpf::Keys parse(const Bytes& bytes) { return dpf::Keys(bytes.data(), 1, bytes.size()); }
 
 void test_aes_known_answer(Tier) {
   Block key, plain;
@@ -56,21 +63,24 @@ void test_aes_known_answer(Tier) {
 }
 
 void test_shares_add_up(Tier tier) {
+  constexpr std::size_t kKeys = 3;
   ThreadPool pool(2);
   for (auto output : kOutputs) {
     for (auto generator : kGenerators) {
       for (std::uint64_t domain : kDomains) {
         const dpf::Shape shape{domain, output, generator};
-        const KeyPair pair = make_keys(shape, domain / 2, tier);
+        const KeyPair pair = make_keys(shape, domain / 2, tier, kKeys);
         const std::size_t bytes = dpf::share_bytes(output, domain);
-        Bytes shares[2] = {Bytes(bytes), Bytes(bytes)}, sums(bytes);
+        Bytes shares[2] = {Bytes(kKeys * bytes), Bytes(kKeys * bytes)}, sums(kKeys * bytes);
         for (int party = 0; party < 2; ++party) {
-          dpf::evaluate_range({&pair.key[party], 1}, 0, domain, shares[party].data(), pool, tier);
+          dpf::evaluate_range(pair.keys[party], 0, domain, shares[party].data(), pool, tier);
         }
-        dpf::combine(output, shares[0].data(), shares[1].data(), bytes, sums.data());
-        Bytes expected(bytes);
-        const std::uint64_t bit = domain / 2 * dpf::element_bits(output);
-        expected[bit / 8] = static_cast<std::uint8_t>(1 << (bit % 8));
+        dpf::combine(output, shares[0].data(), shares[1].data(), sums.size(), sums.data());
+        Bytes expected(kKeys * bytes);
+        for (std::size_t i = 0; i < kKeys; ++i) {
+          const std::uint64_t bit = (domain / 2 + i) % domain * dpf::element_bits(output);
+          expected[i * bytes + bit / 8] = static_cast<std::uint8_t>(1 << (bit % 8));
+        }
         CHECK(sums == expected);
       }
     }
@@ -82,38 +92,81 @@ void test_ranges_and_points_agree(Tier tier) {
   const dpf::Shape shape{70'001, dpf::Output::u8, prg::GeneratorId::chacha20};
   const KeyPair pair = make_keys(shape, 69'999, tier);
   Bytes all(shape.domain);
-  dpf::evaluate_range({pair.key, 1}, 0, shape.domain, all.data(), pool, tier);
+  dpf::evaluate_range(pair.keys[0], 0, shape.domain, all.data(), pool, tier);
   for (std::uint64_t start : {0u, 1u, 63u, 64u, 65u, 69'990u}) {
     for (std::uint64_t length : {0u, 1u, 7u, 11u}) {
       Bytes part(length), singles(length);
-      dpf::evaluate_range({pair.key, 1}, start, start + length, part.data(), pool, tier);
+      dpf::evaluate_range(pair.keys[0], start, start + length, part.data(), pool, tier);
       std::vector<std::uint64_t> points;
       for (std::uint64_t i = 0; i < length; ++i) points.push_back(start + i);
-      dpf::evaluate_points({pair.key, 1}, points, singles.data(), pool, tier);
+      dpf::evaluate_points(pair.keys[0], points, singles.data(), pool, tier);
       CHECK(std::equal(part.begin(), part.end(), all.begin() + static_cast<std::ptrdiff_t>(start)));
       CHECK(part == singles);
     }
   }
-  CHECK_THROWS(dpf::evaluate_range({pair.key, 1}, 0, 70'002, all.data(), pool, tier),
+  CHECK_THROWS(dpf::evaluate_range(pair.keys[0], 0, 70'002, all.data(), pool, tier),
                ErrorKind::index);
 }
+
+/// A table of bytes that differ, in the layout for an output.
+struct TestTable {
+  TestTable(std::uint64_t rows, std::size_t row_bytes, dpf::Output output, ThreadPool& pool)
+      : plain(rows * row_bytes), extent{rows, row_bytes, pir::layout_for(output)} {
+    for (std::size_t i = 0; i < plain.size(); ++i)
+      plain[i] = static_cast<std::uint8_t>(i * 37 >> 3);
+    memory = Bytes(extent.bytes());
+    pir::store_rows(extent, plain.data(), 0, rows, memory.data(), pool);
+  }
+  Bytes plain;
+  pir::Extent extent;
+  Bytes memory;
+};
 
 void test_answers(Tier tier) {
   ThreadPool pool(2);
   for (auto output : kOutputs) {
-    for (std::size_t row_bytes : {1u, 7u, 64u, 200u}) {
-      const std::uint64_t rows = 1'500, wanted = 1'499;
-      Bytes table(rows * row_bytes);
-      for (std::size_t i = 0; i < table.size(); ++i) table[i] = static_cast<std::uint8_t>(i * 37);
-      const KeyPair pair = make_keys({rows, output, prg::GeneratorId::aes128}, wanted, tier);
-      const std::size_t bytes = pir::answer_bytes(output, row_bytes);
-      Bytes answers[2] = {Bytes(bytes), Bytes(bytes)}, sums(bytes);
-      for (int party = 0; party < 2; ++party) {
-        pir::answer({table.data(), rows, row_bytes}, {&pair.key[party], 1}, answers[party].data(),
-                    pool, tier);
+    for (std::size_t row_bytes : {1u, 7u, 8u, 9u, 64u, 71u, 200u}) {
+      for (std::size_t batch : {1u, 7u, 9u, 70u, 300u}) {
+        const std::uint64_t rows = 1'500;
+        const TestTable table(rows, row_bytes, output, pool);
+        const KeyPair pair =
+            make_keys({rows, output, prg::GeneratorId::chacha20}, 1'499, tier, batch);
+        const std::size_t bytes = pir::answer_bytes(output, row_bytes);
+        Bytes answers[2] = {Bytes(batch * bytes), Bytes(batch * bytes)}, sums(batch * bytes);
+        for (int party = 0; party < 2; ++party) {
+          pir::answer({table.memory.data(), table.extent}, pair.keys[party], answers[party].data(),
+                      pool, tier);
+        }
+        dpf::combine(output, answers[0].data(), answers[1].data(), sums.size(), sums.data());
+        for (std::size_t i = 0; i < batch; ++i) {
+          const std::uint8_t* expected = &table.plain[(1'499 + i) % rows * row_bytes];
+          CHECK(std::memcmp(&sums[i * bytes], expected, row_bytes) == 0);
+        }
       }
-      dpf::combine(output, answers[0].data(), answers[1].data(), bytes, sums.data());
-      CHECK(std::memcmp(sums.data(), &table[wanted * row_bytes], row_bytes) == 0);
+    }
+  }
+}
+
+void test_rows_come_back(Tier) {
+  ThreadPool pool(2);
+  for (auto output : {dpf::Output::bit, dpf::Output::u8}) {
+    for (std::size_t row_bytes : {8u, 9u, 64u, 71u}) {
+      TestTable table(1'300, row_bytes, output, pool);
+      Bytes all(table.plain.size());
+      pir::load_range(table.extent, table.memory.data(), 0, 1'300, all.data(), pool);
+      CHECK(all == table.plain);
+      const std::uint64_t indices[] = {0, 7, 511, 512, 1'299};
+      const Bytes rows(5 * row_bytes, 0xA5);
+      pir::replace_rows(table.extent, indices, rows.data(), table.memory.data());
+      Bytes some(5 * row_bytes);
+      pir::load_rows(table.extent, table.memory.data(), indices, some.data());
+      CHECK(some == rows);
+      for (std::uint64_t i : indices) std::fill_n(&table.plain[i * row_bytes], row_bytes, 0xA5);
+      pir::load_range(table.extent, table.memory.data(), 0, 1'300, all.data(), pool);
+      CHECK(all == table.plain);
+      const std::uint64_t none = 1'300;
+      CHECK_THROWS(pir::load_rows(table.extent, table.memory.data(), {&none, 1}, some.data()),
+                   ErrorKind::index);
     }
   }
 }
@@ -141,14 +194,17 @@ void test_thread_pool(Tier) {
 void test_keys_are_checked(Tier tier) {
   const dpf::Shape shape{5000, dpf::Output::bit, prg::GeneratorId::aes128};
   const KeyPair pair = make_keys(shape, 17, tier);
-  for (std::size_t length = 0; length < pair.bytes[0].size(); ++length) {
-    CHECK_THROWS(dpf::parse_key({pair.bytes[0].data(), length}), ErrorKind::malformed_key);
+  const Bytes& sound = pair.bytes[0];
+  CHECK(parse(sound).size() == 1);
+  for (std::size_t length = 0; length < sound.size(); ++length) {
+    CHECK_THROWS(parse(Bytes(sound.begin(), sound.begin() + static_cast<std::ptrdiff_t>(length))),
+                 ErrorKind::malformed_key);
   }
   for (std::size_t byte = 0; byte < dpf::kHeaderBytes; ++byte) {
     if (byte == 8) continue;  // a domain of a few points more or less makes another valid key
-    Bytes damaged = pair.bytes[0];
+    Bytes damaged = sound;
     damaged[byte] ^= 0xFF;
-    CHECK_THROWS(dpf::parse_key(damaged), ErrorKind::malformed_key);
+    CHECK_THROWS(parse(damaged), ErrorKind::malformed_key);
   }
 }
 
@@ -157,7 +213,7 @@ void test_keys_are_checked(Tier tier) {
 int main() {
   for (Tier tier : supported_tiers()) {
     for (auto test : {test_aes_known_answer, test_shares_add_up, test_ranges_and_points_agree,
-                      test_answers, test_thread_pool, test_keys_are_checked}) {
+                      test_answers, test_rows_come_back, test_thread_pool, test_keys_are_checked}) {
       test(tier);
     }
     std::printf("tier %s: good\n", tier_name(tier));

@@ -1,0 +1,102 @@
+#include "pir/bit_product.h"
+
+#include <cstring>
+
+#include "pir/sliced.h"
+
+namespace nescio::pir {
+namespace {
+
+constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
+
+// The portable sums keep a line of 64 bytes for each key and block: the XOR of lines under the
+// key's bytes as masks. The parity of each byte, taken once at the end, is a bit of the sum: parity
+// is linear.
+
+std::size_t line_per_key(std::size_t keys, std::size_t blocks) {
+  return key_groups(keys) * kKeyGroup * blocks * kLineBytes;
+}
+
+void read_parities(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
+                   std::uint8_t* rows) {
+  const std::size_t bytes = kKeyGroup * kBlockColumnBytes * blocks;
+  const std::uint8_t* from = sums + first * blocks * kLineBytes;
+  for (std::size_t byte = 0; byte < bytes; ++byte) {
+    std::uint64_t x;
+    std::memcpy(&x, from + 8 * byte, sizeof(x));
+    x ^= x >> 4;
+    x ^= x >> 2;
+    x ^= x >> 1;
+    rows[byte] = pack_bits(x);
+  }
+}
+
+// The wide tiers' sums keep a line for each group of eight keys and block: bit q of byte c is the
+// sum of the group's key q in bit column c.
+
+#if defined(NESCIO_X86_64)
+
+std::size_t line_per_group(std::size_t keys, std::size_t blocks) {
+  return key_groups(keys) * blocks * kLineBytes;
+}
+
+void read_bits(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
+               std::uint8_t* rows) {
+  const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
+  for (std::size_t block = 0; block < blocks; ++block, from += kLineBytes) {
+    std::uint64_t words[kKeyGroup];
+    std::memcpy(words, from, sizeof(words));
+    unslice_words(words);
+    for (std::size_t q = 0; q < kKeyGroup; ++q) {
+      std::memcpy(rows + (q * blocks + block) * kBlockColumnBytes, &words[q], sizeof(words[q]));
+    }
+  }
+}
+
+constexpr BitProduct kAvx2 = {line_per_group, avx2::room_bytes, avx2::add_tile, read_bits};
+constexpr BitProduct kAvx512 = {line_per_group, avx512::room_bytes, avx512::add_tile, read_bits};
+
+#endif
+
+constexpr BitProduct kPortable = {line_per_key, portable::room_bytes, portable::add_tile,
+                                  read_parities};
+
+void add_block(const std::uint8_t* block, const std::uint8_t* shares, std::uint64_t* sum) {
+  std::uint64_t total[kWords], line[kWords];
+  std::memcpy(total, sum, sizeof(total));
+  for (std::size_t r = 0; r < kLines; ++r) {
+    std::memcpy(line, block + r * kLineBytes, sizeof(line));
+    const std::uint64_t mask = shares[r] * 0x0101010101010101ull;
+    for (std::size_t k = 0; k < kWords; ++k) total[k] ^= line[k] & mask;
+  }
+  std::memcpy(sum, total, sizeof(total));
+}
+
+}  // namespace
+
+const BitProduct& bit_product(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return kAvx512;
+  if (tier >= Tier::avx2) return kAvx2;
+#endif
+  static_cast<void>(tier);
+  return kPortable;
+}
+
+namespace portable {
+
+std::size_t room_bytes(std::size_t) { return 0; }
+
+void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
+              std::size_t stride, std::size_t keys, std::uint8_t*, std::uint8_t* sums) {
+  auto* lines = reinterpret_cast<std::uint64_t*>(sums);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    for (std::size_t key = 0; key < keys; ++key) {
+      add_block(tile + block * kBlockBytes, shares + key * stride,
+                lines + (key * blocks + block) * kWords);
+    }
+  }
+}
+
+}  // namespace portable
+}  // namespace nescio::pir

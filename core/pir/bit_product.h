@@ -1,0 +1,57 @@
+#pragma once
+
+// The GF(2) product of share bits with a tile of a sliced table (see layout.h), one file a CPU
+// tier.
+//
+// For the shares s_q of key q, bits over the 512 rows of a tile, and a bit column c of it, each
+// key's sum gets the parity of s_q AND c. Eight keys are one group. Time depends on sizes only,
+// never on the shares.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+#include "base/cpu.h"
+
+namespace nescio::pir {
+
+inline constexpr std::size_t kKeyGroup = 8;
+
+/// Groups that hold so many keys; the last may be part empty.
+NESCIO_INLINE std::size_t key_groups(std::size_t keys) {
+  return (keys + kKeyGroup - 1) / kKeyGroup;
+}
+
+/// One tier's code; `blocks` are those of a tile. Sums and room are aligned to cache lines; sums
+/// are zero at first, and two threads' sums add up by XOR of their bytes.
+struct BitProduct {
+  std::size_t (*sum_bytes)(std::size_t keys, std::size_t blocks);
+  std::size_t (*room_bytes)(std::size_t keys);
+
+  /// Adds the product with a tile: the shares of key q are the 64 bytes at shares + q * stride.
+  void (*add_tile)(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
+                   std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums);
+
+  /// Writes the sums of the group of keys from key `first` on, a multiple of kKeyGroup, as rows of
+  /// 8 * blocks bytes, one after the other; those of keys that there are not have any content.
+  void (*read_sums)(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
+                    std::uint8_t* rows);
+};
+
+/// The product in the code of `tier`, or of the next narrower tier that has it.
+const BitProduct& bit_product(Tier tier);
+
+#define NESCIO_BIT_PRODUCT_TIER(tier)                                                          \
+  namespace tier {                                                                             \
+  std::size_t room_bytes(std::size_t keys);                                                    \
+  void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,      \
+                std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums); \
+  }
+
+NESCIO_BIT_PRODUCT_TIER(portable)
+NESCIO_BIT_PRODUCT_TIER(avx2)
+NESCIO_BIT_PRODUCT_TIER(avx512)
+
+#undef NESCIO_BIT_PRODUCT_TIER
+
+}  // namespace nescio::pir

@@ -1,0 +1,175 @@
+#include "pir/layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+
+namespace nescio::pir {
+namespace {
+
+constexpr std::size_t kGroupRows = 8;  // rows of one line of a block
+
+/// A line of a block from up to eight rows: `bytes` bytes (at most 8) of each, `stride` apart.
+void slice_line(const std::uint8_t* rows, std::size_t count, std::size_t stride, std::size_t bytes,
+                std::uint8_t* line) {
+  std::uint64_t words[kGroupRows] = {};
+  if (count == kGroupRows && bytes == sizeof(words[0])) {  // a copy of fixed size is one move
+    for (std::size_t i = 0; i < kGroupRows; ++i) std::memcpy(&words[i], rows + i * stride, 8);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(&words[i], rows + i * stride, bytes);
+  }
+  slice_words(words);
+  std::memcpy(line, words, kLineBytes);
+}
+
+/// The inverse of slice_line.
+void unslice_line(const std::uint8_t* line, std::size_t count, std::size_t stride,
+                  std::size_t bytes, std::uint8_t* rows) {
+  std::uint64_t words[kGroupRows];
+  std::memcpy(words, line, kLineBytes);
+  unslice_words(words);
+  if (count == kGroupRows && bytes == sizeof(words[0])) {
+    for (std::size_t i = 0; i < kGroupRows; ++i) std::memcpy(rows + i * stride, &words[i], 8);
+  } else {
+    for (std::size_t i = 0; i < count; ++i) std::memcpy(rows + i * stride, &words[i], bytes);
+  }
+}
+
+/// Calls `line(rows' byte, rows present, bytes, line's byte)` for each line of a tile.
+template <class Line>
+void for_each_line(const Extent& extent, std::size_t count, Line line) {
+  std::size_t at = 0;
+  for (std::size_t block = 0; block < extent.blocks(); ++block) {
+    const std::size_t from = block * kBlockColumnBytes;
+    const std::size_t bytes = std::min(kBlockColumnBytes, extent.row_bytes - from);
+    for (std::size_t row = 0; row < kTileRows; row += kGroupRows, at += kLineBytes) {
+      const std::size_t present = std::min(kGroupRows, count - std::min(count, row));
+      line(row * extent.row_bytes + from, present, bytes, at);
+    }
+  }
+}
+
+/// Where the eight bytes stand that hold eight columns of a row, and which bit of each it is.
+struct RowBits {
+  RowBits(const Extent& extent, std::uint64_t row)
+      : tile(row / kTileRows * extent.tile_bytes()),
+        line(row % kTileRows / kGroupRows * kLineBytes),
+        bit(static_cast<unsigned>(row % kGroupRows)) {}
+
+  std::size_t at(std::size_t byte) const {
+    return tile + byte / kBlockColumnBytes * kBlockBytes + line + byte % kBlockColumnBytes * 8;
+  }
+
+  std::size_t tile, line;
+  unsigned bit;
+};
+
+void check_index(const Extent& extent, std::uint64_t index) {
+  if (index < extent.rows) return;
+  throw Error(ErrorKind::index, "row " + std::to_string(index) + " of a table of " +
+                                    std::to_string(extent.rows) + " rows");
+}
+
+/// Calls `tile(its first row, its rows among these)` for each tile of first..first+count-1.
+template <class Tile>
+void for_each_tile(const Extent& extent, std::uint64_t first, std::uint64_t count, ThreadPool& pool,
+                   Tile tile) {
+  if (first > extent.rows || count > extent.rows - first || first % kTileRows != 0) {
+    throw Error(ErrorKind::index, "rows " + std::to_string(first) + " to " +
+                                      std::to_string(first + count) + " of a table of " +
+                                      std::to_string(extent.rows) + " rows");
+  }
+  pool.run((count + kTileRows - 1) / kTileRows, [&](std::size_t i, unsigned) {
+    tile(first + i * kTileRows, std::min<std::uint64_t>(kTileRows, count - i * kTileRows));
+  });
+}
+
+}  // namespace
+
+Layout layout_for(dpf::Output output) noexcept {
+  return output == dpf::Output::bit ? Layout::sliced : Layout::rows;
+}
+
+std::size_t Extent::bytes() const {
+  const std::uint64_t units = layout == Layout::sliced ? tiles() : rows;
+  const std::uint64_t unit = layout == Layout::sliced ? tile_bytes() : row_bytes;
+  if (unit != 0 && units > (std::uint64_t{1} << 62) / unit) {
+    throw Error(ErrorKind::argument, "a table of " + std::to_string(rows) + " rows of " +
+                                         std::to_string(row_bytes) + " bytes is too large");
+  }
+  return units * unit;
+}
+
+void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t first,
+                std::uint64_t count, std::uint8_t* table, ThreadPool& pool) {
+  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
+    const std::uint8_t* from = rows + (at - first) * extent.row_bytes;
+    if (extent.layout == Layout::rows) {
+      std::memcpy(table + at * extent.row_bytes, from, present * extent.row_bytes);
+      return;
+    }
+    std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
+    for_each_line(extent, present,
+                  [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
+                    slice_line(from + row, n, extent.row_bytes, bytes, tile + line);
+                  });
+  });
+}
+
+void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
+                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool) {
+  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
+    std::uint8_t* to = rows + (at - first) * extent.row_bytes;
+    if (extent.layout == Layout::rows) {
+      std::memcpy(to, table + at * extent.row_bytes, present * extent.row_bytes);
+      return;
+    }
+    const std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
+    for_each_line(extent, present,
+                  [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
+                    unslice_line(tile + line, n, extent.row_bytes, bytes, to + row);
+                  });
+  });
+}
+
+void load_rows(const Extent& extent, const std::uint8_t* table,
+               std::span<const std::uint64_t> indices, std::uint8_t* rows) {
+  for (std::uint64_t index : indices) {
+    check_index(extent, index);
+    if (extent.layout == Layout::rows) {
+      std::memcpy(rows, table + index * extent.row_bytes, extent.row_bytes);
+    } else {
+      const RowBits from(extent, index);
+      for (std::size_t byte = 0; byte < extent.row_bytes; ++byte) {
+        std::uint64_t columns;
+        std::memcpy(&columns, table + from.at(byte), sizeof(columns));
+        rows[byte] = pack_bits(columns >> from.bit);
+      }
+    }
+    rows += extent.row_bytes;
+  }
+}
+
+void replace_rows(const Extent& extent, std::span<const std::uint64_t> indices,
+                  const std::uint8_t* rows, std::uint8_t* table) {
+  for (std::uint64_t index : indices) check_index(extent, index);
+  for (std::uint64_t index : indices) {
+    if (extent.layout == Layout::rows) {
+      std::memcpy(table + index * extent.row_bytes, rows, extent.row_bytes);
+    } else {
+      const RowBits to(extent, index);
+      for (std::size_t byte = 0; byte < extent.row_bytes; ++byte) {
+        std::uint64_t columns;
+        std::memcpy(&columns, table + to.at(byte), sizeof(columns));
+        const std::uint64_t bits = transpose_bits(rows[byte]) << to.bit;
+        columns = (columns & ~(0x0101010101010101ull << to.bit)) | bits;
+        std::memcpy(table + to.at(byte), &columns, sizeof(columns));
+      }
+    }
+    rows += extent.row_bytes;
+  }
+}
+
+}  // namespace nescio::pir

@@ -1,0 +1,66 @@
+#pragma once
+
+// The sliced layout of a table, for outputs of one bit: it is cut into tiles of 512 rows, which one
+// leaf of a key covers, and a tile into blocks of 64 bit columns. A block is 4 KB: 64 lines of 64
+// bytes, of which line r has a byte for each bit column, whose bit i is that column's bit in row 8r
+// + i of the tile.
+//
+//     bit column c of a row is bit c % 8 of its byte c / 8
+//     block (tile, c / 64) stands at 4096 * (tile * blocks + c / 64); within it
+//     row 512 tile + 8r + i, column c  is  bit i of byte 64 r + c % 64
+//
+// So eight shares of eight keys make an 8 x 8 matrix over GF(2) that is multiplied with every byte
+// of a line at once, and a block is read from its first byte to its last. Rows are padded with
+// zeros to whole blocks and tiles.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+
+namespace nescio::pir {
+
+inline constexpr std::size_t kTileRows = 512;
+inline constexpr std::size_t kBlockColumnBytes = 8;  // of a row, in one block
+inline constexpr std::size_t kLines = 64;            // of a block
+inline constexpr std::size_t kLineBytes = 64;
+inline constexpr std::size_t kBlockBytes = kLines * kLineBytes;
+
+/// Transposes an 8 x 8 bit matrix held a row to a byte, the lowest bit first.
+NESCIO_INLINE std::uint64_t transpose_bits(std::uint64_t x) {
+  std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
+  x ^= t ^ (t << 7);
+  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
+  x ^= t ^ (t << 14);
+  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
+  return x ^ t ^ (t << 28);
+}
+
+/// Transposes 8 x 8 bytes: byte j of word i becomes byte i of word j.
+NESCIO_INLINE void transpose_bytes(std::uint64_t* w) {
+  const auto exchange = [w](std::size_t i, std::size_t j, unsigned shift, std::uint64_t mask) {
+    const std::uint64_t t = ((w[i] >> shift) ^ w[j]) & mask;
+    w[j] ^= t;
+    w[i] ^= t << shift;
+  };
+  for (std::size_t i : {0u, 1u, 2u, 3u}) exchange(i, i + 4, 32, 0x00000000FFFFFFFFull);
+  for (std::size_t i : {0u, 1u, 4u, 5u}) exchange(i, i + 2, 16, 0x0000FFFF0000FFFFull);
+  for (std::size_t i : {0u, 2u, 4u, 6u}) exchange(i, i + 1, 8, 0x00FF00FF00FF00FFull);
+}
+
+/// Eight words that hold eight bytes of a row each become a line, and a line becomes them.
+NESCIO_INLINE void slice_words(std::uint64_t* words) {
+  transpose_bytes(words);
+  for (std::size_t i = 0; i < 8; ++i) words[i] = transpose_bits(words[i]);
+}
+NESCIO_INLINE void unslice_words(std::uint64_t* words) {
+  for (std::size_t i = 0; i < 8; ++i) words[i] = transpose_bits(words[i]);
+  transpose_bytes(words);
+}
+
+/// Packs the lowest bits of eight bytes into one byte, the first byte's lowest.
+NESCIO_INLINE std::uint8_t pack_bits(std::uint64_t bytes) {
+  return static_cast<std::uint8_t>(((bytes & 0x0101010101010101ull) * 0x0102040810204080ull) >> 56);
+}
+
+}  // namespace nescio::pir
