@@ -19,6 +19,7 @@ CONSTRAINTS := $(abspath constraints.txt)
 # Build tools come from the constraints too, inside pip's isolated build environments as well.
 export PIP_CONSTRAINT := $(CONSTRAINTS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export SENTENCE
 
 ENGINE := $(shell find core -name '*.cc' -o -name '*.h') CMakeLists.txt
 CXX_FILES := $(shell find core tests -name '*.cc' -o -name '*.h')
@@ -27,7 +28,7 @@ CMAKE := $(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPy
 .PHONY: demo test engine-test check build bench fuzz docs format clean
 
 demo: $(VENV)/.demo
-	$(BIN)/nescio demo $(if $(SENTENCE),"$(SENTENCE)")
+	$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
 
 test: $(VENV)/.test engine-test
 	$(BIN)/python -m pytest tests $(PYTEST_ARGS)

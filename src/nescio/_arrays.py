@@ -11,6 +11,7 @@ Array = npt.NDArray[Any]
 ByteArray = npt.NDArray[np.uint8]
 IndexArray = npt.NDArray[np.uint64]
 
+MOST_THREADS = 4096
 _DLPACK_CPU = 1
 
 
@@ -20,6 +21,8 @@ def as_array(value: object, what: str) -> Array:
     Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...) on the CPU, buffers, sequences.
     `what` names the value in errors. Raises ArgumentError for anything else.
     """
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"{what} has masked elements: fill them first (.filled())")
     if isinstance(value, np.ndarray):
         return value
     device = getattr(value, "__dlpack_device__", None)
@@ -48,9 +51,8 @@ def as_indices(value: object, limit: int, what: str) -> IndexArray:
         raise ArgumentError(f"{what} must be integers, not {array.dtype}")
     low, high = int(array.min()), int(array.max())
     if low < 0 or high >= limit:
-        raise IndexRangeError(
-            f"{what} out of range: found {low if low < 0 else high}, expected 0 to {limit - 1}"
-        )
+        found = shown(low if low < 0 else high)
+        raise IndexRangeError(f"{what} out of range: found {found}, expected 0 to {limit - 1}")
     return np.ascontiguousarray(array, np.uint64).reshape(array.shape)
 
 
@@ -61,10 +63,33 @@ def _all_integers(array: Array) -> bool:
     )
 
 
+def shown(value: object) -> str:
+    """A value for a message: numbers of any length, cut if they are long."""
+    if isinstance(value, int) and abs(value) >= 1 << 128:
+        return f"a number of {value.bit_length()} bits"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def as_count(value: object, what: str, least: int, most: int) -> int:
+    """The value as an integer from `least` to `most`. Raises ArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise ArgumentError(f"{what}: found {shown(value)}, expected an integer")
+    if not least <= value <= most:
+        raise ArgumentError(f"{what}: found {shown(int(value))}, expected {least} to {most}")
+    return int(value)
+
+
+def as_threads(value: object) -> int:
+    """A number of threads: 0 (every processor) or more. Raises ArgumentError."""
+    return as_count(value, "threads", 0, MOST_THREADS)
+
+
 def as_bytes(value: object, what: str) -> ByteArray:
     """A bytes-like object, or a flat array of uint8, as a NumPy array without a copy."""
     if isinstance(value, bytes | bytearray | memoryview):
-        return np.frombuffer(value, np.uint8)
+        view = memoryview(value)
+        return np.frombuffer(view if view.contiguous else view.tobytes(), np.uint8)
     if isinstance(value, str):
         raise ArgumentError(f"{what} must be bytes, not a string")
     array = as_array(value, what)

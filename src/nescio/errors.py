@@ -33,7 +33,23 @@ __all__ = [
 
 
 class NescioError(Exception):
-    """The base of every error that Nescio raises on purpose."""
+    """The base of every error that Nescio raises on purpose.
+
+    Errors carry what they say beyond their message as keyword arguments, and travel between
+    processes (`pickle`) with them.
+    """
+
+    def __init__(self, message: str = "", **facts: object) -> None:
+        super().__init__(message)
+        self._facts = facts
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """The class, its message and its facts."""
+        return _remake, (type(self), str(self), self._facts)
+
+
+def _remake(kind: type[NescioError], message: str, facts: dict[str, object]) -> NescioError:
+    return kind(message, **facts)
 
 
 class ArgumentError(NescioError, ValueError):
@@ -63,7 +79,7 @@ class MismatchError(MessageError):
     """
 
     def __init__(self, message: str, *, found: str, expected: str) -> None:
-        super().__init__(message)
+        super().__init__(message, found=found, expected=expected)
         self.found = found
         self.expected = expected
 
@@ -71,8 +87,8 @@ class MismatchError(MessageError):
 class ServiceError(NescioError):
     """A lookup over the network failed; `url` names the server."""
 
-    def __init__(self, message: str, *, url: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, url: str, **facts: object) -> None:
+        super().__init__(message, url=url, **facts)
         self.url = url
 
 
@@ -91,7 +107,7 @@ class ServerRefusedError(ServiceError):
     """
 
     def __init__(self, message: str, *, url: str, status: int, code: str) -> None:
-        super().__init__(message, url=url)
+        super().__init__(message, url=url, status=status, code=code)
         self.status = status
         self.code = code
 

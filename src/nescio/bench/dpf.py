@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from .. import _core
-from .._arrays import ByteArray
+from .._arrays import ByteArray, as_count, as_threads
+from ..dpf import MOST_DOMAIN
 from ..errors import ArgumentError
 from .timing import Case, format_table, median_seconds, write_json
 
@@ -35,14 +36,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _case(rows: int, output: str, generator: str, tier: str, threads: int) -> Case:
-    pool = _core.ThreadPool(threads)
+    as_count(rows, "rows", 1, MOST_DOMAIN)
+    pool = _core.ThreadPool(as_threads(threads))
     alphas = np.arange(_BATCH, dtype=np.uint64) * np.uint64(rows // _BATCH)
     ones = np.tile(np.array([[1, 0]], np.uint64), (_BATCH, 1))
 
     def generate() -> tuple[ByteArray, ByteArray]:
         return _core.generate(alphas, ones, rows, output, generator, None, tier)
 
-    first, second = (keys[:1] for keys in generate())
+    first, second = (_core.Keys(keys[:1]) for keys in generate())
     _check(first, second, pool, tier)
     evaluation = median_seconds(lambda: _core.evaluate_range(first, 0, rows, pool, tier), _SECONDS)
     return {
@@ -51,18 +53,17 @@ def _case(rows: int, output: str, generator: str, tier: str, threads: int) -> Ca
         "rows": rows,
         "tier": tier,
         "threads": pool.threads,
-        "key_bytes": first.shape[1],
+        "key_bytes": _core.key_bytes(rows, output, generator),
         "generate_microseconds": median_seconds(generate, _SECONDS) / _BATCH * 1e6,
         "evaluate_microseconds": evaluation * 1e6,
         "limit_microseconds": _limit(rows, output, generator, tier) / pool.threads * 1e6,
     }
 
 
-def _check(first: ByteArray, second: ByteArray, pool: _core.ThreadPool, tier: str) -> None:
+def _check(first: _core.Keys, second: _core.Keys, pool: _core.ThreadPool, tier: str) -> None:
     """The two keys' shares add up to 1 at row 0 and to 0 elsewhere, or the figures mean nothing."""
-    rows, output, _, _ = _core.parse_key(first[0])
-    shares = [_core.evaluate_range(key, 0, rows, pool, tier)[0] for key in (first, second)]
-    total = _core.combine(output, *shares)
+    shares = [_core.evaluate_range(key, 0, key.domain, pool, tier)[0] for key in (first, second)]
+    total = _core.combine(first.output, *shares)
     if total[0] != 1 or total[1:].any():
         raise ArgumentError("the shares do not add up: this is a fault of Nescio, please report it")
 

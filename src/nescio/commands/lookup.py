@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import ssl
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def add_parser(commands: Subparsers) -> None:
     add("--json", action="store_true", help="print a JSON array of rows")
     add("--timeout", type=float, default=30.0, help="seconds to wait for a server")
     add("--retries", type=int, default=2, help="further tries if a server fails")
-    add("--ca-cert", type=Path, help="certificates to trust, PEM, instead of the system's")
+    add("--ca-cert", type=Path, help="certificates to trust, PEM, instead of the usual ones")
     parser.set_defaults(run=_run)
 
 
@@ -42,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
     ) as remote:
         rows = remote.lookup(arguments.indices)
     if arguments.json:
-        print(json.dumps(_plain(rows)))
+        print(json.dumps(_plain(rows), allow_nan=False))
     else:
         for index, row in zip(arguments.indices, rows, strict=True):
             print(index, *np.ravel(row))
@@ -50,8 +51,16 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(rows: Array) -> object:
-    """Rows as JSON types; what JSON lacks (complex numbers, dates) as text."""
-    return rows.tolist() if rows.dtype.kind in "biuf" else rows.astype(str).tolist()
+    """Rows as JSON types. What JSON lacks becomes text: complex numbers, dates, NaN, infinities."""
+    if rows.dtype.kind == "f" and not np.isfinite(rows).all():
+        return [_plain(row) for row in rows] if rows.ndim else _number(float(rows))
+    if rows.dtype.kind == "S":
+        return np.char.decode(rows, "latin-1").tolist()
+    return rows.tolist() if rows.dtype.kind in "biufU" else rows.astype(str).tolist()
+
+
+def _number(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)
 
 
 def _trust(path: Path | None) -> bool | ssl.SSLContext:

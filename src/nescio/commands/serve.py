@@ -11,6 +11,7 @@ import numpy as np
 from .._arrays import Array
 from ..dpf import GENERATORS, OUTPUTS
 from ..errors import ArgumentError
+from ..pir import Table, stored
 from . import Subparsers
 
 
@@ -23,7 +24,13 @@ def add_parser(commands: Subparsers) -> None:
         "other hands: whoever sees both servers' queries can tell what was looked up.",
     )
     add = parser.add_argument
-    add("tables", nargs="+", type=Path, metavar="TABLE.npy", help="a table: a NumPy array file")
+    add(
+        "tables",
+        nargs="+",
+        type=Path,
+        metavar="TABLE.npy",
+        help="a table: a NumPy array file, or a stored table",
+    )
     add("--name", action="append", default=[], help="its name (default: the file's); one a table")
     add("--party", type=int, choices=(0, 1), required=True, help="which of the two parties this is")
     add("--version", default="1", help="version of the tables, the same at both servers")
@@ -35,6 +42,17 @@ def add_parser(commands: Subparsers) -> None:
     add("--tls-cert", type=Path, help="TLS certificate chain, PEM")
     add("--tls-key", type=Path, help="its private key, PEM")
     _add_limits(parser)
+    add(
+        "--cache",
+        action="store_true",
+        help="keep each table beside its file as TABLE.npy.nescio, ready to be mapped: the next "
+        "start is immediate",
+    )
+    add(
+        "--admin-token",
+        metavar="TOKEN",
+        help="let who sends this token change rows; @FILE reads it from a file",
+    )
     add("--exit-with-stdin", action="store_true", help="stop when standard input closes")
     parser.set_defaults(run=_run)
 
@@ -48,6 +66,13 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         default=4 << 20,
         metavar="BYTES",
         help="length of one request (default: %(default)s)",
+    )
+    add(
+        "--max-answer",
+        type=int,
+        default=64 << 20,
+        metavar="BYTES",
+        help="length of one answer (default: %(default)s)",
     )
     add(
         "--max-waiting",
@@ -68,45 +93,74 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=2.0,
         metavar="MS",
-        help="milliseconds that a request waits for others to be answered with it, "
-        "at most 2 by default",
+        help="milliseconds that a request waits for others to be answered with it "
+        "(default: %(default)s)",
     )
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..pir import Server, Table  # noqa: PLC0415 - needed only when the command runs
+    from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
     from ..service import Limits, create_app  # noqa: PLC0415
+    from ..service.app import check_name  # noqa: PLC0415
     from ..service.run import Address, bind, serve  # noqa: PLC0415
 
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
     limits = Limits(
         max_keys=arguments.max_keys,
         max_body_bytes=arguments.max_body,
+        max_answer_bytes=arguments.max_answer,
         max_waiting_keys=arguments.max_waiting,
         answer_seconds=arguments.timeout,
         batch_window=arguments.batch_window / 1000,
     )
+    token = _token(arguments.admin_token)
     names = _names(arguments.tables, arguments.name)
+    for name in names:
+        check_name(name)
     with bind(address) as listener:  # before the slow part: a taken port is told at once
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
             with _progress(f"reading {name}") as progress:
-                table = Table(
-                    load_array(path),
-                    version=arguments.version,
-                    output=arguments.output,
-                    generator=arguments.generator,
-                    progress=progress,
-                )
+                table = open_table(path, arguments, progress)
             servers[name] = Server(table, threads=arguments.threads, party=arguments.party)
             print(f"table {name}: {table.params.describe()}", flush=True)
 
         def ready(url: str) -> None:
             print(f"party {arguments.party} serves {', '.join(servers)} on {url}", flush=True)
 
-        app = create_app(servers, party=arguments.party, limits=limits)
+        app = create_app(servers, party=arguments.party, limits=limits, admin_token=token)
         serve(app, address, listener, ready=ready, until_stdin_closes=arguments.exit_with_stdin)
     return 0
+
+
+def open_table(
+    path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
+) -> Table:
+    """The table of a file: of rows, or stored; or what an earlier start kept beside it."""
+    if not path.is_file():
+        raise ArgumentError(f"there is no file {path}")
+    if stored.is_stored(path):
+        return Table.load(path, threads=arguments.threads)
+    options = {name: getattr(arguments, name) for name in ("version", "output", "generator")}
+    kept = path.with_name(path.name + ".nescio")
+    source = stored.Source.of(path)
+    if arguments.cache and kept.is_file() and stored.source_of(kept) == source:
+        table = Table.load(kept, threads=arguments.threads)
+        if all(getattr(table.params, name) == value for name, value in options.items()):
+            return table
+    table = Table(load_array(path), threads=arguments.threads, progress=progress, **options)
+    if arguments.cache:
+        table.save(kept, source=source)
+    return table
+
+
+def _token(given: str | None) -> str | None:
+    if given is None or not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"the admin token cannot be read from {given[1:]}: {error}") from error
 
 
 def load_array(path: Path) -> Array:
@@ -128,7 +182,7 @@ def _names(tables: list[Path], names: list[str]) -> list[str]:
     if names and len(names) != len(tables):
         raise ArgumentError(f"found {len(names)} names for {len(tables)} tables: give one a table")
     chosen = names or [path.stem for path in tables]
-    if len(set(chosen)) != len(chosen) or not all(chosen):
+    if len(set(chosen)) != len(chosen):
         raise ArgumentError(f"tables need names that differ: found {', '.join(chosen)}")
     return chosen
 

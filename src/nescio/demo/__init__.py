@@ -1,7 +1,9 @@
 """The demonstration: private lookups of word vectors from two local servers."""
 
 import argparse
+import signal
 import sys
+from types import FrameType
 
 from .data import load
 from .lookup import look_up
@@ -13,6 +15,8 @@ __all__ = ["run"]
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs `nescio demo`. Returns 0 if every vector was what the plain table holds, else 1."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that nothing is left behind
+        signal.signal(number, _interrupt)
     sentence = read_sentence(arguments.sentence)
     show = sys.stderr.isatty() and not arguments.json
     with progress(show) as step:
@@ -24,3 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
                 result = look_up(vocabulary, sentence, urls)
     (print_json if arguments.json else print_report)(result)
     return 0 if result.verified else 1
+
+
+def _interrupt(number: int, _: FrameType | None) -> None:
+    raise KeyboardInterrupt(number)

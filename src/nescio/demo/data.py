@@ -54,7 +54,7 @@ def load(table: Path | None, words: Path | None, rows: int | None) -> Iterator[V
     with tempfile.TemporaryDirectory(prefix="nescio-demo-") as folder:
         path = Path(folder) / "table.npy"
         np.save(path, vectors)
-        yield Vocabulary(vectors, {word: i for i, word in enumerate(names[:rows])}, path)
+        yield Vocabulary(vectors, {word.lower(): i for i, word in enumerate(names[:rows])}, path)
 
 
 def _glove() -> tuple[Array, list[str]]:
@@ -69,6 +69,6 @@ def _glove() -> tuple[Array, list[str]]:
 
 def _read_words(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"{path} is not a list of words: {error}") from error

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import httpx
 import numpy as np
 
 from ..errors import ArgumentError
 from ..pir import Client
 from ..service import RemoteTable
+from ..service.exchange import Reply
 from .data import Vocabulary
 from .model import TopicModel
 from .servers import TABLE
@@ -55,9 +55,9 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
         clock = [time.perf_counter()]
         query = client.query(indices)
         clock.append(time.perf_counter())
-        responses = remote.exchange(query)
+        replies = remote.exchange(query)
         clock.append(time.perf_counter())
-        vectors = client.decode(query, *(response.content for response in responses))
+        vectors = client.decode(query, *(reply.body for reply in replies))
         clock.append(time.perf_counter())
     found = vectors[: len(words)]
     return Result(
@@ -65,14 +65,14 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
         words=words,
         unknown_words=[word for word in tokens if word not in vocabulary.rows],
         topics=TopicModel(vocabulary).nearest(found, wanted),
-        verified=bool(np.array_equal(vectors, vocabulary.vectors[indices])),
+        verified=vectors.tobytes() == vocabulary.vectors[indices].tobytes(),  # NaNs too
         rows=client.params.rows,
         row_bytes=client.params.row_bytes,
         lookups=len(indices),
         keys=(_hex_keys(query.keys[0], client), _hex_keys(query.keys[1], client)),
-        milliseconds=_milliseconds(clock, responses),
+        milliseconds=_milliseconds(clock, replies),
         bytes_up=sum(map(len, query.keys)),
-        bytes_down=sum(len(response.content) for response in responses),
+        bytes_down=sum(len(reply.body) for reply in replies),
         bytes_table=vocabulary.vectors.nbytes,
     )
 
@@ -84,10 +84,10 @@ def _hex_keys(message: bytes, client: Client) -> list[str]:
     return [message[i : i + size].hex() for i in range(first, len(message), size)]
 
 
-def _milliseconds(clock: list[float], responses: Sequence[httpx.Response]) -> dict[str, float]:
+def _milliseconds(clock: list[float], replies: Sequence[Reply]) -> dict[str, float]:
     """Time by part. The servers work side by side: the network is what the slower one leaves."""
     generated, exchanged, decoded = (1000 * (b - a) for a, b in pairwise(clock))
-    servers = [_server_time(response) for response in responses]
+    servers = [_server_time(reply) for reply in replies]
     times = {
         "key_generation": generated,
         "server_0": servers[0],
@@ -99,6 +99,6 @@ def _milliseconds(clock: list[float], responses: Sequence[httpx.Response]) -> di
     return {name: round(value, 3) for name, value in times.items()}
 
 
-def _server_time(response: httpx.Response) -> float:
-    match = re.search(r"dur=([0-9.]+)", response.headers.get("Server-Timing", ""))
+def _server_time(reply: Reply) -> float:
+    match = re.search(r"dur=([0-9.]+)", reply.headers.get("Server-Timing", ""))
     return float(match[1]) if match else 0.0

@@ -4,9 +4,10 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
@@ -21,10 +22,11 @@ def read_sentence(given: str | None) -> str:
     """The sentence given, or typed on a terminal, or the default."""
     if given is not None:
         return given
+    typed = ""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        typed = input(f"A sentence (Enter for: {DEFAULT_SENTENCE}): ").strip()
-        return typed or DEFAULT_SENTENCE
-    return DEFAULT_SENTENCE
+        with suppress(EOFError):
+            typed = input(f"A sentence (Enter for: {DEFAULT_SENTENCE}): ").strip()
+    return typed or DEFAULT_SENTENCE
 
 
 @contextmanager
@@ -55,10 +57,10 @@ def print_report(result: Result) -> None:
     """The result for people."""
     console = Console(highlight=False, soft_wrap=True)
     show = console.print
-    show(f"\nSentence   [bold]{result.sentence}[/]")
+    show(f"\nSentence   [bold]{escape(result.sentence)}[/]")
     show(f"Topics     {', '.join(f'{word} {cosine:.2f}' for word, cosine in result.topics)}")
     if result.unknown_words:
-        show(f"Not in the table, not asked for: {', '.join(result.unknown_words)}")
+        show(f"Not in the table, not asked for: {escape(', '.join(result.unknown_words))}")
     show(
         f"\n{len(result.words)} words of {result.rows:,}, made up to {result.lookups} lookups "
         f"with random rows."

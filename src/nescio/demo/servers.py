@@ -37,7 +37,7 @@ def two_servers(table: Path, ports: Sequence[int], generator: str) -> Iterator[t
 def _process(
     table: Path, party: int, port: int, threads: int, generator: str
 ) -> Iterator[tuple["subprocess.Popen[str]", IO[str]]]:
-    command = [sys.executable, "-m", "nescio", "serve", str(table), "--name", TABLE]
+    command = [sys.executable, "-P", "-m", "nescio", "serve", str(table), "--name", TABLE]
     command += ["--party", str(party), "--port", str(port), "--threads", str(threads)]
     command += ["--generator", generator, "--exit-with-stdin"]
     with tempfile.TemporaryFile("w+") as log:
@@ -58,8 +58,9 @@ def _wait_until_ready(process: "subprocess.Popen[str]", log: IO[str]) -> str:
     """Reads what the server prints until it names its address."""
     assert process.stdout is not None
     impatience = threading.Timer(_START_SECONDS, process.kill)
-    impatience.start()
+    impatience.daemon = True
     try:
+        impatience.start()
         for line in process.stdout:
             if " on http" in line:
                 return line.split()[-1]

@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, as_indices
-from ..errors import MismatchError
+from ..errors import ArgumentError, MismatchError
 from . import wire
 from .params import TableParams
 
@@ -37,10 +37,16 @@ class Client:
     Security model: two servers that do not share what they receive; each may look at everything
     it gets, but answers as the protocol says. Each server learns the table, when and how many rows
     are asked for, and nothing of which: its keys are pseudorandom. A server that answers wrongly
-    goes unnoticed. The time that `query` and `decode` take does not depend on the indices.
+    goes unnoticed. The engine's time does not depend on the indices; to read Python integers into
+    an array does, so pass an array where that matters.
     """
 
     def __init__(self, params: TableParams) -> None:
+        if not isinstance(params, TableParams):
+            raise ArgumentError(
+                f"a client is made from TableParams, not {type(params).__name__}: "
+                "read JSON with TableParams.from_json"
+            )
         self.params = params
 
     def query(self, indices: object) -> Query:
@@ -75,7 +81,7 @@ class Client:
                 found=f"parties {answers[0].party} and {answers[1].party}",
                 expected="parties 0 and 1",
             )
-        total = _core.combine(self.params.output, *(a.records.reshape(-1) for a in answers))
+        total = _core.combine(self.params.output, *(a.rows.reshape(-1) for a in answers))
         rows = total.reshape(query.count, self.params.answer_bytes)[:, : self.params.row_bytes]
         values: Array = np.ascontiguousarray(rows).view(self.params.dtype)
         return values.reshape((*query.shape, *self.params.row_shape))

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
+from .._arrays import shown
 from ..dpf import GENERATORS, OUTPUTS, Generator, Output
 from ..errors import ArgumentError, MalformedMessageError
 
@@ -22,7 +23,15 @@ MOST_DIMENSIONS = 32
 MOST_VERSION_LENGTH = 128
 ID_BYTES = 16
 
-_KINDS = "biufcSUmM"
+# The names that NumPy itself gives to fixed-size types that mean the same on every machine. Nothing
+# else from outside reaches NumPy's parser, which some texts crash.
+_DTYPE = re.compile(
+    r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
+    r"|[mM]8(\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)|\|S[1-9]\d{0,7}"
+)
+_FIELDS = {
+    "digest", "dtype", "format", "generator", "output", "row_shape", "rows", "version"
+}  # fmt: skip
 _T = TypeVar("_T")
 
 
@@ -30,12 +39,13 @@ _T = TypeVar("_T")
 class TableParams:
     """Everything about a table that is not its content.
 
-    Two tables have equal parameters only if their content is equal too, because of `digest`, the
-    SHA-256 of all rows as bytes. `id`, a hash of all of this, stands in every query and every
+    Two tables have equal parameters only if their content is equal too, because of `digest`, a hash
+    of all rows as bytes. `id`, a hash of all of this, stands in every query and every
     answer, so that neither is ever read against another table.
 
     `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
     `nescio.dpf`, `version` a text of the operator's choice. Raises ArgumentError for anything else.
+    `digest` is described in `nescio.pir.digest`.
     """
 
     rows: int
@@ -53,13 +63,13 @@ class TableParams:
     def _problems(self) -> Iterator[str]:
         """What is wrong. Each check may rely on those before it: only the first problem counts."""
         if not 1 <= self.rows <= MOST_ROWS:
-            yield f"found {self.rows} rows, expected 1 to 2^40"
-        if self.dtype.kind not in _KINDS:
+            yield f"found {shown(self.rows)} rows, expected 1 to 2^40"
+        if not _DTYPE.fullmatch(self.dtype.str):
             yield f"dtype {self.dtype} cannot be served; numbers, bools and fixed strings can"
         if len(self.row_shape) > MOST_DIMENSIONS or any(n < 1 for n in self.row_shape):
-            yield f"found rows of shape {self.row_shape}, expected at least one element"
+            yield f"found rows of shape {shown(self.row_shape)}, expected at least one element"
         if not 1 <= self.row_bytes <= MOST_ROW_BYTES:
-            yield f"found rows of {self.row_bytes} bytes, expected 1 to {MOST_ROW_BYTES}"
+            yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MOST_ROW_BYTES}"
         if self.output not in OUTPUTS:
             yield f"there is no output {self.output!r}; there are: {', '.join(OUTPUTS)}"
         if self.generator not in GENERATORS:
@@ -118,22 +128,25 @@ class TableParams:
     def from_json(cls, text: str | bytes) -> "TableParams":
         """Reads what `to_json` writes. Raises MalformedMessageError for anything else."""
         try:
-            return cls.from_dict(json.loads(text))
+            fields = json.loads(text)
         except (ValueError, RecursionError) as error:
-            if isinstance(error, ArgumentError):
-                raise
             raise MalformedMessageError(f"table parameters are not JSON: {error}") from error
+        return cls.from_dict(fields)
 
     @classmethod
     def from_dict(cls, fields: object) -> "TableParams":
         """Reads what `to_dict` makes. Raises MalformedMessageError for anything else."""
         if not isinstance(fields, Mapping):
             raise MalformedMessageError("table parameters are not a JSON object")
-        if fields.get("format") != FORMAT:
-            raise MalformedMessageError(
-                f"table parameters: found format {fields.get('format')!r}, expected {FORMAT}"
-            )
+        if set(fields) != _FIELDS:
+            odd = ", ".join(sorted(map(shown, set(fields) ^ _FIELDS)))
+            raise MalformedMessageError(f"table parameters: missing or unknown: {odd}")
         try:
+            if _typed(fields, "format", int) != FORMAT:
+                found = shown(fields["format"])
+                raise ArgumentError(
+                    f"table parameters: found format {found}, this release reads {FORMAT}"
+                )
             return cls(
                 rows=_typed(fields, "rows", int),
                 row_shape=tuple(_integers(fields, "row_shape")),
@@ -150,20 +163,19 @@ class TableParams:
 def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
     value = fields.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise ArgumentError(f"table parameters: {name} is {value!r}, expected {kind.__name__}")
+        raise ArgumentError(f"table parameters: {name} is {shown(value)}, expected {kind.__name__}")
     return value
 
 
 def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
     name = _typed(fields, "dtype", str)
-    try:
-        return np.dtype(name)
-    except (TypeError, ValueError, SyntaxError) as error:
-        raise ArgumentError(f"table parameters: dtype {name!r} is none of NumPy's") from error
+    if not _DTYPE.fullmatch(name) or np.dtype(name).str != name:
+        raise ArgumentError(f"table parameters: dtype {shown(name)} is none that can be served")
+    return np.dtype(name)
 
 
 def _integers(fields: Mapping[str, object], name: str) -> list[int]:
     values = _typed(fields, name, list)
     if not all(isinstance(n, int) and not isinstance(n, bool) for n in values):
-        raise ArgumentError(f"table parameters: {name} is {values!r}, expected integers")
+        raise ArgumentError(f"table parameters: {name} is {shown(values)}, expected integers")
     return values

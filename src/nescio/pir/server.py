@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _core
+from .._arrays import as_threads
 from ..errors import ArgumentError, MismatchError
 from . import wire
 from .params import TableParams
@@ -38,14 +39,16 @@ class Server:
             raise ArgumentError(f"device: found {device!r}, expected one of {', '.join(_DEVICES)}")
         if party not in (None, 0, 1):
             raise ArgumentError(f"party: found {party!r}, expected 0 or 1")
-        if threads < 0:
-            raise ArgumentError(f"threads: found {threads}, expected 0 (all processors) or more")
-        if tier is not None:
+        if not isinstance(table, Table):
+            raise ArgumentError(f"a server serves a nescio.Table, not a {type(table).__name__}")
+        if tier is None:
+            _core.active_tier()  # a wrong NESCIO_CPU shows here, not at the first query
+        else:
             _core.check_tier(tier)
         self.table = table
         self.party = party
         self._tier = tier
-        self._pool = _core.ThreadPool(threads)
+        self._pool = _core.ThreadPool(as_threads(threads))
 
     @property
     def params(self) -> TableParams:
@@ -63,9 +66,12 @@ class Server:
         Raises MalformedMessageError or MalformedKeyError for bytes that are no query, and
         MismatchError for one to another table, version or party.
         """
-        return self.answer_checked([self.check(query)])[0]
+        (answer,) = self.answer_batch([self.check(query)])
+        if isinstance(answer, MismatchError):
+            raise answer
+        return answer
 
-    def check(self, query: bytes) -> wire.Message:
+    def check(self, query: bytes) -> wire.QueryMessage:
         """Checks a query, with the errors of `answer`, without answering it."""
         message = wire.parse_query(self.params, query)
         if self.party is not None and message.party != self.party:
@@ -77,15 +83,21 @@ class Server:
             )
         return message
 
-    def answer_checked(self, queries: Sequence[wire.Message]) -> list[bytes]:
-        """Answers to checked queries, made in one pass over the table."""
-        if not queries:
-            return []
-        keys = np.concatenate([query.records for query in queries])
-        answers = _core.answer(self.table.rows, keys, self.params.output, self._pool, self._tier)
-        ends = np.cumsum([len(query.records) for query in queries])
-        parts = np.split(answers, ends[:-1])
+    def answer_batch(self, queries: Sequence[wire.QueryMessage]) -> list[bytes | MismatchError]:
+        """Answers to checked queries, made in one pass over the table.
+
+        A query whose version of the table has gone since it was checked gets a MismatchError.
+        """
+        with self.table.reading() as state:
+            params = state.params
+            current = [query for query in queries if query.table == params.id]
+            keys = _core.Keys.join([query.keys for query in current])
+            rows = state.rows.answer(keys, self._pool, self._tier)
+        ends = np.cumsum([len(query.keys) for query in current])
+        parts = iter(np.split(rows, ends[:-1]))
         return [
-            wire.encode_answer(self.params, query.party, part)
-            for query, part in zip(queries, parts, strict=True)
+            wire.encode_answer(params, query.party, next(parts))
+            if query.table == params.id
+            else wire.wrong_table("query", query.table, params)
+            for query in queries
         ]

@@ -28,11 +28,19 @@ _HEADER = struct.Struct("<2sBBIQ16s")
 _MAGIC = {"query": b"NQ", "answer": b"NA"}
 
 
-class Message(NamedTuple):
-    """A message that has been checked: whose it is, and its records as rows."""
+class QueryMessage(NamedTuple):
+    """A query that has been checked: whose it is, for which table, and its keys."""
 
     party: int
-    records: ByteArray
+    table: bytes
+    keys: _core.Keys
+
+
+class AnswerMessage(NamedTuple):
+    """An answer that has been checked: whose it is, and its rows' shares, a row each."""
+
+    party: int
+    rows: ByteArray
 
 
 def encode_query(params: TableParams, party: int, keys: ByteArray) -> bytes:
@@ -45,26 +53,36 @@ def encode_answer(params: TableParams, party: int, answers: ByteArray) -> bytes:
     return _encode("answer", params, party, answers)
 
 
-def parse_query(params: TableParams, data: object) -> Message:
+def parse_query(params: TableParams, data: object) -> QueryMessage:
     """Checks a query for a table down to the last bit of every key.
 
     Raises MalformedMessageError or MalformedKeyError for bytes that are no query, MismatchError
     for a query to another table or with keys of another kind.
     """
-    message = _parse("query", params, data, params.key_bytes)
-    for key in message.records:
-        _check_key(params, message.party, key)
-    return message
+    party, records = _parse("query", params, data, params.key_bytes)
+    keys = _core.Keys(records)
+    if len(keys):
+        _check_keys(params, party, keys)
+    return QueryMessage(party, params.id, keys)
 
 
-def parse_answer(params: TableParams, data: object, count: int) -> Message:
+def parse_answer(params: TableParams, data: object, count: int) -> AnswerMessage:
     """Checks an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
-    message = _parse("answer", params, data, params.answer_bytes)
-    if len(message.records) != count:
-        raise MalformedMessageError(
-            f"an answer holds {len(message.records)} rows, {count} were asked for"
-        )
-    return message
+    party, records = _parse("answer", params, data, params.answer_bytes)
+    if len(records) != count:
+        raise MalformedMessageError(f"an answer holds {len(records)} rows, {count} were asked for")
+    return AnswerMessage(party, records)
+
+
+def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
+    """A message is for another table or version than the one that `params` describe."""
+    return MismatchError(
+        f"the {kind} is for another table or version: found table {table.hex()}, "
+        f"expected {params.id.hex()}, which is {params.describe()}; "
+        "fetch the table's parameters again",
+        found=table.hex(),
+        expected=params.id.hex(),
+    )
 
 
 def _encode(kind: str, params: TableParams, party: int, records: ByteArray) -> bytes:
@@ -72,7 +90,10 @@ def _encode(kind: str, params: TableParams, party: int, records: ByteArray) -> b
     return header + records.tobytes()
 
 
-def _parse(kind: str, params: TableParams, data: object, record_bytes: int) -> Message:
+def _parse(
+    kind: str, params: TableParams, data: object, record_bytes: int
+) -> tuple[int, ByteArray]:
+    """The party and the records of a message."""
     raw = as_bytes(data, f"a {kind}")
     if len(raw) < HEADER_BYTES:
         raise MalformedMessageError(
@@ -88,24 +109,19 @@ def _parse(kind: str, params: TableParams, data: object, record_bytes: int) -> M
     if party > 1:
         raise MalformedMessageError(f"a {kind} for party {party}: there are parties 0 and 1")
     if table != params.id:
-        raise MismatchError(
-            f"the {kind} is for another table or version: found table {table.hex()}, "
-            f"expected {params.id.hex()}, which is {params.describe()}; "
-            "fetch the table's parameters again",
-            found=table.hex(),
-            expected=params.id.hex(),
-        )
+        raise wrong_table(kind, table, params)
     if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:
         raise MalformedMessageError(
             f"a {kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
             f"records of {record_bytes} bytes, {HEADER_BYTES + count * record_bytes} bytes in all"
         )
-    return Message(party, raw[HEADER_BYTES:].reshape(count, record_bytes))
+    return party, raw[HEADER_BYTES:].reshape(count, record_bytes)
 
 
-def _check_key(params: TableParams, party: int, key: ByteArray) -> None:
-    domain, output, generator, found_party = _core.parse_key(key)
-    found = (domain, output, generator, found_party)
+def _check_keys(params: TableParams, party: int, keys: _core.Keys) -> None:
+    parties = keys.parties()
+    odd = int(parties[parties != party][0]) if (parties != party).any() else party
+    found = (keys.domain, keys.output, keys.generator, odd)
     expected = (params.rows, params.output, params.generator, party)
     if found != expected:
         raise MismatchError(

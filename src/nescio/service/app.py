@@ -4,12 +4,15 @@
     GET  /v1/tables                    the tables here
     GET  /v1/tables/{name}             one table: its public parameters, the party, the limits
     POST /v1/tables/{name}/answer      a query in, its answer out
+    POST /v1/tables/{name}/rows        a change to the rows, by the operator alone
 
-Security model: see `nescio.Client`. The service learns the sender's address, the time, and how many
-rows are asked for. It stores nothing and logs no bodies.
+Security model: see `nescio.Client`. The service learns the sender's address, the time, what an HTTP
+client says of itself, and how many rows are asked for. It stores nothing and logs no bodies.
 """
 
 import asyncio
+import hmac
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
@@ -21,29 +24,34 @@ from starlette.routing import Route
 
 from ..errors import ArgumentError, MessageError
 from ..pir import Server
+from ..pir.change import Change
 from ..pir.wire import HEADER_BYTES
 from . import limits as refuse
 from .batcher import Batcher
 from .limits import Limits, RefusedError
+from .responses import AnswerResponse, Budget, refused_response
 
-OCTETS = "application/octet-stream"
+_NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+LEAST_TOKEN_LENGTH = 16
 
 
 class _Service:
     """The tables of one party, and the endpoints."""
 
-    def __init__(self, servers: Mapping[str, Server], party: int, limits: Limits) -> None:
+    def __init__(
+        self, servers: Mapping[str, Server], party: int, limits: Limits, admin_token: str | None
+    ) -> None:
         self._servers = dict(servers)
         self._party = party
         self._limits = limits
+        self._token = admin_token
+        self._budget = Budget(limits.max_held_bytes)
         self._batchers = {
-            name: Batcher(server.answer_checked, limits) for name, server in servers.items()
+            name: Batcher(server.answer_batch, limits) for name, server in servers.items()
         }
 
     @asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        for batcher in self._batchers.values():
-            batcher.start()
         try:
             yield
         finally:
@@ -51,7 +59,8 @@ class _Service:
                 await batcher.stop()
 
     async def health(self, _: Request) -> Response:
-        return JSONResponse({"status": "ok"})
+        healthy = all(batcher.healthy for batcher in self._batchers.values())
+        return JSONResponse({"status": "ok" if healthy else "failed"}, 200 if healthy else 500)
 
     async def tables(self, _: Request) -> Response:
         return JSONResponse({"tables": [self._describe(name) for name in self._servers]})
@@ -62,25 +71,48 @@ class _Service:
     async def answer(self, request: Request) -> Response:
         name = self._known(request)
         server = self._servers[name]
+        params = server.params
         body = await self._read(request, self._limits.max_body_bytes)
-        keys = (len(body) - HEADER_BYTES) // server.params.key_bytes
-        if keys > self._limits.max_keys:
-            raise refuse.too_many_keys(keys, self._limits.max_keys)
+        keys = (len(body) - HEADER_BYTES) // params.key_bytes
+        if keys > self._limits.keys(params):
+            raise refuse.too_many_keys(keys, self._limits.keys(params))
+        give_back = self._budget.take(HEADER_BYTES + max(0, keys) * params.answer_bytes)
         try:
             query = server.check(body)
-        except MessageError as error:
-            raise refuse.refusal(error) from error
-        answer, seconds = await self._batchers[name].submit(query)
-        timing = {"Server-Timing": f"answer;dur={1000 * seconds:.3f}"}
-        return Response(answer, media_type=OCTETS, headers=timing)
+            answer, seconds = await self._batchers[name].submit(query)
+        except BaseException:
+            give_back()
+            raise
+        limit = self._limits.write_seconds
+        return AnswerResponse(answer, seconds, seconds=limit, sent=give_back)
+
+    async def change(self, request: Request) -> Response:
+        name = self._known(request)
+        if self._token is None:
+            raise refuse.no_changes()
+        given = request.headers.get("authorization", "").encode()
+        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            raise refuse.not_admitted()
+        body = await self._read(request, self._limits.max_change_bytes)
+        table = self._servers[name].table
+        try:
+            change = Change.parse(table.params, body)
+            await asyncio.to_thread(change.apply, table)
+        except ArgumentError as error:
+            raise RefusedError(422, "impossible_change", str(error)) from error
+        return JSONResponse(self._describe(name))
 
     def _describe(self, name: str) -> dict[str, object]:
         params = self._servers[name].params
         return {
             "name": name,
             "party": self._party,
+            "id": params.id.hex(),
             "params": params.to_dict(),
-            "limits": {"max_keys": self._limits.keys(params)},
+            "limits": {
+                "max_keys": self._limits.keys(params),
+                "max_body_bytes": self._limits.max_body_bytes,
+            },
         }
 
     def _known(self, request: Request) -> str:
@@ -106,23 +138,20 @@ class _Service:
         return bytes(body)
 
 
-def _as_json(error: RefusedError) -> Response:
-    headers = {"Retry-After": "1"} if error.status == 503 else {}
-    # An unread body cannot be skipped over: the connection ends with the refusal.
-    if error.status in (408, 413):
-        headers["Connection"] = "close"
-    return JSONResponse(error.to_dict(), error.status, headers)
-
-
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
-    return _as_json(error)
+    return refused_response(error)
+
+
+async def _message_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, MessageError)
+    return refused_response(refuse.refusal(error))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{request.method} {request.url.path}: {error.detail}"
-    response = _as_json(RefusedError(error.status_code, "http_error", message))
+    response = refused_response(RefusedError(error.status_code, "http_error", message))
     response.headers.update(error.headers or {})
     return response
 
@@ -134,37 +163,66 @@ async def _disconnected(_: Request, error: Exception) -> Response:
 
 async def _internal_error(_: Request, error: Exception) -> Response:
     del error  # Starlette logs it; its text stays here
-    return _as_json(RefusedError(500, "internal_error", "the server failed; its log says how"))
+    message = "the server failed; its log says how"
+    return refused_response(RefusedError(500, "internal_error", message))
 
 
 def create_app(
-    servers: Mapping[str, Server], *, party: int, limits: Limits | None = None
+    servers: Mapping[str, Server],
+    *,
+    party: int,
+    limits: Limits | None = None,
+    admin_token: str | None = None,
 ) -> Starlette:
     """The application that serves these tables, by name, as one party (0 or 1).
 
-    Servers answer for `party` only if they were made with it. Raises ArgumentError if one was not,
+    Servers answer for `party` only if they were made with it. With `admin_token`, who sends it may
+    change rows. Raises ArgumentError if a server was made for another party, for a name that no
+    address can hold, for limits that leave no room for one row, for a token under 16 characters,
     or if there is no table at all.
     """
+    limits = limits or Limits()
     if not servers:
         raise ArgumentError("a service needs at least one table")
+    if admin_token is not None and len(admin_token) < LEAST_TOKEN_LENGTH:
+        raise ArgumentError(f"an admin token has at least {LEAST_TOKEN_LENGTH} characters")
     for name, server in servers.items():
+        check_name(name)
         if server.party != party:
             raise ArgumentError(
                 f"table {name!r}: its server is for party {server.party}, the service for {party}"
             )
-    service = _Service(servers, party, limits or Limits())
-    return Starlette(
+        if limits.keys(server.params) == 0:
+            raise ArgumentError(
+                f"table {name!r}: no request fits {limits.max_body_bytes} bytes with its answer in "
+                f"{limits.max_answer_bytes}; a key has {server.params.key_bytes} bytes, a row "
+                f"{server.params.answer_bytes}"
+            )
+    service = _Service(servers, party, limits, admin_token)
+    app = Starlette(
         routes=[
             Route("/healthz", service.health),
             Route("/v1/tables", service.tables),
             Route("/v1/tables/{name}", service.table),
             Route("/v1/tables/{name}/answer", service.answer, methods=["POST"]),
+            Route("/v1/tables/{name}/rows", service.change, methods=["POST"]),
         ],
         exception_handlers={
             RefusedError: _refused,
+            MessageError: _message_error,
             HTTPException: _http_error,
             ClientDisconnect: _disconnected,
             Exception: _internal_error,
         },
         lifespan=service.lifespan,
     )
+    app.router.redirect_slashes = False
+    return app
+
+
+def check_name(name: str) -> None:
+    """Raises ArgumentError for a table's name that an address cannot hold as it is."""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ArgumentError(
+            f"a table's name has 1 to 128 letters, digits, '.', '_', '~' or '-': found {name!r}"
+        )

@@ -12,15 +12,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from ..pir.wire import Message
+from ..errors import MismatchError
+from ..pir.wire import QueryMessage
 from .limits import Limits, answer_too_slow, overloaded
 
-AnswerBatch = Callable[[Sequence[Message]], list[bytes]]
+AnswerBatch = Callable[[Sequence[QueryMessage]], Sequence[bytes | MismatchError]]
 
 
 @dataclass(slots=True)
 class _Request:
-    query: Message
+    query: QueryMessage
     arrived: float
     answer: "asyncio.Future[tuple[bytes, float]]"
 
@@ -28,8 +29,9 @@ class _Request:
 class Batcher:
     """Gathers queries, answers them on a thread of its own, hands the answers out.
 
-    `answer_batch` answers checked queries in one call. Call `start` inside the event loop that
-    submits, and `stop` before it ends.
+    `answer_batch` answers checked queries in one call; an error in place of an answer is raised to
+    who asked. The batcher starts with the first query, in the event loop that submits it; `stop` it
+    before that loop ends.
     """
 
     def __init__(
@@ -41,30 +43,35 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._waiting_keys = 0
         self._arrival = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nescio-answer")
-        self._loop_task: asyncio.Task[None] | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._work: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        """Begins to answer."""
-        self._loop_task = asyncio.create_task(self._answer_forever())
+    @property
+    def healthy(self) -> bool:
+        """False if the batcher has ended although nobody stopped it."""
+        return self._work is None or not self._work.done()
 
     async def stop(self) -> None:
         """Cancels what waits and gives the thread back, once its batch is done."""
-        if self._loop_task is not None:
-            self._loop_task.cancel()
-            await asyncio.gather(self._loop_task, return_exceptions=True)
+        if self._work is None or self._thread is None:
+            return
+        self._work.cancel()
+        await asyncio.gather(self._work, return_exceptions=True)
         for request in self._waiting:
             request.answer.cancel()
         await asyncio.to_thread(self._thread.shutdown)
+        self._work = self._thread = None
 
-    async def submit(self, query: Message) -> tuple[bytes, float]:
+    async def submit(self, query: QueryMessage) -> tuple[bytes, float]:
         """The answer to a checked query, and the seconds that its batch took.
 
-        Raises RefusedError if too many keys wait already, or if the answer takes too long.
+        Raises RefusedError if too many keys wait already, or if the answer takes too long, and
+        MismatchError if the table has changed since the query was checked.
         """
-        keys = len(query.records)
+        keys = len(query.keys)
         if self._waiting_keys + keys > self._limits.max_waiting_keys:
-            raise overloaded(self._limits.max_waiting_keys)
+            raise overloaded(f"{self._waiting_keys} keys")
+        self._start()
         loop = asyncio.get_running_loop()
         request = _Request(query, loop.time(), loop.create_future())
         self._waiting.append(request)
@@ -75,7 +82,17 @@ class Batcher:
         except TimeoutError:
             raise answer_too_slow(self._limits.answer_seconds) from None
 
-    async def _answer_forever(self) -> None:
+    def _start(self) -> None:
+        if self._work is not None and not self._work.done():
+            return
+        # One event loop may follow another, as in tests; nothing of the old one is of use.
+        self._waiting.clear()
+        self._waiting_keys = 0
+        self._arrival = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nescio-answer")
+        self._work = asyncio.create_task(self._answer_forever(self._thread))
+
+    async def _answer_forever(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         while True:
             batch = await self._gather()
@@ -83,17 +100,18 @@ class Batcher:
                 continue
             queries = [request.query for request in batch]
             try:
-                answers, seconds = await loop.run_in_executor(self._thread, self._timed, queries)
+                answers, seconds = await loop.run_in_executor(thread, self._timed, queries)
             except Exception as error:  # each request gets it; the service goes on
-                for request in batch:
-                    if not request.answer.done():
-                        request.answer.set_exception(error)
-                continue
+                answers, seconds = [error] * len(batch), 0.0
             for request, answer in zip(batch, answers, strict=True):
-                if not request.answer.done():
+                if request.answer.done():
+                    continue
+                if isinstance(answer, Exception):
+                    request.answer.set_exception(answer)
+                else:
                     request.answer.set_result((answer, seconds))
 
-    def _timed(self, queries: list[Message]) -> tuple[list[bytes], float]:
+    def _timed(self, queries: list[QueryMessage]) -> tuple[Sequence[bytes | Exception], float]:
         begin = time.perf_counter()
         return self._answer_batch(queries), time.perf_counter() - begin
 
@@ -117,7 +135,7 @@ class Batcher:
         batch: list[_Request] = []
         keys = 0
         while self._waiting:
-            size = len(self._waiting[0].query.records)
+            size = len(self._waiting[0].query.keys)
             if batch and keys + size > self._max_batch_keys:
                 break
             request = self._waiting.popleft()

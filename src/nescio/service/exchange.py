@@ -1,14 +1,14 @@
 """What clients say to the service and make of its answers, without any I/O.
 
 An Attempt decides, from what came back or failed to, whether a request is done, worth another try,
-or refused for good. The sync and the async client differ only in how they send.
+or refused for good.
 """
 
 import json
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import httpx
 import numpy as np
@@ -24,11 +24,28 @@ from ..errors import (
     ServiceError,
 )
 from ..pir import Client, Query, TableParams
+from ..pir.wire import HEADER_BYTES
 
-OCTETS = "application/octet-stream"
+MOST_TEXT_BYTES = 64 << 10
+_MOST_SHOWN = 300
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back: the status, the whole body, and the headers."""
+
+    status: int
+    body: bytes
+    headers: httpx.Headers
+
+
+def pause(tries: int) -> float:
+    """Seconds to wait after so many tries, spread so that clients do not return at once."""
+    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries)
+    return random.uniform(longest / 2, longest)  # noqa: S311 - hides nothing
 
 
 @dataclass
@@ -42,34 +59,37 @@ class Attempt:
     retries: int
     tries: int = field(default=0, init=False)
 
-    def failed(self, error: httpx.HTTPError | httpx.InvalidURL) -> float:
-        """Seconds to pause before the next try. Raises ServiceError if none is left."""
-        if isinstance(error, httpx.TimeoutException):
-            return self._pause(
-                ServerTimeoutError(f"{self.url} did not answer in time", url=self.url), error
-            )
-        if not isinstance(error, httpx.TransportError):
-            raise ServerUnreachableError(f"{self.url}: {error}", url=self.url) from error
-        reason = str(error) or type(error).__name__
+    def timed_out(self) -> float:
+        """Seconds to pause before the next try. Raises ServerTimeoutError if none is left."""
         return self._pause(
-            ServerUnreachableError(
-                f"{self.url} cannot be reached: {reason}; is the server running?", url=self.url
-            ),
-            error,
+            ServerTimeoutError(f"{self.url} did not answer in time", url=self.url), None
         )
 
-    def answered(self, response: httpx.Response) -> float | None:
-        """None if the response is good, else seconds to pause. Raises ServerRefusedError."""
-        if response.is_success:
-            return None
-        code, message = _read_error(response)
-        refused = ServerRefusedError(
-            f"{self.url} refused with status {response.status_code} ({code}): {message}",
-            url=self.url,
-            status=response.status_code,
-            code=code,
+    def failed(self, error: Exception) -> float:
+        """Seconds to pause before the next try. Raises ServiceError if none is left."""
+        if isinstance(error, httpx.TimeoutException):
+            return self.timed_out()
+        reason = printable(str(error)) or type(error).__name__
+        final = ServerUnreachableError(
+            f"{self.url} cannot be reached: {reason}; is the server running?", url=self.url
         )
-        if response.status_code not in _TRY_AGAIN:
+        if not isinstance(error, httpx.TransportError):
+            raise final from error
+        return self._pause(final, error)
+
+    def answered(self, reply: Reply) -> float | None:
+        """None if the reply is good, else seconds to pause.
+
+        Raises MismatchError if the server's table is another one, else ServerRefusedError.
+        """
+        if 200 <= reply.status < 300:
+            return None
+        error = _read_error(reply)
+        message = f"{self.url} refused with status {reply.status} ({error.code}): {error.message}"
+        if reply.status == 409 and error.code == "mismatch":
+            raise MismatchError(message, found=error.found, expected=error.expected)
+        refused = ServerRefusedError(message, url=self.url, status=reply.status, code=error.code)
+        if reply.status not in _TRY_AGAIN:
             raise refused
         return self._pause(refused, None)
 
@@ -77,17 +97,32 @@ class Attempt:
         self.tries += 1
         if self.tries > self.retries:
             raise final from cause
-        longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self.tries)
-        return random.uniform(longest / 2, longest)  # noqa: S311 - spreads retries, hides nothing
+        return pause(self.tries)
 
 
-def _read_error(response: httpx.Response) -> tuple[str, str]:
-    """The code and message of a JSON error; of anything else, its first words."""
+@dataclass(frozen=True, slots=True)
+class _ServerError:
+    code: str
+    message: str
+    found: str = ""
+    expected: str = ""
+
+
+def _read_error(reply: Reply) -> _ServerError:
+    """What a JSON error says; of anything else, its first words."""
     try:
-        error = json.loads(response.content)["error"]
-        return str(error["code"]), str(error["message"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return "http_error", response.text[:200]
+        fields = json.loads(reply.body)["error"]
+        names = ("code", "message", "found", "expected")
+        return _ServerError(*(printable(str(fields.get(name, ""))) for name in names))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return _ServerError("http_error", printable(reply.body.decode(errors="replace")))
+
+
+def printable(text: str) -> str:
+    """A stranger's text for a message of ours: short, and without control characters."""
+    clean = "".join(c if c.isprintable() else " " for c in text[: 2 * _MOST_SHOWN])
+    clean = " ".join(clean.split())
+    return clean if len(clean) <= _MOST_SHOWN else clean[: _MOST_SHOWN - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +135,19 @@ class Description:
     max_keys: int
 
     @classmethod
-    def parse(cls, url: str, response: httpx.Response) -> "Description":
+    def parse(cls, url: str, body: bytes) -> "Description":
         """Reads `GET /v1/tables/{name}`. Raises MalformedMessageError."""
         try:
-            fields = json.loads(response.content)
+            fields = json.loads(body)
             party, max_keys = fields["party"], fields["limits"]["max_keys"]
             params = TableParams.from_dict(fields["params"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise MalformedMessageError(f"{url} does not describe a table: {error!r}") from error
+            reason = printable(repr(error))
+            raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
         if party not in (0, 1) or not isinstance(max_keys, int) or max_keys < 1:
             raise MalformedMessageError(
-                f"{url} describes party {party!r} with {max_keys!r} keys a request: "
-                "expected party 0 or 1 and at least one key"
+                f"{url} describes party {printable(repr(party))} with "
+                f"{printable(repr(max_keys))} keys a request: expected party 0 or 1 and a key"
             )
         return cls(url, party, params, max_keys)
 
@@ -125,11 +161,9 @@ class Lookup:
     def __init__(self, descriptions: Sequence[Description]) -> None:
         first, second = sorted(descriptions, key=lambda d: d.party)
         if first.party == second.party:
-            raise MismatchError(
+            raise ArgumentError(
                 f"{first.url} and {second.url} both say they are party {first.party}: "
-                "name one server of each party, run by different people",
-                found=f"parties {first.party} and {second.party}",
-                expected="parties 0 and 1",
+                "name one server of each party, run by different people"
             )
         if first.params != second.params:
             raise MismatchError(
@@ -143,25 +177,37 @@ class Lookup:
         self.max_keys = min(first.max_keys, second.max_keys)
 
     def queries(self, indices: object) -> Iterator[Query]:
-        """Queries of at most `max_keys` rows each for a flat array of indices."""
+        """Queries of at most `max_keys` rows each for indices of any shape, one after the other."""
         rows = as_indices(indices, self.client.params.rows, "an index").reshape(-1)
         for first in range(0, rows.size, self.max_keys):
             yield self.client.query(rows[first : first + self.max_keys])
+
+    def most_answer_bytes(self, query: Query) -> int:
+        """The length of an answer to a query: more than that is not read."""
+        return HEADER_BYTES + query.count * self.client.params.answer_bytes
 
     def assemble(self, indices: object, parts: Sequence[Array]) -> Array:
         """The parts' rows as one array: what `table[indices]` would be."""
         params = self.client.params
         shape = as_indices(indices, params.rows, "an index").shape
-        empty = np.zeros((0, *params.row_shape), params.dtype)
-        return np.concatenate([empty, *parts]).reshape((*shape, *params.row_shape))
+        rows = np.empty((sum(map(len, parts)), *params.row_shape), params.dtype)
+        np.concatenate([rows[:0], *parts], out=rows)
+        return rows.reshape((*shape, *params.row_shape))
 
 
 def table_url(server: str, table: str) -> str:
     """The address of a table on a server. Raises ArgumentError for what is no address."""
-    parts = urlsplit(server)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        url = httpx.URL(server)
+        plain = url.scheme in ("http", "https") and url.host and not url.query and not url.fragment
+    except (httpx.InvalidURL, ValueError, TypeError):  # UnicodeError is a ValueError
+        plain = False
+    if not plain:
         raise ArgumentError(f"a server is named like https://example.org:8080, not {server!r}")
-    return f"{server.rstrip('/')}/v1/tables/{quote(table, safe='')}"
+    try:
+        return str(httpx.URL(f"{server.rstrip('/')}/v1/tables/{quote(table, safe='')}"))
+    except (httpx.InvalidURL, ValueError) as error:  # UnicodeError is one
+        raise ArgumentError(f"there can be no table {table!r}") from error
 
 
 def check_servers(servers: Sequence[str]) -> None:

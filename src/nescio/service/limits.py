@@ -1,45 +1,63 @@
 """What a server accepts, and how it says no."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
-from ..errors import ArgumentError, MalformedKeyError, MalformedMessageError, MismatchError
+from .._arrays import shown
+from ..errors import ArgumentError, MalformedKeyError, MessageError, MismatchError
 from ..pir.params import TableParams
 from ..pir.wire import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on one request and on the work that may wait.
+    """Bounds on one request, and on all that are under way.
 
-    `max_keys`: keys in one request. `max_body_bytes`: its body.
-    `max_waiting_keys`: keys of all requests that wait for an answer, a table. `read_seconds`: for
-    a body to arrive. `answer_seconds`: from a body's arrival to its answer. `batch_window`: seconds
-    that the first request of a batch waits for company.
+    One request: `max_keys` in it, `max_body_bytes` of it, `max_answer_bytes` of its answer (which
+    also lowers the keys), `max_change_bytes` of a change to the rows. All of a table:
+    `max_waiting_keys` that wait for an answer. All together: `max_held_bytes` of answers that wait
+    or are not yet sent. Seconds: `read_seconds` for a request to arrive, `answer_seconds` from there
+    to its answer, `write_seconds` for the answer to be taken. `batch_window`: seconds that the first
+    request of a batch waits for company, 0 to 1.
+
+    Raises ArgumentError for numbers that make no sense, alone or together.
     """
 
     max_keys: int = 1024
     max_body_bytes: int = 4 << 20
+    max_answer_bytes: int = 64 << 20
+    max_change_bytes: int = 1 << 30
     max_waiting_keys: int = 16384
+    max_held_bytes: int = 512 << 20
     read_seconds: float = 10.0
     answer_seconds: float = 30.0
+    write_seconds: float = 60.0
     batch_window: float = 0.002
 
     def __post_init__(self) -> None:
-        for name in (
-            "max_keys",
-            "max_body_bytes",
-            "max_waiting_keys",
-            "read_seconds",
-            "answer_seconds",
-        ):
-            if getattr(self, name) <= 0:
-                raise ArgumentError(f"{name}: found {getattr(self, name)}, expected more than 0")
-        if not 0 <= self.batch_window <= 1:
-            raise ArgumentError(f"batch_window: found {self.batch_window} s, expected 0 to 1 s")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            whole = field.type is int
+            if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+                raise ArgumentError(f"{field.name}: found {shown(value)}, expected a number")
+            least = 0 if field.name == "batch_window" else 1 if whole else 1e-9
+            most = 1 if field.name == "batch_window" else 1 << 62
+            if not math.isfinite(value) or not least <= value <= most:
+                raise ArgumentError(
+                    f"{field.name}: found {shown(value)}, expected {least} to {most}"
+                )
+        if self.max_waiting_keys < self.max_keys or self.max_held_bytes < self.max_answer_bytes:
+            raise ArgumentError(
+                "max_waiting_keys and max_held_bytes must hold one request: found "
+                f"{self.max_waiting_keys} and {self.max_held_bytes} for requests of up to "
+                f"{self.max_keys} keys and answers of up to {self.max_answer_bytes} bytes"
+            )
 
     def keys(self, params: TableParams) -> int:
-        """Keys for a table that one request may carry, by both limits; 0 if a body is too short."""
-        return min(self.max_keys, (self.max_body_bytes - HEADER_BYTES) // params.key_bytes)
+        """Keys for a table that one request may carry, by all limits; 0 if not even one fits."""
+        by_body = (self.max_body_bytes - HEADER_BYTES) // params.key_bytes
+        by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.answer_bytes
+        return max(0, min(self.max_keys, by_body, by_answer))
 
 
 class RefusedError(Exception):
@@ -97,18 +115,26 @@ def answer_too_slow(seconds: float) -> RefusedError:
     )
 
 
-def overloaded(limit: int) -> RefusedError:
-    """503: too many keys wait already."""
+def overloaded(what: str) -> RefusedError:
+    """503: too much waits already."""
+    return RefusedError(503, "overloaded", f"{what} wait already: try again later")
+
+
+def not_admitted() -> RefusedError:
+    """401: a change without the operator's token."""
+    return RefusedError(401, "not_admitted", "changes to rows need the operator's token")
+
+
+def no_changes() -> RefusedError:
+    """403: a server that was started without a token."""
     return RefusedError(
-        503, "overloaded", f"{limit} keys wait for an answer already: try again later"
+        403, "no_changes", "this server takes no changes: it was started without --admin-token"
     )
 
 
-def refusal(error: Exception) -> RefusedError:
-    """How a server refuses bytes that the wire module has rejected with `error`."""
+def refusal(error: MessageError) -> RefusedError:
+    """How a server refuses bytes that a wire module has rejected with `error`."""
     if isinstance(error, MismatchError):
         return RefusedError(409, "mismatch", str(error), found=error.found, expected=error.expected)
-    if isinstance(error, MalformedKeyError):
-        return RefusedError(400, "malformed_key", str(error))
-    assert isinstance(error, MalformedMessageError)
-    return RefusedError(400, "malformed_message", str(error))
+    code = "malformed_key" if isinstance(error, MalformedKeyError) else "malformed_message"
+    return RefusedError(400, code, str(error))

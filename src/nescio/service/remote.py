@@ -1,112 +1,17 @@
 """Clients of a table that two servers hold: sync and async, one vocabulary."""
 
 import asyncio
+import os
 import ssl
-import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-import httpx
-
 from .._arrays import Array
+from ..errors import MismatchError
 from ..pir import Query, TableParams
-from .exchange import OCTETS, Attempt, Description, Lookup, check_servers, table_url
-
-_HEADERS = {"Content-Type": OCTETS, "Accept": OCTETS}
-
-
-class RemoteTable:
-    """A table on two servers, looked up privately: `remote.lookup([17, 42])`.
-
-    `servers` are the addresses of two servers, one of each party, in either order; both are asked
-    at once. A connection that fails and a server that is busy are tried again `retries` times;
-    `timeout` bounds each try in seconds. `verify` is httpx's: True, False or an `ssl.SSLContext`
-    that trusts the servers' certificates.
-
-    What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, and
-    MismatchError when the two do not hold the same table. Close it, or use it as a context
-    manager. Security model: see `nescio.Client`; the servers also learn the client's address.
-    """
-
-    def __init__(
-        self,
-        servers: Sequence[str],
-        table: str,
-        *,
-        timeout: float = 30.0,
-        retries: int = 2,
-        verify: bool | ssl.SSLContext = True,
-    ) -> None:
-        check_servers(servers)
-        self._retries = retries
-        self._urls = [table_url(server, table) for server in servers]
-        self._http = httpx.Client(timeout=timeout, verify=verify)
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="nescio-lookup")
-        try:
-            self._lookup = Lookup(list(self._threads.map(self._describe, self._urls)))
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def params(self) -> TableParams:
-        """The table's public parameters, on which both servers agree."""
-        return self._lookup.client.params
-
-    def lookup(self, indices: object) -> Array:
-        """The rows at `indices`: what `table[indices]` would be. The servers learn how many.
-
-        More rows than a request may carry are asked for in several. Raises IndexRangeError,
-        ServiceError, or MismatchError if a server's table has changed.
-        """
-        parts = []
-        for query in self._lookup.queries(indices):
-            answers = self._threads.map(self._post, self._lookup.urls, query.keys)
-            parts.append(self._lookup.client.decode(query, *(a.content for a in answers)))
-        return self._lookup.assemble(indices, parts)
-
-    def exchange(self, query: Query) -> tuple[httpx.Response, httpx.Response]:
-        """Sends a query of `nescio.Client` to both servers at once: their raw responses."""
-        first, second = self._threads.map(self._post, self._lookup.urls, query.keys)
-        return first, second
-
-    def close(self) -> None:
-        """Closes the connections."""
-        self._threads.shutdown(cancel_futures=True)
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        """The table itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the connections."""
-        self.close()
-
-    def _describe(self, url: str) -> Description:
-        return Description.parse(url, self._send("GET", url, None))
-
-    def _post(self, url: str, key: bytes) -> httpx.Response:
-        return self._send("POST", url, key)
-
-    def _send(self, method: str, url: str, body: bytes | None) -> httpx.Response:
-        attempt = Attempt(url, self._retries)
-        while True:
-            try:
-                response = self._http.request(method, url, content=body, headers=_HEADERS)
-                pause = attempt.answered(response)
-                if pause is None:
-                    return response
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                pause = attempt.failed(error)
-            time.sleep(pause)
+from .exchange import Description, Lookup, Reply, check_servers, pause, table_url
+from .http import Http, LoopThread
 
 
 class AsyncRemoteTable:
@@ -126,32 +31,46 @@ class AsyncRemoteTable:
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         check_servers(servers)
-        self._retries = retries
         self._urls = [table_url(server, table) for server in servers]
-        self._http = httpx.AsyncClient(timeout=timeout, verify=verify)
+        self._http = Http(timeout=timeout, retries=retries, verify=verify)
+        self._retries = retries
         self._lookup: Lookup | None = None
-
-    async def connect(self) -> None:
-        """Asks both servers what they hold, if they have not been asked."""
-        await self._connected()
 
     @property
     def params(self) -> TableParams | None:
         """The table's public parameters, on which both servers agree; None before `connect`."""
         return None if self._lookup is None else self._lookup.client.params
 
+    async def connect(self) -> None:
+        """Asks both servers what they hold, if they have not been asked."""
+        for tries in range(self._retries + 1):
+            try:
+                await self._agreed()
+            except MismatchError:
+                if tries == self._retries:
+                    raise
+                await asyncio.sleep(pause(tries))
+
     async def lookup(self, indices: object) -> Array:
         """As `RemoteTable.lookup`."""
-        lookup = await self._connected()
-        parts = []
-        for query in lookup.queries(indices):
-            answers = await asyncio.gather(*map(self._post, lookup.urls, query.keys))
-            parts.append(lookup.client.decode(query, *(a.content for a in answers)))
-        return lookup.assemble(indices, parts)
+        for tries in range(self._retries + 1):
+            try:
+                return await self._lookup_once(await self._agreed(), indices)
+            except MismatchError:
+                # A table has changed, at one server perhaps sooner than at the other.
+                self._lookup = None
+                if tries == self._retries:
+                    raise
+                await asyncio.sleep(pause(tries))
+        raise AssertionError
+
+    async def exchange(self, query: Query) -> tuple[Reply, Reply]:
+        """Sends a query of `nescio.Client` to both servers at once: their raw replies."""
+        return await self._exchange(await self._agreed(), query)
 
     async def close(self) -> None:
         """Closes the connections."""
-        await self._http.aclose()
+        await self._http.close()
 
     async def __aenter__(self) -> Self:
         """The table itself, connected."""
@@ -171,25 +90,119 @@ class AsyncRemoteTable:
         """Closes the connections."""
         await self.close()
 
-    async def _connected(self) -> Lookup:
+    async def _agreed(self) -> Lookup:
         if self._lookup is None:
-            self._lookup = Lookup(await asyncio.gather(*map(self._describe, self._urls)))
+            texts = await asyncio.gather(*map(self._http.get, self._urls))
+            self._lookup = Lookup(
+                [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)]
+            )
         return self._lookup
 
-    async def _describe(self, url: str) -> Description:
-        return Description.parse(url, await self._send("GET", url, None))
+    async def _lookup_once(self, lookup: Lookup, indices: object) -> Array:
+        parts = []
+        for query in lookup.queries(indices):
+            first, second = await self._exchange(lookup, query)
+            parts.append(lookup.client.decode(query, first.body, second.body))
+        return lookup.assemble(indices, parts)
 
-    async def _post(self, url: str, key: bytes) -> httpx.Response:
-        return await self._send("POST", url, key)
+    async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
+        most = lookup.most_answer_bytes(query)
+        first, second = await asyncio.gather(
+            *(self._http.post(u, k, most) for u, k in zip(lookup.urls, query.keys, strict=True))
+        )
+        return first, second
 
-    async def _send(self, method: str, url: str, body: bytes | None) -> httpx.Response:
-        attempt = Attempt(url, self._retries)
-        while True:
+
+class RemoteTable:
+    """A table on two servers, looked up privately: `remote.lookup([17, 42])`.
+
+    `servers` are the addresses of two servers, one of each party, in either order; both are asked
+    at once. Each try is bounded by `timeout` seconds. A connection that fails, a server that is
+    busy, and servers that have just changed the table and do not agree yet are tried again up to
+    `retries` times. `verify` is httpx's: True, False or an `ssl.SSLContext` that trusts the
+    servers' certificates. Proxies of the environment are not used: one that both queries go through
+    would see both keys.
+
+    What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, MismatchError
+    when the two do not hold the same table, MalformedMessageError for a reply that is none. Close
+    it, or use it as a context manager. It may be used from several threads, and after a fork.
+    Security model: see `nescio.Client`; the servers also learn the client's address.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        table: str,
+        *,
+        timeout: float = 30.0,
+        retries: int = 2,
+        verify: bool | ssl.SSLContext = True,
+    ) -> None:
+        self._servers = servers
+        self._name = table
+        self._timeout = timeout
+        self._retries = retries
+        self._verify = verify
+        self._begin()
+
+    def _begin(self) -> None:
+        # The client is made first: it may refuse its arguments.
+        self._remote = AsyncRemoteTable(
+            self._servers,
+            self._name,
+            timeout=self._timeout,
+            retries=self._retries,
+            verify=self._verify,
+        )
+        self._loop = LoopThread()
+        try:
+            self._loop.call(self._remote.connect())
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def params(self) -> TableParams:
+        """The table's public parameters, on which both servers agreed when last asked."""
+        params = self._here().params
+        assert params is not None
+        return params
+
+    def lookup(self, indices: object) -> Array:
+        """The rows at `indices`: what `table[indices]` would be. The servers learn how many.
+
+        More rows than a request may carry are asked for in several. Raises IndexRangeError,
+        ServiceError, or MismatchError if the servers' tables differ and go on to.
+        """
+        return self._loop.call(self._here().lookup(indices))
+
+    def exchange(self, query: Query) -> tuple[Reply, Reply]:
+        """Sends a query of `nescio.Client` to both servers at once: their raw replies."""
+        return self._loop.call(self._here().exchange(query))
+
+    def close(self) -> None:
+        """Closes the connections; a second time does nothing."""
+        if self._loop.usable:
             try:
-                response = await self._http.request(method, url, content=body, headers=_HEADERS)
-                pause = attempt.answered(response)
-                if pause is None:
-                    return response
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                pause = attempt.failed(error)
-            await asyncio.sleep(pause)
+                self._loop.call(self._remote.close())
+            finally:
+                self._loop.close()
+
+    def __enter__(self) -> Self:
+        """The table itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes the connections."""
+        self.close()
+
+    def _here(self) -> AsyncRemoteTable:
+        """The table of this process: a fork takes neither threads nor connections along."""
+        if self._loop.process != os.getpid():
+            self._begin()
+        return self._remote

@@ -1,6 +1,8 @@
 """Runs the service: binds, announces itself, stops when told."""
 
+import asyncio
 import contextlib
+import os
 import socket
 import sys
 import threading
@@ -10,11 +12,12 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ..errors import ArgumentError, ServiceError
 
-# A connection that sends nothing is closed after this many seconds.
-_KEEP_ALIVE = 30
+# A connection has so many seconds to send the head of a request, its first or another.
+_HEAD_SECONDS = 30
 _MOST_CONNECTIONS = 1024
 _SHUTDOWN_SECONDS = 5
 
@@ -29,6 +32,11 @@ class Address:
     tls_key: Path | None = None
 
     def __post_init__(self) -> None:
+        if not self.host or not self.host.isprintable():
+            raise ArgumentError(
+                f"host: found {self.host!r}, expected a name or an address; "
+                "0.0.0.0 listens on all of them"
+            )
         if not 0 <= self.port < 1 << 16:
             raise ArgumentError(f"port: found {self.port}, expected 0 to 65535")
         if (self.tls_cert is None) != (self.tls_key is None):
@@ -54,10 +62,12 @@ def bind(address: Address) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((address.host, address.port))
         listener.listen(2048)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         listener.close()
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        advice = "--host" if isinstance(error, socket.gaierror | UnicodeError) else "--port"
         raise ServiceError(
-            f"cannot listen on {url}: {error.strerror}; choose another with --port", url=url
+            f"cannot listen on {url}: {reason}; choose another with {advice}", url=url
         ) from error
     return listener
 
@@ -77,10 +87,11 @@ def serve(
     """
     config = uvicorn.Config(
         app,
+        http=PatientProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_keep_alive=_HEAD_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         limit_concurrency=_MOST_CONNECTIONS,
         ssl_certfile=None if address.tls_cert is None else str(address.tls_cert),
@@ -99,6 +110,52 @@ def serve(
         raise ServiceError(f"the service on {url} did not start", url=url)
 
 
+class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """uvicorn's protocol, with an end to its patience.
+
+    uvicorn closes a connection that idles after a response, but not one that says nothing at first,
+    or that sends the head of a request for ever: here each has the same time.
+    """
+
+    head_seconds = _HEAD_SECONDS
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Begins to wait for a request."""
+        super().connection_made(transport)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Ends the wait."""
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Ends the wait once a request has begun."""
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._unwatch()
+
+    def on_response_complete(self) -> None:
+        """Begins to wait for the next request."""
+        super().on_response_complete()
+        self._watch()
+
+    def _watch(self) -> None:
+        self._unwatch()
+        self._deadline = self.loop.call_later(self.head_seconds, self._give_up)
+
+    def _unwatch(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        idle = self.cycle is None or self.cycle.response_complete
+        if idle and not self.transport.is_closing():
+            self.transport.close()
+
+
 class _Server(uvicorn.Server):
     """uvicorn's server, telling when it is ready."""
 
@@ -113,6 +170,8 @@ class _Server(uvicorn.Server):
 
 
 def _stop_with_stdin(server: uvicorn.Server) -> None:
-    while sys.stdin.buffer.read(4096):
-        pass
+    if sys.stdin is not None:
+        with contextlib.suppress(OSError):
+            while os.read(sys.stdin.fileno(), 4096):
+                pass
     server.should_exit = True

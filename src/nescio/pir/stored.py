@@ -1,0 +1,146 @@
+"""Tables as files that the next start maps instead of reading.
+
+    offset    bytes
+    0         8       "NESCIOTB"
+    8         4       version of this format, 1
+    12        4       length of the JSON
+    16        ...     JSON: {"params", "source"}
+    4096 a            the hashes of the runs, 32 bytes each
+    4096 b            the rows in the engine's layout
+
+Both blocks begin at the next multiple of 4,096. `source` names the file that the rows came from by
+its length and time, so that `nescio serve --cache` knows when to read it again.
+"""
+
+import json
+import os
+import struct
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from .. import _core
+from .._arrays import ByteArray
+from ..errors import ArgumentError, NescioError
+from .digest import HASH_BYTES, RUN_ROWS, digest_of
+from .params import TableParams
+
+_MAGIC = b"NESCIOTB"
+_VERSION = 1
+_HEAD = struct.Struct("<8sII")
+_ALIGNMENT = 4096
+_MOST_JSON = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file by what changes when it is written: its length and its modification time."""
+
+    bytes: int
+    modified_nanoseconds: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Source":
+        """The stamp of a file as it is now."""
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns)
+
+
+def write(
+    path: Path, params: TableParams, rows: _core.Table, hashes: ByteArray, source: Source | None
+) -> None:
+    """Writes a table to a new file and moves it into place. Raises ArgumentError if it cannot."""
+    text = json.dumps(
+        {"params": params.to_dict(), "source": None if source is None else asdict(source)}
+    ).encode()
+    hashes_at = _aligned(_HEAD.size + len(text))
+    rows_at = _aligned(hashes_at + hashes.nbytes)
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+            try:
+                file.write(_HEAD.pack(_MAGIC, _VERSION, len(text)) + text)
+                file.seek(hashes_at)
+                file.write(np.ascontiguousarray(hashes).data)
+                file.seek(rows_at)
+                file.write(rows.memory().data)
+                file.flush()
+                os.fsync(file.fileno())
+                Path(file.name).replace(path)
+            except BaseException:
+                Path(file.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise ArgumentError(f"the table cannot be written to {path}: {error.strerror}") from error
+
+
+def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:
+    """Maps a table. Raises ArgumentError for a file that is none."""
+    fields, hashes_at = _read_head(path)
+    try:
+        params = TableParams.from_dict(fields.get("params"))
+    except NescioError as error:
+        raise _not_a_table(path, str(error)) from error
+    runs = -(-params.rows // RUN_ROWS)
+    rows_at = _aligned(hashes_at + runs * HASH_BYTES)
+    expected = rows_at + _core.table_bytes(params.rows, params.row_bytes, params.output)
+    if path.stat().st_size != expected:
+        raise _not_a_table(path, f"it has {path.stat().st_size} bytes, expected {expected}")
+    # Copy on write: changes stay in memory.
+    whole = np.memmap(path, np.uint8, mode="c")
+    hashes = np.array(whole[hashes_at : hashes_at + runs * HASH_BYTES]).reshape(runs, HASH_BYTES)
+    if digest_of(hashes) != params.digest:
+        raise _not_a_table(path, "its hashes do not belong to its parameters")
+    data = np.asarray(whole[rows_at:])
+    return params, _core.Table(params.rows, params.row_bytes, params.output, data), hashes
+
+
+def is_stored(path: Path) -> bool:
+    """Whether a file says that it is a stored table."""
+    with path.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def source_of(path: Path) -> Source | None:
+    """What a stored table was made from, if it says so. Raises ArgumentError if it is none."""
+    source = _read_head(path)[0].get("source")
+    if source is None:
+        return None
+    stamp = source if isinstance(source, dict) else {}
+    length, modified = stamp.get("bytes"), stamp.get("modified_nanoseconds")
+    if not isinstance(length, int) or not isinstance(modified, int):
+        raise _not_a_table(path, "its source is damaged")
+    return Source(length, modified)
+
+
+def _read_head(path: Path) -> tuple[dict[str, object], int]:
+    """The JSON at the beginning of a file, and where the hashes stand."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD.size)
+            if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+                raise _not_a_table(path, "it does not begin like one")
+            _, version, length = _HEAD.unpack(head)
+            if version != _VERSION or length > _MOST_JSON:
+                raise _not_a_table(
+                    path, f"found version {version}, this release reads version {_VERSION}"
+                )
+            fields = json.loads(file.read(length))
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise _not_a_table(path, "its description is not JSON") from error
+    if not isinstance(fields, dict):
+        raise _not_a_table(path, "its description is not a JSON object")
+    return fields, _aligned(_HEAD.size + length)
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+
+
+def _not_a_table(path: Path, why: str) -> ArgumentError:
+    return ArgumentError(f"{path} is not a stored table: {why}; delete it and store it again")

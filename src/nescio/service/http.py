@@ -1,0 +1,144 @@
+"""Requests as the service's clients make them: bounded in time and in what they read."""
+
+import asyncio
+import os
+import ssl
+import threading
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
+
+import httpx
+
+from ..errors import ArgumentError, MalformedMessageError
+from .exchange import MOST_TEXT_BYTES, Attempt, Reply
+
+_T = TypeVar("_T")
+_LONGEST_TIMEOUT = 86400.0
+
+
+class Http:
+    """Sends requests, each try within `timeout` seconds, and tries again as an Attempt says.
+
+    Nothing is taken from the environment: a proxy that both servers' queries go through would see
+    both keys. No compression either, so that a reply is as long as it looks.
+    """
+
+    def __init__(self, *, timeout: float, retries: int, verify: bool | ssl.SSLContext) -> None:
+        if not 0 < timeout <= _LONGEST_TIMEOUT:
+            raise ArgumentError(f"timeout: found {timeout}, expected seconds up to a day")
+        if not 0 <= retries <= 100:
+            raise ArgumentError(f"retries: found {retries}, expected 0 to 100")
+        self._timeout = timeout
+        self._retries = retries
+        self._client = httpx.AsyncClient(
+            timeout=timeout,
+            verify=verify,
+            trust_env=False,
+            headers={"Accept-Encoding": "identity", "User-Agent": "nescio"},
+        )
+
+    async def get(self, url: str) -> bytes:
+        """The body of a short text. Raises as `post`."""
+        reply = await self._send("GET", url, None, {}, MOST_TEXT_BYTES)
+        return reply.body
+
+    async def post(
+        self,
+        url: str,
+        body: bytes,
+        most_bytes: int = MOST_TEXT_BYTES,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """The reply to a body, of at most `most_bytes`.
+
+        Raises ServiceError, MismatchError if the server refuses for that, or MalformedMessageError
+        for a reply that is too long or compressed.
+        """
+        all_headers = {"Content-Type": "application/octet-stream", **(headers or {})}
+        return await self._send("POST", url, body, all_headers, most_bytes)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        most_bytes: int,
+    ) -> Reply:
+        attempt = Attempt(url, self._retries)
+        while True:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    async with self._client.stream(
+                        method, url, content=body, headers=headers
+                    ) as response:
+                        reply = await _read(response, max(most_bytes, MOST_TEXT_BYTES))
+                wait = attempt.answered(reply)
+                if wait is None:
+                    return reply
+            except TimeoutError:
+                wait = attempt.timed_out()
+            except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+                wait = attempt.failed(error)
+            await asyncio.sleep(wait)
+
+
+async def _read(response: httpx.Response, most_bytes: int) -> Reply:
+    """The whole reply, if it is short enough."""
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding != "identity":
+        raise MalformedMessageError(f"{response.url} answers in the encoding {encoding[:40]!r}")
+    body = bytearray()
+    async for part in response.aiter_raw():
+        body += part
+        if len(body) > most_bytes:
+            raise MalformedMessageError(
+                f"{response.url} answers with more than the {most_bytes} bytes that were asked for"
+            )
+    return Reply(response.status_code, bytes(body), response.headers)
+
+
+class LoopThread:
+    """An event loop on a thread of its own, for callers that have none.
+
+    The thread is a daemon, so a program ends without waiting for it, and what a caller abandons by
+    an interruption is cancelled.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="nescio-lookup", daemon=True)
+        self._thread.start()
+
+    @property
+    def usable(self) -> bool:
+        """Whether the loop runs in this process."""
+        return self.process == os.getpid() and not self._loop.is_closed()
+
+    def call(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Runs a coroutine to its end; an interruption of the caller cancels it."""
+        if self._loop.is_closed():
+            work.close()
+            raise ArgumentError("the table is closed")
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Ends the loop and its thread, cancelling what runs."""
+        if not self.usable:
+            return
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.get_loop().run_forever()
