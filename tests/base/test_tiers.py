@@ -61,7 +61,7 @@ table = nescio.Table(np.arange(6000, dtype="f4").reshape(2000, 3))
 client = nescio.Client(table.params)
 query = client.query([5, 1999])
 rows = client.decode(query, *(nescio.Server(table).answer(key) for key in query.keys))
-assert (rows == table.values[[5, 1999]]).all()
+assert (rows == table[[5, 1999]]).all()
 """
     found = run(tier, "-c", program)
     assert found.returncode == 0, found.stderr

@@ -40,14 +40,28 @@ def test_every_tier_agrees_with_the_specification(generator, output, domain, tie
     for key, rows in zip(keys, made, strict=True):
         assert rows.tobytes() == spec.serialise(key)
         expected = spec.evaluate_all(key)
-        shares = _core.evaluate_range(rows, 0, domain, pool, tier)
+        engine_key = _core.Keys(rows)
+        shares = _core.evaluate_range(engine_key, 0, domain, pool, tier)
         assert int.from_bytes(shares.tobytes(), "little") == sum(
             share << i * spec.OUTPUT_BITS[output] for i, share in enumerate(expected)
         )
         points = rng.integers(domain, size=(1, 5), dtype=np.uint64)
-        singles = _core.evaluate_points(rows, points, pool, tier).reshape(5, -1)
+        singles = _core.evaluate_points(engine_key, points, pool, tier).reshape(5, -1)
         found = [int.from_bytes(share.tobytes(), "little") for share in singles]
         assert found == [expected[int(p)] for p in points[0]]
+
+
+@pytest.mark.parametrize("domain", [1, 100, 600, 5000])
+@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("generator", GENERATORS)
+def test_keys_together_are_the_keys_alone(generator, output, domain, tier, pool, rng):
+    points = rng.integers(domain, size=70, dtype=np.uint64)
+    ones = np.tile(np.array([[1, 0]], np.uint64), (70, 1))
+    rows, _ = _core.generate(points, ones, domain, output, generator, None, tier)
+    together = _core.evaluate_range(_core.Keys(rows), 0, domain, pool, tier)
+    for i in (0, 1, 68, 69):
+        alone = _core.evaluate_range(_core.Keys(rows[i : i + 1]), 0, domain, pool, tier)
+        assert np.array_equal(together[i], alone[0])
 
 
 @pytest.mark.parametrize("generator", GENERATORS)

@@ -13,9 +13,11 @@ from dpf.helpers import to_integers
 CASES = json.loads((Path(__file__).parents[1] / "vectors" / "dpf.json").read_text())
 
 
-@pytest.mark.parametrize(
-    "case", CASES, ids=lambda c: f"{c['generator']}-{c['output']}-{c['domain']}"
-)
+def _name(case):
+    return "-".join(str(case[field]) for field in ("generator", "output", "domain"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=_name)
 def test_vector(case):
     output = case["output"]
     roots = np.frombuffer(bytes.fromhex("".join(case["roots"])), np.uint8).reshape(1, 2, 16)

@@ -14,6 +14,8 @@ from nescio.errors import (
 
 VALUES = np.arange(3000.0, dtype="f4").reshape(1000, 3)
 
+HUGE = pytest.param(10**5000, id="huge")  # Python will not even print it
+
 
 @pytest.fixture
 def table():
@@ -36,8 +38,11 @@ def servers(table):
         (np.zeros((0, 3)), "at least one row and element"),
         (np.zeros((3, 0)), "at least one row and element"),
         (np.float64(3), "at least one row and element"),
-        (np.array([{}, []], dtype=object), "no fixed bytes"),
-        (np.zeros(3, dtype=[("a", "i4"), ("b", "f8")]), "no fixed bytes"),
+        (np.array([{}, []], dtype=object), "cannot be served"),
+        (np.zeros(3, dtype=[("a", "i4"), ("b", "f8")]), "cannot be served"),
+        (np.zeros(3, dtype=np.longdouble), "cannot be served"),
+        (np.ma.masked_equal([1, 2], 2), "masked elements"),
+        ("embeddings.npy", "not from a path"),
         ([[1, 2], [3]], "cannot be read as an array"),
     ],
 )
@@ -56,14 +61,22 @@ def test_table_options_that_do_not_exist(arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"party": 2}, {"device": "tpu"}, {"threads": -1}, {"tier": "avx1024"}]
+    "arguments",
+    [
+        {"party": 2},
+        {"device": "tpu"},
+        {"threads": -1},
+        {"threads": 2**40},
+        {"threads": 1.5},
+        {"tier": "avx1024"},
+    ],
 )
 def test_server_options_that_do_not_exist(table, arguments):
     with pytest.raises(ArgumentError):
         nescio.Server(table, **arguments)
 
 
-@pytest.mark.parametrize("index", [-1, 1000, [0, 1000], 1 << 80])
+@pytest.mark.parametrize("index", [-1, 1000, [0, 1000], 1 << 80, HUGE])
 def test_an_index_out_of_range(client, index):
     with pytest.raises(IndexRangeError, match="expected 0 to 999"):
         client.query(index)
@@ -95,7 +108,7 @@ def test_a_query_cut_anywhere(client, servers):
         (16, bytes(16), MismatchError, "another table or version"),
         (32, b"XX", MalformedKeyError, "does not begin with 'NK'"),
         (37, b"\x01", MalformedKeyError, "contradicts its party"),
-        (40, b"\xe9", MismatchError, "bit over 1001 rows"),
+        (40, b"\xe9", MismatchError, "bit keys over 1001 points"),
     ],
 )
 def test_a_damaged_query(client, servers, offset, value, error, message):
@@ -150,6 +163,19 @@ def test_a_foreign_key_inside_a_sound_query(client, servers):
 
 def answers_to(query, servers):
     return [s.answer(key) for s, key in zip(servers, query.keys, strict=True)]
+
+
+def test_clients_and_servers_are_made_from_what_they_say(table):
+    with pytest.raises(ArgumentError, match=r"TableParams\.from_json"):
+        nescio.Client(table.params.to_json())
+    with pytest.raises(ArgumentError, match=r"nescio\.Table"):
+        nescio.Server(VALUES)
+
+
+def test_a_query_in_any_buffer(client, servers):
+    key = client.query([5]).keys[0]
+    spread = memoryview(b"".join(bytes([b, 0]) for b in key))[::2]
+    assert servers[0].answer(spread) == servers[0].answer(bytearray(key))
 
 
 def test_answers_may_come_in_either_order(client, servers):

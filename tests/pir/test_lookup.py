@@ -48,7 +48,7 @@ def assert_same(found, expected):
 def test_numbers_of_rows(rows, generator, output, threads, rng):
     table = nescio.Table(random_table(rng, (rows, 5)), output=output, generator=generator)
     indices = [0, rows - 1, rows // 2]
-    assert_same(look_up(table, indices, threads), table.values[indices])
+    assert_same(look_up(table, indices, threads), table[indices])
 
 
 @pytest.mark.parametrize("row_bytes", [1, 3, 8, 63, 64, 65, 200, 256, 1000, 4096])
@@ -56,7 +56,7 @@ def test_numbers_of_rows(rows, generator, output, threads, rng):
 def test_widths_of_rows_in_every_tier(row_bytes, output, tier, rng):
     table = nescio.Table(random_table(rng, (700, row_bytes)), output=output)
     indices = rng.integers(700, size=3)
-    assert_same(look_up(table, indices, tier=tier), table.values[indices])
+    assert_same(look_up(table, indices, tier=tier), table[indices])
 
 
 @pytest.mark.parametrize("batch", [0, 1, 2, 65, 300])
@@ -65,7 +65,7 @@ def test_widths_of_rows_in_every_tier(row_bytes, output, tier, rng):
 def test_batches(batch, threads, output, rng):
     table = nescio.Table(random_table(rng, (1300, 20), "f4"), output=output)
     indices = rng.integers(1300, size=batch)
-    assert_same(look_up(table, indices, threads), table.values[indices])
+    assert_same(look_up(table, indices, threads), table[indices])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -102,11 +102,11 @@ def test_tables_in_any_memory_order(order, rng):
     assert_same(look_up(nescio.Table(values[::2, ::-1]), [5]), values[::2, ::-1][[5]])
 
 
-def test_a_mapped_file_is_served_without_a_copy(tmp_path, rng):
+def test_a_mapped_file(tmp_path, rng):
     values = random_table(rng, (1000, 10), "f4")
     np.save(tmp_path / "table.npy", values)
     table = nescio.Table(np.load(tmp_path / "table.npy", mmap_mode="r"))
-    assert np.shares_memory(table.rows, table.values)
+    np.save(tmp_path / "table.npy", values[::-1])  # what happens to the file does not matter later
     assert_same(look_up(table, [999]), values[[999]])
 
 
@@ -132,7 +132,7 @@ def test_a_server_answers_several_threads_at_once(rng):
     def ask(index):
         query = client.query([index])
         answers = [s.answer(key) for s, key in zip(servers, query.keys, strict=True)]
-        if not np.array_equal(client.decode(query, *answers), table.values[[index]]):
+        if not np.array_equal(client.decode(query, *answers), table[[index]]):
             wrong.append(index)
 
     threads = [threading.Thread(target=ask, args=(i,)) for i in range(16)]
@@ -148,7 +148,7 @@ def test_answers_together_are_the_answers_alone(rng):
     server = nescio.Server(table, threads=2)
     client = nescio.Client(table.params)
     queries = [client.query(rng.integers(500, size=n)).keys[0] for n in (3, 0, 1, 40)]
-    together = server.answer_checked([server.check(query) for query in queries])
+    together = server.answer_batch([server.check(query) for query in queries])
     assert together == [server.answer(query) for query in queries]
 
 
@@ -165,4 +165,4 @@ def test_one_answer_alone_is_not_the_row(rng):
     table = nescio.Table(random_table(rng, (100, 64)))
     query = nescio.Client(table.params).query([5])
     answer = nescio.Server(table).answer(query.keys[0])
-    assert table.rows[5].tobytes() not in answer
+    assert table[5].tobytes() not in answer

@@ -47,4 +47,4 @@ def test_decoding(table):
     client = nescio.Client(table.params)
     query = client.query(VECTOR["indices"])  # other keys, but a query of the same shape
     rows = client.decode(query, *(bytes.fromhex(answer) for answer in VECTOR["answers"]))
-    assert np.array_equal(rows, table.values[VECTOR["indices"]])
+    assert np.array_equal(rows, table[VECTOR["indices"]])

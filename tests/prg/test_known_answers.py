@@ -81,5 +81,22 @@ def test_every_tier_agrees_with_the_specification(name, count, leaves, tier, rng
         node = nodes[i : i + 16]
         own = generator.leaf(node) if leaves else b"".join(generator.children(node))
         expected += prg.xor(own, corrections) if prg.control_bit(node) else own
-    found = _core.generate_blocks(name, raw(nodes), raw(corrections), leaves, tier)
+    found = _core.generate_blocks(name, raw(nodes), raw(corrections), leaves, tier=tier)
     assert found.tobytes() == expected
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["children", "leaves"])
+@pytest.mark.parametrize("name", prg.GENERATORS)
+@pytest.mark.parametrize("group_bits", [0, 1, 2, 3, 4, 5])
+def test_nodes_of_several_trees_get_their_own_corrections(name, leaves, group_bits, tier, rng):
+    count = 45
+    width = 4 if leaves else prg.GENERATORS[name].arity
+    nodes = rng.bytes(16 * count)
+    corrections = rng.bytes(16 * width * (((count - 1) >> group_bits) + 1))
+    arguments = (name, raw(nodes), raw(corrections), leaves, group_bits, tier)
+    found = _core.generate_blocks(*arguments).tobytes()
+    for i in range(count):
+        own = 16 * width * (i >> group_bits)
+        node, correction = nodes[16 * i : 16 * i + 16], corrections[own : own + 16 * width]
+        alone = _core.generate_blocks(name, raw(node), raw(correction), leaves, tier=tier)
+        assert found[16 * width * i : 16 * width * (i + 1)] == alone.tobytes()

@@ -10,16 +10,20 @@ import uvicorn
 
 import nescio
 from nescio.service import Limits, create_app
+from nescio.service.run import PatientProtocol
 
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 
 @contextlib.contextmanager
-def running(app, **options):
+def running(app, head_seconds=30, **options):
     """Runs an ASGI application; gives its address, without a slash at the end."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, **options)
+    protocol = type("Protocol", (PatientProtocol,), {"head_seconds": head_seconds})
+    config = uvicorn.Config(
+        app, http=protocol, log_level="critical", timeout_graceful_shutdown=1, **options
+    )
     server = uvicorn.Server(config)
     started = threading.Event()
 
@@ -41,10 +45,10 @@ def running(app, **options):
         assert not thread.is_alive()
 
 
-def make_app(party, values=VALUES, limits=None, version="1", server=nescio.Server):
+def make_app(party, values=VALUES, version="1", server=nescio.Server, limits=None, token=None):
     table = nescio.Table(values, version=version)
     servers = {"words": server(table, threads=1, party=party)}
-    return create_app(servers, party=party, limits=limits or Limits())
+    return create_app(servers, party=party, limits=limits or Limits(), admin_token=token)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The HTTP service as any client sees it."""
 
+import asyncio
 import json
 import socket
 import time
@@ -12,6 +13,7 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError
+from nescio.pir.change import Change
 from nescio.service import Limits, create_app
 from service.conftest import VALUES, make_app, running
 
@@ -40,7 +42,8 @@ def test_the_list_of_tables_and_a_table(url):
     table = httpx.get(f"{url}/v1/tables/words").json()
     assert table == listed["tables"][0]
     assert table["party"] == 0
-    assert table["limits"] == {"max_keys": 1024}
+    assert table["limits"] == {"max_keys": 1024, "max_body_bytes": 4 << 20}
+    assert table["id"] == nescio.Table(VALUES).params.id.hex()
     params = nescio.TableParams.from_json(json.dumps(table["params"]))
     assert params == nescio.Table(VALUES).params
 
@@ -64,7 +67,10 @@ def test_an_unknown_table(url):
 
 
 def test_paths_and_methods_that_do_not_exist(url):
-    assert error_of(httpx.get(f"{url}/v2"))["code"] == "http_error"
+    for path in ("/v2", "/v1/tables/", "/v1/tables/words/"):
+        response = httpx.get(url + path)
+        assert response.status_code == 404
+        assert error_of(response)["code"] == "http_error"
     response = httpx.get(f"{url}/v1/tables/words/answer")
     assert response.status_code == 405
     assert response.headers["allow"] == "POST"
@@ -174,14 +180,14 @@ class SlowServer(nescio.Server):
 
     batches = 0
 
-    def answer_checked(self, queries):
+    def answer_batch(self, queries):
         type(self).batches += 1
         time.sleep(1)
-        return super().answer_checked(queries)
+        return super().answer_batch(queries)
 
 
 class BrokenServer(nescio.Server):
-    def answer_checked(self, queries):
+    def answer_batch(self, queries):
         raise RuntimeError("a secret of the operator's")
 
 
@@ -195,7 +201,7 @@ def test_an_answer_that_takes_too_long(client):
 
 
 def test_more_keys_than_may_wait(client):
-    limits = Limits(max_waiting_keys=4)
+    limits = Limits(max_waiting_keys=4, max_keys=4)
     with (
         running(make_app(0, limits=limits, server=SlowServer)) as url,
         ThreadPoolExecutor(8) as pool,
@@ -225,17 +231,141 @@ def test_a_server_that_fails_does_not_tell_how(client):
         assert httpx.get(f"{url}/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("said", [b"", b"POST /v1/tables/words/answer HTTP/1.1\r\nHost"])
+def test_a_connection_that_never_asks_is_closed(said):
+    with running(make_app(0), head_seconds=0.3) as url:
+        begun = time.monotonic()
+        assert raw_request(url, said) == b""
+        assert time.monotonic() - begun < 5
+        # One that asks is not, and may ask again; then it too is closed.
+        again = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        assert raw_request(url, again + again).count(b"HTTP/1.1 200") == 2
+
+
+def test_the_answer_is_bounded_too():
+    values = np.zeros((4, 1 << 16), "u1")
+    limits = Limits(max_answer_bytes=300_000, max_held_bytes=400_000)
+    with running(make_app(0, values, limits=limits)) as url:
+        assert httpx.get(f"{url}/v1/tables/words").json()["limits"]["max_keys"] == 4
+        client = nescio.Client(nescio.Table(values).params)
+        response = post(url, client.query([0] * 5).keys[0])
+        assert response.status_code == 422
+        assert error_of(response)["expected"] == "at most 4"
+        for _ in range(3):  # what is held is given back
+            assert post(url, client.query([0] * 4).keys[0]).status_code == 200
+
+
+def test_clients_that_do_not_take_their_answers_are_cut_off():
+    values = np.zeros((2, 8 << 20), "u1")
+    limits = Limits(max_held_bytes=70 << 20, write_seconds=1)
+    with running(make_app(0, values, limits=limits)) as url:
+        client = nescio.Client(nescio.Table(values).params)
+        body = client.query([0] * 7).keys[0]  # 56 MB of answer
+        parts = urlsplit(url)
+        head = f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+        with socket.create_connection((parts.hostname, parts.port)) as lazy:
+            lazy.sendall(head.encode() + b"\r\n\r\n" + body)
+            assert lazy.recv(100).startswith(b"HTTP/1.1 200")
+            refused = post(url, body)  # there is room for one such answer only
+            assert refused.status_code == 503
+            assert error_of(refused)["code"] == "overloaded"
+            deadline = time.monotonic() + 30
+            while post(url, body).status_code != 200:
+                assert time.monotonic() < deadline
+                time.sleep(0.2)
+
+
+TOKEN = "a token of the operator's"
+
+
+def change(url, body, token=TOKEN):
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return httpx.post(f"{url}/v1/tables/words/rows", content=body, headers=headers)
+
+
+def update_of(params, value=7.0, version="2", index=5):
+    rows = np.full((1, 3), value, "f4").view(np.uint8)
+    return Change("update", version, np.array([index], np.uint64), rows).encode(params)
+
+
+def test_rows_change_for_who_has_the_token():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        for token in (None, "wrong", TOKEN[:-1], TOKEN + "x"):
+            response = change(url, update_of(params), token)
+            assert response.status_code == 401
+            assert error_of(response)["code"] == "not_admitted"
+            assert response.headers["www-authenticate"] == "Bearer"
+        response = change(url, update_of(params))
+        assert response.status_code == 200
+        changed = VALUES.copy()
+        changed[5] = 7
+        assert response.json()["params"] == nescio.Table(changed, version="2").params.to_dict()
+        assert httpx.get(f"{url}/v1/tables/words").json() == response.json()
+        # The same change again is for a version that has gone.
+        assert error_of(change(url, update_of(params)))["code"] == "mismatch"
+
+
+def test_changes_that_cannot_be_made():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        assert error_of(change(url, b"NC"))["code"] == "malformed_message"
+        response = change(url, update_of(params, index=1000))
+        assert response.status_code == 422
+        assert "expected 0 to 999" in error_of(response)["message"]
+        assert httpx.get(f"{url}/v1/tables/words").json()["params"] == params.to_dict()
+
+
+def test_a_server_without_a_token_takes_no_changes(url):
+    response = change(url, update_of(nescio.Table(VALUES).params))
+    assert response.status_code == 403
+    assert error_of(response)["code"] == "no_changes"
+
+
+def test_an_application_needs_no_lifespan_and_may_be_started_again(client):
+    app = make_app(0)
+
+    async def ask():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+            body = client.query([5]).keys[0]
+            answer = await http.post("/v1/tables/words/answer", content=body)
+            return answer.status_code, (await http.get("/healthz")).status_code
+
+    for _ in range(2):
+        assert asyncio.run(ask()) == (200, 200)
+
+
 def test_an_application_that_makes_no_sense():
     table = nescio.Table(VALUES)
     with pytest.raises(ArgumentError, match="at least one table"):
         create_app({}, party=0)
     with pytest.raises(ArgumentError, match="its server is for party 1, the service for 0"):
         create_app({"words": nescio.Server(table, party=1)}, party=0)
+    server = nescio.Server(table, party=0)
+    for name in ("", ".", "..", "a/b", "a b", "\xff", "a" * 129):
+        with pytest.raises(ArgumentError, match="a table's name has"):
+            create_app({name: server}, party=0)
+    with pytest.raises(ArgumentError, match="no request fits 100 bytes"):
+        create_app({"words": server}, party=0, limits=Limits(max_body_bytes=100))
+    with pytest.raises(ArgumentError, match="at least 16 characters"):
+        create_app({"words": server}, party=0, admin_token="short")
 
 
 @pytest.mark.parametrize(
     "limits",
-    [{"max_keys": 0}, {"answer_seconds": -1}, {"batch_window": 2}, {"max_body_bytes": 0}],
+    [
+        {"max_keys": 0},
+        {"max_keys": 1.5},
+        {"max_keys": float("nan")},
+        {"answer_seconds": -1},
+        {"answer_seconds": float("nan")},
+        {"answer_seconds": float("inf")},
+        {"batch_window": 2},
+        {"max_body_bytes": 0},
+        {"max_waiting_keys": 3},
+        {"max_held_bytes": 3},
+    ],
 )
 def test_limits_that_make_no_sense(limits):
     with pytest.raises(ArgumentError, match=next(iter(limits))):

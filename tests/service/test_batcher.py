@@ -4,16 +4,17 @@ import asyncio
 import contextlib
 import time
 
-import numpy as np
 import pytest
 
-from nescio.pir.wire import Message
+from nescio.errors import MismatchError
+from nescio.pir.wire import QueryMessage
 from nescio.service.batcher import Batcher
 from nescio.service.limits import Limits, RefusedError
 
 
 def query(number, keys=1):
-    return Message(0, np.full((keys, 4), number, np.uint8))
+    """A query that answers with its number; a batcher looks at nothing but how many keys it has."""
+    return QueryMessage(0, bytes([number]), [None] * keys)
 
 
 class Recorder:
@@ -25,7 +26,7 @@ class Recorder:
 
     def __call__(self, queries):
         time.sleep(self._seconds)
-        numbers = [int(q.records[0, 0]) for q in queries]
+        numbers = [q.table[0] for q in queries]
         self.batches.append(numbers)
         if 66 in numbers:
             raise RuntimeError("sixty-six")
@@ -35,7 +36,6 @@ class Recorder:
 @contextlib.asynccontextmanager
 async def batching(answer, limits=None, **options):
     batcher = Batcher(answer, limits or Limits(), **options)
-    batcher.start()
     try:
         yield batcher
     finally:
@@ -126,9 +126,25 @@ def test_a_failed_batch_fails_its_requests_and_no_others():
     assert asyncio.run(scenario())[0] == b"\x01"
 
 
+def test_one_answer_may_be_an_error():
+    def answer(queries):
+        return [
+            b"good" if q.table[0] % 2 else MismatchError("odd", found="", expected="")
+            for q in queries
+        ]
+
+    async def scenario():
+        async with batching(answer) as batcher:
+            tasks = (batcher.submit(query(n)) for n in range(4))
+            return await asyncio.gather(*tasks, return_exceptions=True)
+
+    kinds = [type(result) for result in asyncio.run(scenario())]
+    assert kinds == [MismatchError, tuple, MismatchError, tuple]
+
+
 def test_too_much_waiting_is_refused():
     async def scenario():
-        limits = Limits(max_waiting_keys=5)
+        limits = Limits(max_waiting_keys=5, max_keys=5)
         async with batching(Recorder(seconds=0.1), limits) as batcher:
             tasks = [asyncio.create_task(batcher.submit(query(n, keys=4))) for n in (1, 2)]
             return await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,8 +2,13 @@
 
 import asyncio
 import contextlib
+import os
+import socket
 import ssl
+import threading
 import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+import nescio
 from nescio.errors import (
     ArgumentError,
     IndexRangeError,
@@ -20,7 +26,7 @@ from nescio.errors import (
     ServerTimeoutError,
     ServerUnreachableError,
 )
-from nescio.service import AsyncRemoteTable, Limits, RemoteTable
+from nescio.service import AsyncRemoteTable, Limits, RemoteTable, TableAdmin, create_app
 from service.conftest import VALUES, make_app, running, running_pair
 
 
@@ -141,21 +147,40 @@ def test_two_servers_of_one_party(remote):
     with (
         running(make_app(0)) as first,
         running(make_app(0)) as second,
-        pytest.raises(MismatchError, match="both say they are party 0"),
+        pytest.raises(ArgumentError, match="both say they are party 0"),
     ):
         remote([first, second], "words")
 
 
 def test_a_table_that_changes_under_a_client(remote):
+    tables = [nescio.Table(VALUES) for _ in range(2)]
+    apps = [
+        create_app({"words": nescio.Server(table, party=p)}, party=p)
+        for p, table in enumerate(tables)
+    ]
+    with (
+        running(apps[0]) as first,
+        running(apps[1]) as second,
+        remote([first, second], "words", retries=3) as table,
+    ):
+        before = table.params
+        tables[0].update([5], VALUES[[6]])
+        later = threading.Timer(0.2, lambda: tables[1].update([5], VALUES[[6]]))
+        later.start()  # in between the servers hold two versions
+        assert np.array_equal(table.lookup([5]), VALUES[[6]])
+        later.join()
+        assert table.params != before
+        assert table.params == tables[0].params
+
+
+def test_a_table_that_changes_at_one_server_only(remote):
     apps = [make_app(p) for p in (0, 1)]
-    newer = make_app(1, version="2")
     switch = Switch(apps[1])
     with running(apps[0]) as first, running(switch) as second:
-        with remote([first, second], "words") as table:
-            switch.app = newer
-            with pytest.raises(ServerRefusedError, match="another table or version") as caught:
+        with remote([first, second], "words", retries=1) as table:
+            switch.app = make_app(1, version="2")
+            with pytest.raises(MismatchError, match="version '1'.*version '2'"):
                 table.lookup([5])
-            assert caught.value.status == 409
 
 
 class Switch:
@@ -238,6 +263,200 @@ def test_a_server_that_answers_garbage(remote, answer):
             pytest.raises((MalformedMessageError, MismatchError)),
         ):
             table.lookup([5])
+
+
+def raw_server(answer):
+    """A server of bytes: calls `answer(connection)` for each connection, on a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+def drip(connection):
+    """Sends one byte after the other, for ever."""
+    with contextlib.suppress(OSError), connection:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        while True:
+            connection.sendall(b" ")
+            time.sleep(0.05)
+
+
+def test_the_timeout_bounds_a_try_and_not_its_parts(pair, remote):
+    listener, url = raw_server(drip)
+    with listener:
+        begun = time.monotonic()
+        with pytest.raises(ServerTimeoutError):
+            remote([url, pair[1]], "words", timeout=0.5, retries=0)
+        assert time.monotonic() - begun < 3
+
+
+def flood(headers):
+    def answer(connection):
+        with contextlib.suppress(OSError), connection:
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n")
+            while True:
+                connection.sendall(bytes(1 << 20))
+
+    return answer
+
+
+@pytest.mark.parametrize("headers", [b"", b"Content-Encoding: gzip\r\n"])
+def test_no_more_is_read_than_was_asked_for(pair, remote, headers):
+    listener, url = raw_server(flood(headers))
+    with listener, pytest.raises(MalformedMessageError, match="more than|in the encoding"):
+        remote([url, pair[1]], "words")
+
+
+def test_what_a_stranger_says_is_shown_short_and_plain(pair, remote):
+    def answer(connection):
+        with contextlib.suppress(OSError), connection:
+            connection.recv(4096)
+            text = b"\x1b[31m" + b"x" * 5000
+            head = f"HTTP/1.1 400 Bad\r\nContent-Length: {len(text)}\r\n\r\n"
+            connection.sendall(head.encode() + text)
+
+    listener, url = raw_server(answer)
+    with listener, pytest.raises(ServerRefusedError) as caught:
+        remote([url, pair[1]], "words")
+    assert len(str(caught.value)) < 500
+    assert str(caught.value).isprintable()
+
+
+def test_proxies_of_the_environment_see_nothing(pair, remote, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    with remote(pair, "words") as table:
+        assert np.array_equal(table.lookup([5]), VALUES[[5]])
+
+
+@pytest.mark.parametrize("dtype", [">f4", "<f4", "S3"])
+def test_rows_keep_their_type_to_the_byte(remote, dtype):
+    values = np.arange(20).astype(dtype)
+    with (
+        running(make_app(0, values)) as first,
+        running(make_app(1, values)) as second,
+        remote([first, second], "words") as table,
+    ):
+        found = table.lookup([3, 19])
+        assert found.dtype.str == np.dtype(dtype).str
+        assert found.tolist() == values[[3, 19]].tolist()
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "ftp://a",
+        "http://",
+        "http://[::1",
+        "http://xn--zzzzzz.com",
+        f"http://{'a' * 80}.b",
+        "http://a?x=1",
+        "http://a#f",
+        "a",
+        "",
+        "http://a:99999",
+    ],
+)
+def test_addresses_that_are_none(pair, remote, server):
+    with pytest.raises((ArgumentError, ServerUnreachableError)):
+        remote([server, pair[1]], "words", retries=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"timeout": float("nan")}, {"timeout": 1e10}, {"retries": -1}]
+)
+def test_options_that_make_no_sense(pair, remote, options):
+    with pytest.raises(ArgumentError, match=next(iter(options))):
+        remote(pair, "words", **options)
+
+
+def test_a_lookup_after_the_end(pair):
+    table = RemoteTable(pair, "words")
+    table.close()
+    table.close()
+    with pytest.raises(ArgumentError, match="the table is closed"):
+        table.lookup([5])
+
+
+def test_a_lookup_in_a_forked_child(pair):
+    with RemoteTable(pair, "words") as table:
+        table.lookup([5])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the test process has threads; the child uses none
+            child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(table.lookup([6]), VALUES[[6]]) else 1)
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert np.array_equal(table.lookup([7]), VALUES[[7]])
+
+
+def test_lookups_from_several_threads(pair):
+    with RemoteTable(pair, "words") as table, ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda i: table.lookup([i]), range(50)))
+    assert np.array_equal(np.concatenate(rows), VALUES[:50])
+
+
+TOKENS = ["the token of party 0", "the token of party 1"]
+
+
+@pytest.fixture
+def changing():
+    """Two services whose tables an operator may change, and their tables."""
+    tables = [nescio.Table(VALUES) for _ in range(2)]
+    apps = [
+        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
+        for p, t in enumerate(tables)
+    ]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        yield (first, second), tables
+
+
+def test_an_operator_changes_both_servers(changing):
+    urls, _ = changing
+    with TableAdmin(urls, "words", TOKENS) as admin, RemoteTable(urls, "words") as table:
+        params = admin.update([5, 6], VALUES[[7, 8]])
+        assert params.version == "2"
+        assert np.array_equal(table.lookup([5, 6]), VALUES[[7, 8]])
+        assert table.params == params
+        admin.insert([0], VALUES[[9]])
+        assert np.array_equal(table.lookup([0]), VALUES[[9]])
+        assert admin.delete([0], version="done").version == "done"
+        assert np.array_equal(table.lookup([0]), VALUES[[0]])
+
+
+def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
+    urls, tables = changing
+    tables[0].update([5], VALUES[[6]], version="new")  # as if the second server had failed
+    with TableAdmin(urls, "words", TOKENS) as admin:
+        assert admin.update([5], VALUES[[6]], version="new").version == "new"
+    assert tables[0].params == tables[1].params
+
+
+def test_changes_that_cannot_be_made_at_both(changing):
+    urls, tables = changing
+    with TableAdmin(urls, "words", TOKENS) as admin:
+        with pytest.raises(IndexRangeError):
+            admin.update([1000], VALUES[[0]])
+        with pytest.raises(ArgumentError, match="expected"):
+            admin.update([0], VALUES[[0]].astype("f8"))
+        tables[0].update([5], VALUES[[6]])
+        with pytest.raises(MismatchError, match="differ"):
+            admin.update([7], VALUES[[6]], version="other")
+    with TableAdmin(urls, "words", TOKENS[::-1]) as admin:
+        with pytest.raises((ServerRefusedError, MismatchError)):
+            admin.update([5], VALUES[[6]])
+    with pytest.raises(ArgumentError, match="two tokens"):
+        TableAdmin(urls, "words", TOKENS[:1])
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,239 @@
+"""Tables that change, and tables in files."""
+
+import json
+import struct
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nescio
+from nescio.dpf import OUTPUTS
+from nescio.errors import ArgumentError, IndexRangeError, MismatchError
+from nescio.pir import stored
+from nescio.pir.table import next_version
+from pir.test_lookup import assert_same, look_up, random_table
+
+ROWS = 9000  # three runs of the digest, a part of the fourth tile of each
+
+
+@pytest.fixture
+def values(rng):
+    return random_table(rng, (ROWS, 5), "i4")
+
+
+def fresh_params(values, table):
+    """The parameters that a table of these values would have if it were made anew."""
+    params = table.params
+    made = nescio.Table(values, version=params.version, output=params.output)
+    return made.params
+
+
+def test_rows_in_the_open(values):
+    table = nescio.Table(values)
+    assert len(table) == ROWS
+    assert_same(table[[0, 5, 5, ROWS - 1]], values[[0, 5, 5, ROWS - 1]])
+    assert_same(table[np.array([[1], [2]])], values[[[1], [2]]])
+    assert_same(table[7], values[7])
+    with pytest.raises(IndexRangeError):
+        table[ROWS]
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_update(values, output, rng):
+    table = nescio.Table(values, output=output, version="7")
+    where = rng.integers(ROWS, size=200)
+    rows = random_table(rng, (200, 5), "i4")
+    values = values.copy()
+    values[where] = rows
+    assert table.update(where, rows) == table.params
+    assert table.params == fresh_params(values, table)
+    assert table.params.version == "8"
+    assert_same(table[np.arange(ROWS)], values)
+    assert_same(look_up(table, where[:5]), values[where[:5]])
+
+
+@pytest.mark.parametrize("output", ["bit", "u32"])
+def test_insert_and_delete(values, output, rng):
+    table = nescio.Table(values, output=output)
+    where = np.concatenate([[0, 0, ROWS], rng.integers(ROWS, size=50)])
+    rows = random_table(rng, (53, 5), "i4")
+    table.insert(where, rows, version="more")
+    values = np.insert(values, where, rows, axis=0)
+    assert table.params == fresh_params(values, table)
+    assert_same(table[np.arange(len(values))], values)
+    gone = rng.integers(len(values), size=100)
+    table.delete(gone)
+    values = np.delete(values, gone, axis=0)
+    assert table.params == fresh_params(values, table)
+    assert table.params.version == "more+1"
+    assert_same(look_up(table, [0, len(values) - 1]), values[[0, len(values) - 1]])
+
+
+@given(data=st.data())
+def test_any_series_of_changes(data):
+    values = np.arange(60, dtype="u1").reshape(20, 3)
+    table = nescio.Table(values)
+    for _ in range(data.draw(st.integers(1, 4))):
+        kind = data.draw(st.sampled_from(["update", "insert", "delete"]))
+        most = len(values) - (kind != "insert")
+        where = data.draw(st.lists(st.integers(0, most), min_size=1, max_size=5))
+        rows = np.arange(3 * len(where), dtype="u1").reshape(-1, 3)
+        if kind == "update":
+            values = values.copy()
+            values[where] = rows
+            table.update(where, rows)
+        elif kind == "insert":
+            values = np.insert(values, where, rows, axis=0)
+            table.insert(where, rows)
+        elif len(set(where)) < len(values):
+            values = np.delete(values, where, axis=0)
+            table.delete(where)
+        assert_same(table[np.arange(len(values))], values)
+        assert table.params == fresh_params(values, table)
+
+
+@pytest.mark.parametrize(
+    ("version", "following"),
+    [("1", "2"), ("99", "100"), ("may", "may+1"), ("may+1", "may+2"), ("2026-11", "2026-11+1")],
+)
+def test_versions_count_up(version, following):
+    assert next_version(version) == following
+
+
+def test_changes_that_cannot_be(values):
+    table = nescio.Table(values)
+    before = table.params
+    for rows in (values[:2], values[:1].astype("f4"), values[:1, :2], [["a"]]):
+        with pytest.raises(ArgumentError, match="expected|cannot be read"):
+            table.update([0], rows)
+    with pytest.raises(IndexRangeError):
+        table.update([ROWS], values[:1])
+    with pytest.raises(IndexRangeError):
+        table.insert([ROWS + 1], values[:1])
+    with pytest.raises(ArgumentError, match="at least one row"):
+        table.delete(np.arange(ROWS))
+    with pytest.raises(ArgumentError, match="version"):
+        table.update([0], values[:1], version="\n")
+    assert table.params == before
+    assert_same(table[[0]], values[[0]])
+
+
+def test_a_query_for_a_version_that_has_gone(values):
+    table = nescio.Table(values)
+    server = nescio.Server(table)
+    query = nescio.Client(table.params).query([5])
+    checked = server.check(query.keys[0])
+    old = table.params
+    table.update([5], values[[6]])
+    (answer,) = server.answer_batch([checked])
+    assert isinstance(answer, MismatchError)
+    assert (answer.found, answer.expected) == (old.id.hex(), table.params.id.hex())
+    with pytest.raises(MismatchError):
+        server.answer(query.keys[0])
+
+
+def test_lookups_while_rows_change_are_never_wrong(rng):
+    # Every version holds one number everywhere: a row of two versions would show both.
+    table = nescio.Table(np.full((3000, 40), 1, "u1"))
+    servers = [nescio.Server(table, threads=1, party=p) for p in (0, 1)]
+    stop = threading.Event()
+    wrong, answered, refused = [], [0], [0]
+
+    def ask():
+        while not stop.is_set():
+            params = table.params
+            client = nescio.Client(params)
+            query = client.query([7, 2999])
+            try:
+                answers = [s.answer(k) for s, k in zip(servers, query.keys, strict=True)]
+                rows = client.decode(query, *answers)
+            except MismatchError:
+                refused[0] += 1
+                continue
+            if (rows != int(params.version) % 251).any():
+                wrong.append(rows)
+            answered[0] += 1
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for version in range(2, 200):
+        table.update(np.arange(3000), np.full((3000, 40), version % 251, "u1"))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert answered[0] > 0
+
+
+@pytest.mark.parametrize("output", ["bit", "u8", "u64"])
+def test_a_stored_table(values, output, tmp_path):
+    table = nescio.Table(values, output=output, version="x")
+    path = tmp_path / "table.nescio"
+    table.save(path)
+    again = nescio.Table.load(path)
+    assert again.params == table.params
+    assert_same(look_up(again, [5, ROWS - 1]), values[[5, ROWS - 1]])
+    again.update([5], values[[6]])  # stays in memory
+    assert_same(again[[5]], values[[6]])
+    assert_same(nescio.Table.load(path)[[5]], values[[5]])
+
+
+def test_a_stored_table_knows_its_source(values, tmp_path):
+    path = tmp_path / "table.nescio"
+    nescio.Table(values).save(path, source=stored.Source(5, 6))
+    assert stored.is_stored(path)
+    assert stored.source_of(path) == stored.Source(5, 6)
+    nescio.Table(values).save(path)
+    assert stored.source_of(path) is None
+
+
+def test_a_stored_table_is_there_whole_or_not_at_all(values, tmp_path):
+    table = nescio.Table(values)
+    with pytest.raises(ArgumentError, match="cannot be written"):
+        table.save(tmp_path / "no such folder" / "table")
+    table.save(tmp_path / "table")
+    assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def damaged(path, change):
+    data = bytearray(path.read_bytes())
+    path.write_bytes(change(data) or data)
+
+
+def with_json(data, **fields):
+    """The file with some fields of its description replaced; what follows stays where it is."""
+    (length,) = struct.unpack_from("<I", data, 12)
+    text = json.dumps(json.loads(data[16 : 16 + length]) | fields).encode()
+    return data[:12] + struct.pack("<I", len(text)) + text + data[16 + len(text) :]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d[:10], "does not begin like one"),
+        (lambda d: b"\x93NUMPY" + d, "does not begin like one"),
+        (lambda d: d[:8] + b"\x09" + d[9:], "found version 9"),
+        (lambda d: d[:16] + b"x" + d[17:], "is not JSON"),
+        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 1"),
+        (lambda d: d[:-1], "bytes, expected"),
+        (lambda d: d + b"\0", "bytes, expected"),
+        (lambda d: d[:4096] + b"xx" + d[4098:], "hashes do not belong"),
+        (lambda d: with_json(d, params=None), "not a JSON object"),
+        (lambda d: with_json(d, params={}), "missing or unknown"),
+    ],
+)
+def test_a_damaged_stored_table(values, tmp_path, change, message):
+    path = tmp_path / "table.nescio"
+    nescio.Table(values).save(path)
+    damaged(path, change)
+    with pytest.raises(ArgumentError, match=message):
+        nescio.Table.load(path)
+
+
+def test_a_stored_table_that_is_not_there(tmp_path):
+    with pytest.raises(ArgumentError, match="cannot be read"):
+        nescio.Table.load(tmp_path / "nowhere")

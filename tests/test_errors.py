@@ -1,0 +1,44 @@
+"""Errors as values: what they carry, and how they travel."""
+
+import copy
+import pickle
+
+import pytest
+
+from nescio import errors
+
+EXAMPLES = [
+    errors.NescioError("a"),
+    errors.ArgumentError("b"),
+    errors.IndexRangeError("c"),
+    errors.MalformedKeyError("d"),
+    errors.MalformedMessageError("e"),
+    errors.MismatchError("f", found="x", expected="y"),
+    errors.ServiceError("g", url="http://a"),
+    errors.ServerUnreachableError("h", url="http://a"),
+    errors.ServerTimeoutError("i", url="http://a"),
+    errors.ServerRefusedError("j", url="http://a", status=503, code="overloaded"),
+    errors.ResourceError("k"),
+]
+
+
+def facts(error):
+    names = ("found", "expected", "url", "status", "code")
+    return {name: getattr(error, name) for name in names if hasattr(error, name)}
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda e: type(e).__name__)
+def test_every_error_travels_between_processes(error):
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert facts(again) == facts(error)
+
+
+def test_the_examples_are_all_errors_that_there_are():
+    assert {type(e).__name__ for e in EXAMPLES} == set(errors.__all__) - {"MessageError"}
+
+
+def test_errors_are_what_python_calls_them_too():
+    assert issubclass(errors.ArgumentError, ValueError)
+    assert issubclass(errors.IndexRangeError, IndexError)
