@@ -78,8 +78,9 @@ class SlicedSums {
 
   void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
     for (std::uint64_t row = begin; row < end; row += kTileRows) {
-      product_.add_tile(table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
-                        shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
+      const Tile tile = {table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
+                         table_.extent.lines(row)};
+      product_.add_tile(tile, shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
                         room_.data(), sums_.data());
     }
   }

@@ -61,10 +61,11 @@ constexpr BitProduct kAvx512 = {line_per_group, avx512::room_bytes, avx512::add_
 constexpr BitProduct kPortable = {line_per_key, portable::room_bytes, portable::add_tile,
                                   read_parities};
 
-void add_block(const std::uint8_t* block, const std::uint8_t* shares, std::uint64_t* sum) {
+void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t* shares,
+               std::uint64_t* sum) {
   std::uint64_t total[kWords], line[kWords];
   std::memcpy(total, sum, sizeof(total));
-  for (std::size_t r = 0; r < kLines; ++r) {
+  for (std::size_t r = 0; r < lines; ++r) {
     std::memcpy(line, block + r * kLineBytes, sizeof(line));
     const std::uint64_t mask = shares[r] * 0x0101010101010101ull;
     for (std::size_t k = 0; k < kWords; ++k) total[k] ^= line[k] & mask;
@@ -87,13 +88,13 @@ namespace portable {
 
 std::size_t room_bytes(std::size_t) { return 0; }
 
-void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
-              std::size_t stride, std::size_t keys, std::uint8_t*, std::uint8_t* sums) {
-  auto* lines = reinterpret_cast<std::uint64_t*>(sums);
-  for (std::size_t block = 0; block < blocks; ++block) {
+void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+              std::uint8_t*, std::uint8_t* sums) {
+  auto* totals = reinterpret_cast<std::uint64_t*>(sums);
+  for (std::size_t block = 0; block < tile.blocks; ++block) {
     for (std::size_t key = 0; key < keys; ++key) {
-      add_block(tile + block * kBlockBytes, shares + key * stride,
-                lines + (key * blocks + block) * kWords);
+      add_block(tile.block(block), tile.lines, shares + key * stride,
+                totals + (key * tile.blocks + block) * kWords);
     }
   }
 }

@@ -12,6 +12,7 @@
 
 #include "base/block.h"
 #include "base/cpu.h"
+#include "pir/sliced.h"
 
 namespace nescio::pir {
 
@@ -22,15 +23,16 @@ NESCIO_INLINE std::size_t key_groups(std::size_t keys) {
   return (keys + kKeyGroup - 1) / kKeyGroup;
 }
 
-/// One tier's code; `blocks` are those of a tile. Sums and room are aligned to cache lines; sums
+/// One tier's code. Sums and room are aligned to cache lines; sums
 /// are zero at first, and two threads' sums add up by XOR of their bytes.
 struct BitProduct {
   std::size_t (*sum_bytes)(std::size_t keys, std::size_t blocks);
   std::size_t (*room_bytes)(std::size_t keys);
 
-  /// Adds the product with a tile: the shares of key q are the 64 bytes at shares + q * stride.
-  void (*add_tile)(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
-                   std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums);
+  /// Adds the product with a tile: the shares of key q are the 64 bytes (of which those for rows
+  /// beyond the tile do not count) at shares + q * stride.
+  void (*add_tile)(const Tile& tile, const std::uint8_t* shares, std::size_t stride,
+                   std::size_t keys, std::uint8_t* room, std::uint8_t* sums);
 
   /// Writes the sums of the group of keys from key `first` on, a multiple of kKeyGroup, as rows of
   /// 8 * blocks bytes, one after the other; those of keys that there are not have any content.
@@ -41,11 +43,11 @@ struct BitProduct {
 /// The product in the code of `tier`, or of the next narrower tier that has it.
 const BitProduct& bit_product(Tier tier);
 
-#define NESCIO_BIT_PRODUCT_TIER(tier)                                                          \
-  namespace tier {                                                                             \
-  std::size_t room_bytes(std::size_t keys);                                                    \
-  void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,      \
-                std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums); \
+#define NESCIO_BIT_PRODUCT_TIER(tier)                                             \
+  namespace tier {                                                                \
+  std::size_t room_bytes(std::size_t keys);                                       \
+  void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, \
+                std::size_t keys, std::uint8_t* room, std::uint8_t* sums);        \
   }
 
 NESCIO_BIT_PRODUCT_TIER(portable)

@@ -69,15 +69,15 @@ inline __m256i loadu(const void* p) { return _mm256_loadu_si256(static_cast<cons
 
 /// Adds a block to the sums of `groups` groups, which stand `sum_stride` bytes apart.
 template <int groups>
-inline void add_block(const std::uint8_t* block, const __m256i* tables, std::uint8_t* sums,
-                      std::size_t sum_stride) {
+inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256i* tables,
+                      std::uint8_t* sums, std::size_t sum_stride) {
   const __m256i nibble = _mm256_set1_epi8(15);
   __m256i total[groups][2];
   for (int g = 0; g < groups; ++g) {
     total[g][0] = load(sums + g * sum_stride);
     total[g][1] = load(sums + g * sum_stride + 32);
   }
-  for (std::size_t r = 0; r < kLines; ++r) {
+  for (std::size_t r = 0; r < lines; ++r) {
     for (int half = 0; half < 2; ++half) {
       const __m256i line = loadu(block + 64 * r + 32 * half);
       const __m256i low = _mm256_and_si256(line, nibble);
@@ -104,22 +104,24 @@ inline void add_block(const std::uint8_t* block, const __m256i* tables, std::uin
 
 std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kTables * 32; }
 
-void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
-              std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums) {
+void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+              std::uint8_t* room, std::uint8_t* sums) {
   auto* tables = reinterpret_cast<__m256i*>(room);
   const std::size_t groups = key_groups(keys);
   for (std::size_t g = 0; g < groups; ++g) {
     make_all_tables(shares + g * kKeyGroup * stride, stride, keys - g * kKeyGroup,
                     tables + g * kTables);
   }
-  for (std::size_t block = 0; block < blocks; ++block) {
-    const std::uint8_t* from = tile + block * kBlockBytes;
+  for (std::size_t block = 0; block < tile.blocks; ++block) {
+    const std::uint8_t* from = tile.block(block);
     std::size_t g = 0;
     for (; g + 4 <= groups; g += 4) {
-      add_block<4>(from, tables + g * kTables, sums + 64 * (g * blocks + block), 64 * blocks);
+      add_block<4>(from, tile.lines, tables + g * kTables, sums + 64 * (g * tile.blocks + block),
+                   64 * tile.blocks);
     }
     for (; g < groups; ++g) {
-      add_block<1>(from, tables + g * kTables, sums + 64 * (g * blocks + block), 64 * blocks);
+      add_block<1>(from, tile.lines, tables + g * kTables, sums + 64 * (g * tile.blocks + block),
+                   64 * tile.blocks);
     }
   }
 }

@@ -55,15 +55,15 @@ inline __m512i multiply(__m512i line, std::uint64_t matrix) {
 
 /// Adds a block to the sums of `groups` groups, which stand `sum_stride` bytes apart.
 template <int groups>
-inline void add_block(const std::uint8_t* block, const std::uint64_t* matrices, std::uint8_t* sums,
-                      std::size_t sum_stride) {
+inline void add_block(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                      std::uint8_t* sums, std::size_t sum_stride) {
   __m512i total[groups];
   for (int g = 0; g < groups; ++g) total[g] = _mm512_load_si512(sums + g * sum_stride);
-  for (std::size_t r = 0; r < kLines; r += 2) {
+  for (std::size_t r = 0; r < lines; r += 2) {
     const __m512i line0 = _mm512_loadu_si512(block + 64 * r);
     const __m512i line1 = _mm512_loadu_si512(block + 64 * r + 64);
-    _mm_prefetch(block + kBlockBytes + 64 * r, _MM_HINT_T0);
-    _mm_prefetch(block + kBlockBytes + 64 * r + 64, _MM_HINT_T0);
+    _mm_prefetch(block + 64 * (lines + r), _MM_HINT_T0);
+    _mm_prefetch(block + 64 * (lines + r + 1), _MM_HINT_T0);
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) {
       total[g] = _mm512_ternarylogic_epi64(total[g], multiply(line0, matrices[g * kMatrices + r]),
@@ -74,24 +74,24 @@ inline void add_block(const std::uint8_t* block, const std::uint64_t* matrices, 
 }
 
 /// Adds a block to the sums of all groups, as many at a time as registers hold.
-inline void add_all(const std::uint8_t* block, const std::uint64_t* matrices, std::size_t groups,
-                    std::uint8_t* sums, std::size_t sum_stride) {
+inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                    std::size_t groups, std::uint8_t* sums, std::size_t sum_stride) {
   while (groups > 0) {
     std::size_t done = 1;
     if (groups >= 16) {
-      add_block<16>(block, matrices, sums, sum_stride);
+      add_block<16>(block, lines, matrices, sums, sum_stride);
       done = 16;
     } else if (groups >= 8) {
-      add_block<8>(block, matrices, sums, sum_stride);
+      add_block<8>(block, lines, matrices, sums, sum_stride);
       done = 8;
     } else if (groups >= 4) {
-      add_block<4>(block, matrices, sums, sum_stride);
+      add_block<4>(block, lines, matrices, sums, sum_stride);
       done = 4;
     } else if (groups >= 2) {
-      add_block<2>(block, matrices, sums, sum_stride);
+      add_block<2>(block, lines, matrices, sums, sum_stride);
       done = 2;
     } else {
-      add_block<1>(block, matrices, sums, sum_stride);
+      add_block<1>(block, lines, matrices, sums, sum_stride);
     }
     matrices += done * kMatrices;
     sums += done * sum_stride;
@@ -103,16 +103,16 @@ inline void add_all(const std::uint8_t* block, const std::uint64_t* matrices, st
 
 std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kMatrices * 8; }
 
-void add_tile(const std::uint8_t* tile, std::size_t blocks, const std::uint8_t* shares,
-              std::size_t stride, std::size_t keys, std::uint8_t* room, std::uint8_t* sums) {
+void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+              std::uint8_t* room, std::uint8_t* sums) {
   auto* matrices = reinterpret_cast<std::uint64_t*>(room);
   const std::size_t groups = key_groups(keys);
   for (std::size_t g = 0; g < groups; ++g) {
     make_matrices(shares + g * kKeyGroup * stride, stride, keys - g * kKeyGroup,
                   matrices + g * kMatrices);
   }
-  for (std::size_t block = 0; block < blocks; ++block) {
-    add_all(tile + block * kBlockBytes, matrices, groups, sums + 64 * block, 64 * blocks);
+  for (std::size_t block = 0; block < tile.blocks; ++block) {
+    add_all(tile.block(block), tile.lines, matrices, groups, sums + 64 * block, 64 * tile.blocks);
   }
 }
 

@@ -9,8 +9,6 @@
 namespace nescio::pir {
 namespace {
 
-constexpr std::size_t kGroupRows = 8;  // rows of one line of a block
-
 /// A line of a block from up to eight rows: `bytes` bytes (at most 8) of each, `stride` apart.
 void slice_line(const std::uint8_t* rows, std::size_t count, std::size_t stride, std::size_t bytes,
                 std::uint8_t* line) {
@@ -37,14 +35,16 @@ void unslice_line(const std::uint8_t* line, std::size_t count, std::size_t strid
   }
 }
 
-/// Calls `line(rows' byte, rows present, bytes, line's byte)` for each line of a tile.
+/// Calls `line(rows' byte, rows present, bytes, line's byte)` for each line of the tile from row
+/// `first` on, of which `count` rows are present.
 template <class Line>
-void for_each_line(const Extent& extent, std::size_t count, Line line) {
+void for_each_line(const Extent& extent, std::uint64_t first, std::size_t count, Line line) {
+  const std::size_t tile_rows = extent.lines(first) * kGroupRows;
   std::size_t at = 0;
   for (std::size_t block = 0; block < extent.blocks(); ++block) {
     const std::size_t from = block * kBlockColumnBytes;
     const std::size_t bytes = std::min(kBlockColumnBytes, extent.row_bytes - from);
-    for (std::size_t row = 0; row < kTileRows; row += kGroupRows, at += kLineBytes) {
+    for (std::size_t row = 0; row < tile_rows; row += kGroupRows, at += kLineBytes) {
       const std::size_t present = std::min(kGroupRows, count - std::min(count, row));
       line(row * extent.row_bytes + from, present, bytes, at);
     }
@@ -55,14 +55,15 @@ void for_each_line(const Extent& extent, std::size_t count, Line line) {
 struct RowBits {
   RowBits(const Extent& extent, std::uint64_t row)
       : tile(row / kTileRows * extent.tile_bytes()),
+        block_bytes(extent.lines(row - row % kTileRows) * kLineBytes),
         line(row % kTileRows / kGroupRows * kLineBytes),
         bit(static_cast<unsigned>(row % kGroupRows)) {}
 
   std::size_t at(std::size_t byte) const {
-    return tile + byte / kBlockColumnBytes * kBlockBytes + line + byte % kBlockColumnBytes * 8;
+    return tile + byte / kBlockColumnBytes * block_bytes + line + byte % kBlockColumnBytes * 8;
   }
 
-  std::size_t tile, line;
+  std::size_t tile, block_bytes, line;
   unsigned bit;
 };
 
@@ -93,8 +94,11 @@ Layout layout_for(dpf::Output output) noexcept {
 }
 
 std::size_t Extent::bytes() const {
-  const std::uint64_t units = layout == Layout::sliced ? tiles() : rows;
-  const std::uint64_t unit = layout == Layout::sliced ? tile_bytes() : row_bytes;
+  // A line of a block holds eight bytes of eight rows, so that this many rows take a tile's bytes.
+  const std::uint64_t rest = rows % kTileRows;
+  const std::uint64_t padded = rest == 0 ? rows : rows - rest + lines(rows - rest) * kGroupRows;
+  const std::uint64_t units = layout == Layout::sliced ? padded : rows;
+  const std::uint64_t unit = layout == Layout::sliced ? blocks() * kBlockColumnBytes : row_bytes;
   if (unit != 0 && units > (std::uint64_t{1} << 62) / unit) {
     throw Error(ErrorKind::argument, "a table of " + std::to_string(rows) + " rows of " +
                                          std::to_string(row_bytes) + " bytes is too large");
@@ -111,7 +115,7 @@ void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t fi
       return;
     }
     std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
-    for_each_line(extent, present,
+    for_each_line(extent, at, present,
                   [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
                     slice_line(from + row, n, extent.row_bytes, bytes, tile + line);
                   });
@@ -127,7 +131,7 @@ void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t f
       return;
     }
     const std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
-    for_each_line(extent, present,
+    for_each_line(extent, at, present,
                   [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
                     unslice_line(tile + line, n, extent.row_bytes, bytes, to + row);
                   });

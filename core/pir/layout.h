@@ -27,7 +27,11 @@ struct Extent {
 
   std::size_t blocks() const { return (row_bytes + kBlockColumnBytes - 1) / kBlockColumnBytes; }
   std::size_t tile_bytes() const { return blocks() * kBlockBytes; }
-  std::uint64_t tiles() const { return (rows + kTileRows - 1) / kTileRows; }
+  /// Lines of each block of the tile that begins at a row: all, or what the last tile needs.
+  std::size_t lines(std::uint64_t row) const {
+    const std::uint64_t left = rows - row;
+    return left >= kTileRows ? kLines : (left + 2 * kGroupRows - 1) / (2 * kGroupRows) * 2;
+  }
   /// Bytes of the whole table as it stands. Throws Error(argument) if no address space holds them.
   std::size_t bytes() const;
 };

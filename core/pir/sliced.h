@@ -11,7 +11,8 @@
 //
 // So eight shares of eight keys make an 8 x 8 matrix over GF(2) that is multiplied with every byte
 // of a line at once, and a block is read from its first byte to its last. Rows are padded with
-// zeros to whole blocks and tiles.
+// zeros to whole blocks. The blocks of the last tile have only the lines that its rows need, rounded
+// up to two, and the rest of these is zero.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,10 +22,20 @@
 namespace nescio::pir {
 
 inline constexpr std::size_t kTileRows = 512;
+inline constexpr std::size_t kGroupRows = 8;         // of one line
 inline constexpr std::size_t kBlockColumnBytes = 8;  // of a row, in one block
-inline constexpr std::size_t kLines = 64;            // of a block
+inline constexpr std::size_t kLines = 64;            // of a block; even
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kBlockBytes = kLines * kLineBytes;
+
+/// A tile in memory.
+struct Tile {
+  const std::uint8_t* data;
+  std::size_t blocks;
+  std::size_t lines;  ///< of each block; even
+
+  const std::uint8_t* block(std::size_t i) const { return data + i * lines * kLineBytes; }
+};
 
 /// Transposes an 8 x 8 bit matrix held a row to a byte, the lowest bit first.
 NESCIO_INLINE std::uint64_t transpose_bits(std::uint64_t x) {

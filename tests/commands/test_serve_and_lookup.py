@@ -91,7 +91,7 @@ def test_options_reach_the_parameters_and_the_limits(table_file):
     options = ["--version", "v7", "--output", "u32", "--generator", "aes128", "--max-keys", 9]
     with serving(table_file, "--party", 0, "--port", 0, *options) as (_, url, _):
         table = httpx.get(f"{url}/v1/tables/words").json()
-    assert table["limits"] == {"max_keys": 9}
+    assert table["limits"] == {"max_keys": 9, "max_body_bytes": 4 << 20}
     params = table["params"]
     assert (params["version"], params["output"], params["generator"]) == ("v7", "u32", "aes128")
 

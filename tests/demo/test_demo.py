@@ -118,12 +118,31 @@ def children_of_demos():
     return [line for line in listing.splitlines() if "nescio-demo-" in line]
 
 
+# A shell that starts the tests in the background has them ignore interruptions: not the demo.
+DEMO = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nescio.cli import main
+sys.exit(main(["demo", "sea"]))
+"""
+
+
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interruption_leaves_no_process_behind(signal_number):
-    command = [sys.executable, "-m", "nescio", "demo", "sea"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    with subprocess.Popen(
+        [sys.executable, "-c", DEMO],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            interrupt_and_look(process, signal_number)
+        finally:
+            process.kill()
+
+
+def interrupt_and_look(process, signal_number):
     deadline = time.monotonic() + 60
     while len(children_of_demos()) < 2 and process.poll() is None:
         assert time.monotonic() < deadline

@@ -76,7 +76,7 @@ class Change:
                 f"not a change that this release knows: it begins with {raw[:4].tobytes()!r}"
             )
         if table != params.id:
-            raise wrong_table("change", table, params)
+            raise wrong_table("a change", table, params)
         shape = (count, params.row_bytes) if OPERATIONS[operation] != "delete" else (0, 0)
         expected = HEADER_BYTES + length + 8 * count + prod(shape)
         if length > 4 * MOST_VERSION_LENGTH or len(raw) != expected:

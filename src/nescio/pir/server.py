@@ -98,6 +98,6 @@ class Server:
         return [
             wire.encode_answer(params, query.party, next(parts))
             if query.table == params.id
-            else wire.wrong_table("query", query.table, params)
+            else wire.wrong_table("a query", query.table, params)
             for query in queries
         ]

@@ -25,7 +25,7 @@ from .params import TableParams
 VERSION = 1
 HEADER_BYTES = 32
 _HEADER = struct.Struct("<2sBBIQ16s")
-_MAGIC = {"query": b"NQ", "answer": b"NA"}
+_MAGIC = {"a query": b"NQ", "an answer": b"NA"}
 
 
 class QueryMessage(NamedTuple):
@@ -45,12 +45,12 @@ class AnswerMessage(NamedTuple):
 
 def encode_query(params: TableParams, party: int, keys: ByteArray) -> bytes:
     """A query for one party: `keys` has shape (count, params.key_bytes)."""
-    return _encode("query", params, party, keys)
+    return _encode("a query", params, party, keys)
 
 
 def encode_answer(params: TableParams, party: int, answers: ByteArray) -> bytes:
     """One party's answer: `answers` has shape (count, params.answer_bytes)."""
-    return _encode("answer", params, party, answers)
+    return _encode("an answer", params, party, answers.reshape(-1, params.answer_bytes))
 
 
 def parse_query(params: TableParams, data: object) -> QueryMessage:
@@ -59,7 +59,7 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
     Raises MalformedMessageError or MalformedKeyError for bytes that are no query, MismatchError
     for a query to another table or with keys of another kind.
     """
-    party, records = _parse("query", params, data, params.key_bytes)
+    party, records = _parse("a query", params, data, params.key_bytes)
     keys = _core.Keys(records)
     if len(keys):
         _check_keys(params, party, keys)
@@ -68,7 +68,7 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
 
 def parse_answer(params: TableParams, data: object, count: int) -> AnswerMessage:
     """Checks an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
-    party, records = _parse("answer", params, data, params.answer_bytes)
+    party, records = _parse("an answer", params, data, params.answer_bytes)
     if len(records) != count:
         raise MalformedMessageError(f"an answer holds {len(records)} rows, {count} were asked for")
     return AnswerMessage(party, records)
@@ -77,7 +77,7 @@ def parse_answer(params: TableParams, data: object, count: int) -> AnswerMessage
 def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
     """A message is for another table or version than the one that `params` describe."""
     return MismatchError(
-        f"the {kind} is for another table or version: found table {table.hex()}, "
+        f"{kind} for another table or version: found table {table.hex()}, "
         f"expected {params.id.hex()}, which is {params.describe()}; "
         "fetch the table's parameters again",
         found=table.hex(),
@@ -94,25 +94,25 @@ def _parse(
     kind: str, params: TableParams, data: object, record_bytes: int
 ) -> tuple[int, ByteArray]:
     """The party and the records of a message."""
-    raw = as_bytes(data, f"a {kind}")
+    raw = as_bytes(data, kind)
     if len(raw) < HEADER_BYTES:
         raise MalformedMessageError(
-            f"not a {kind}: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
+            f"not {kind}: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
         )
     magic, version, party, count, found_bytes, table = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
     if magic != _MAGIC[kind]:
-        raise MalformedMessageError(f"not a {kind}: it does not begin with {_MAGIC[kind]!r}")
+        raise MalformedMessageError(f"not {kind}: it does not begin with {_MAGIC[kind]!r}")
     if version != VERSION:
         raise MalformedMessageError(
-            f"a {kind} of version {version}: this release reads version {VERSION}"
+            f"{kind} of version {version}: this release reads version {VERSION}"
         )
     if party > 1:
-        raise MalformedMessageError(f"a {kind} for party {party}: there are parties 0 and 1")
+        raise MalformedMessageError(f"{kind} for party {party}: there are parties 0 and 1")
     if table != params.id:
         raise wrong_table(kind, table, params)
     if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:
         raise MalformedMessageError(
-            f"a {kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
+            f"{kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
             f"records of {record_bytes} bytes, {HEADER_BYTES + count * record_bytes} bytes in all"
         )
     return party, raw[HEADER_BYTES:].reshape(count, record_bytes)

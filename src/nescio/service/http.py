@@ -87,6 +87,19 @@ class Http:
             await asyncio.sleep(wait)
 
 
+async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
+    """The results of two coroutines that run at once; when one fails the other is cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in (first, second)]
+    try:
+        await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    return tasks[0].result(), tasks[1].result()
+
+
 async def _read(response: httpx.Response, most_bytes: int) -> Reply:
     """The whole reply, if it is short enough."""
     encoding = response.headers.get("Content-Encoding", "identity")

@@ -16,9 +16,9 @@ class Limits:
     One request: `max_keys` in it, `max_body_bytes` of it, `max_answer_bytes` of its answer (which
     also lowers the keys), `max_change_bytes` of a change to the rows. All of a table:
     `max_waiting_keys` that wait for an answer. All together: `max_held_bytes` of answers that wait
-    or are not yet sent. Seconds: `read_seconds` for a request to arrive, `answer_seconds` from there
-    to its answer, `write_seconds` for the answer to be taken. `batch_window`: seconds that the first
-    request of a batch waits for company, 0 to 1.
+    or are not yet sent. Seconds: `read_seconds` for a request to arrive, `answer_seconds` from
+    there to its answer, `write_seconds` for the answer to be taken. `batch_window`: seconds that
+    the first request of a batch waits for company, 0 to 1.
 
     Raises ArgumentError for numbers that make no sense, alone or together.
     """

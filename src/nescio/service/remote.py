@@ -11,7 +11,7 @@ from .._arrays import Array
 from ..errors import MismatchError
 from ..pir import Query, TableParams
 from .exchange import Description, Lookup, Reply, check_servers, pause, table_url
-from .http import Http, LoopThread
+from .http import Http, LoopThread, both
 
 
 class AsyncRemoteTable:
@@ -92,7 +92,8 @@ class AsyncRemoteTable:
 
     async def _agreed(self) -> Lookup:
         if self._lookup is None:
-            texts = await asyncio.gather(*map(self._http.get, self._urls))
+            first, second = self._urls
+            texts = await both(self._http.get(first), self._http.get(second))
             self._lookup = Lookup(
                 [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)]
             )
@@ -107,10 +108,11 @@ class AsyncRemoteTable:
 
     async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
         most = lookup.most_answer_bytes(query)
-        first, second = await asyncio.gather(
-            *(self._http.post(u, k, most) for u, k in zip(lookup.urls, query.keys, strict=True))
+        first, second = (
+            self._http.post(url, keys, most)
+            for url, keys in zip(lookup.urls, query.keys, strict=True)
         )
-        return first, second
+        return await both(first, second)
 
 
 class RemoteTable:
@@ -143,6 +145,7 @@ class RemoteTable:
         self._timeout = timeout
         self._retries = retries
         self._verify = verify
+        self._left: list[object] = []
         self._begin()
 
     def _begin(self) -> None:
@@ -174,11 +177,13 @@ class RemoteTable:
         More rows than a request may carry are asked for in several. Raises IndexRangeError,
         ServiceError, or MismatchError if the servers' tables differ and go on to.
         """
-        return self._loop.call(self._here().lookup(indices))
+        remote = self._here()  # which may replace the loop
+        return self._loop.call(remote.lookup(indices))
 
     def exchange(self, query: Query) -> tuple[Reply, Reply]:
         """Sends a query of `nescio.Client` to both servers at once: their raw replies."""
-        return self._loop.call(self._here().exchange(query))
+        remote = self._here()
+        return self._loop.call(remote.exchange(query))
 
     def close(self) -> None:
         """Closes the connections; a second time does nothing."""
@@ -204,5 +209,7 @@ class RemoteTable:
     def _here(self) -> AsyncRemoteTable:
         """The table of this process: a fork takes neither threads nor connections along."""
         if self._loop.process != os.getpid():
+            # Kept, not ended: what the parent waits with (epoll) is shared with it.
+            self._left += [self._remote, self._loop]
             self._begin()
         return self._remote
