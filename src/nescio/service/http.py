@@ -14,6 +14,7 @@ from .exchange import MOST_TEXT_BYTES, Attempt, Reply
 
 _T = TypeVar("_T")
 _LONGEST_TIMEOUT = 86400.0
+_GRACE_SECONDS = 1.0
 
 
 class Http:
@@ -88,15 +89,21 @@ class Http:
 
 
 async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
-    """The results of two coroutines that run at once; when one fails the other is cancelled."""
+    """The results of two coroutines that run at once, or the first error of one.
+
+    What fails at one server mostly fails at the other too: it has a second to say so before it is
+    cancelled, because asyncio leaves a connection open that is cancelled during its TLS handshake.
+    """
     tasks = [asyncio.ensure_future(work) for work in (first, second)]
     try:
         await asyncio.gather(*tasks)
-    except BaseException:
+    except Exception:
+        await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+        raise
+    finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        raise
     return tasks[0].result(), tasks[1].result()
 
 
