@@ -3,6 +3,7 @@
 #include "bindings/bindings.h"
 #include "pir/answer.h"
 #include "pir/layout.h"
+#include "pir/limits.h"
 
 namespace nescio::bindings {
 namespace {
@@ -72,6 +73,11 @@ class HeldTable {
     return to_array(std::move(out), {keys.size(), bytes});
   }
 
+  std::uint64_t read_all(ThreadPool& pool) const {
+    const nb::gil_scoped_release release;
+    return pir::read_all({data_, extent_}, pool);
+  }
+
   std::size_t bytes() const { return extent_.bytes(); }
   std::uint8_t* data() const { return data_; }
 
@@ -107,6 +113,8 @@ void bind_pir(nb::module_& m) {
       .def("load", &HeldTable::load, nb::arg("indices"), "The rows at some indices.")
       .def("answer", &HeldTable::answer, nb::arg("keys"), nb::arg("pool"),
            nb::arg("tier") = nb::none(), "Answers to keys, a row each.")
+      .def("read_all", &HeldTable::read_all, nb::arg("pool"),
+           "Reads every byte once: the speed limit of answers. The result is of no use.")
       .def_prop_ro("bytes", &HeldTable::bytes, "Bytes of the table in its layout.")
       .def(
           "memory",
@@ -125,6 +133,13 @@ void bind_pir(nb::module_& m) {
       },
       nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"),
       "Bytes of a table in the layout that its output asks for.");
+  m.def(
+      "seconds_per_byte",
+      [](const std::string& output, const std::optional<std::string>& tier) {
+        return pir::seconds_per_byte(dpf::parse_output(output), tier_of(tier));
+      },
+      nb::arg("output"), nb::arg("tier") = nb::none(),
+      "Time of the product with a byte of table, for each key, in the cache, measured.");
   m.def(
       "answer_bytes",
       [](const std::string& output, std::size_t row_bytes) {

@@ -80,8 +80,9 @@ class SlicedSums {
     for (std::uint64_t row = begin; row < end; row += kTileRows) {
       const Tile tile = {table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
                          table_.extent.lines(row)};
-      product_.add_tile(tile, shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
-                        room_.data(), sums_.data());
+      product_.lay_out(shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
+                       room_.data());
+      product_.add_tile(tile, room_.data(), keys_, sums_.data());
     }
   }
 

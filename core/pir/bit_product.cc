@@ -53,13 +53,15 @@ void read_bits(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
   }
 }
 
-constexpr BitProduct kAvx2 = {line_per_group, avx2::room_bytes, avx2::add_tile, read_bits};
-constexpr BitProduct kAvx512 = {line_per_group, avx512::room_bytes, avx512::add_tile, read_bits};
+constexpr BitProduct kAvx2 = {line_per_group, avx2::room_bytes, avx2::lay_out, avx2::add_tile,
+                              read_bits};
+constexpr BitProduct kAvx512 = {line_per_group, avx512::room_bytes, avx512::lay_out,
+                                avx512::add_tile, read_bits};
 
 #endif
 
-constexpr BitProduct kPortable = {line_per_key, portable::room_bytes, portable::add_tile,
-                                  read_parities};
+constexpr BitProduct kPortable = {line_per_key, portable::room_bytes, portable::lay_out,
+                                  portable::add_tile, read_parities};
 
 void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t* shares,
                std::uint64_t* sum) {
@@ -86,14 +88,18 @@ const BitProduct& bit_product(Tier tier) {
 
 namespace portable {
 
-std::size_t room_bytes(std::size_t) { return 0; }
+std::size_t room_bytes(std::size_t keys) { return keys * kLines; }
 
-void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
-              std::uint8_t*, std::uint8_t* sums) {
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
+  for (std::size_t q = 0; q < keys; ++q)
+    std::memcpy(room + q * kLines, shares + q * stride, kLines);
+}
+
+void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
   auto* totals = reinterpret_cast<std::uint64_t*>(sums);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     for (std::size_t key = 0; key < keys; ++key) {
-      add_block(tile.block(block), tile.lines, shares + key * stride,
+      add_block(tile.block(block), tile.lines, room + key * kLines,
                 totals + (key * tile.blocks + block) * kWords);
     }
   }

@@ -29,10 +29,14 @@ struct BitProduct {
   std::size_t (*sum_bytes)(std::size_t keys, std::size_t blocks);
   std::size_t (*room_bytes)(std::size_t keys);
 
-  /// Adds the product with a tile: the shares of key q are the 64 bytes (of which those for rows
-  /// beyond the tile do not count) at shares + q * stride.
-  void (*add_tile)(const Tile& tile, const std::uint8_t* shares, std::size_t stride,
-                   std::size_t keys, std::uint8_t* room, std::uint8_t* sums);
+  /// Puts the shares of a tile's rows into `room` as add_tile wants them: those of key q are the 64
+  /// bytes at shares + q * stride, of which those beyond the tile's rows do not count.
+  void (*lay_out)(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+                  std::uint8_t* room);
+
+  /// Adds the product of the shares in `room` with a tile.
+  void (*add_tile)(const Tile& tile, const std::uint8_t* room, std::size_t keys,
+                   std::uint8_t* sums);
 
   /// Writes the sums of the group of keys from key `first` on, a multiple of kKeyGroup, as rows of
   /// 8 * blocks bytes, one after the other; those of keys that there are not have any content.
@@ -43,11 +47,12 @@ struct BitProduct {
 /// The product in the code of `tier`, or of the next narrower tier that has it.
 const BitProduct& bit_product(Tier tier);
 
-#define NESCIO_BIT_PRODUCT_TIER(tier)                                             \
-  namespace tier {                                                                \
-  std::size_t room_bytes(std::size_t keys);                                       \
-  void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, \
-                std::size_t keys, std::uint8_t* room, std::uint8_t* sums);        \
+#define NESCIO_BIT_PRODUCT_TIER(tier)                                                              \
+  namespace tier {                                                                                 \
+  std::size_t room_bytes(std::size_t keys);                                                        \
+  void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,                   \
+               std::uint8_t* room);                                                                \
+  void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums); \
   }
 
 NESCIO_BIT_PRODUCT_TIER(portable)

@@ -12,6 +12,7 @@ namespace nescio::pir::avx2 {
 namespace {
 
 constexpr std::size_t kTables = kLines;  // of a group, each a pair of 16 bytes
+constexpr std::size_t kBlocksAhead = 2;  // asked of memory, as in bit_product_avx512.cc
 
 /// The two tables of a matrix: entry n of the lower half is its product with n, of the upper with
 /// 16 n. `columns` has the matrix's column i as byte i.
@@ -78,6 +79,7 @@ inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256
     total[g][1] = load(sums + g * sum_stride + 32);
   }
   for (std::size_t r = 0; r < lines; ++r) {
+    _mm_prefetch(block + 64 * (kBlocksAhead * lines + r), _MM_HINT_T0);
     for (int half = 0; half < 2; ++half) {
       const __m256i line = loadu(block + 64 * r + 32 * half);
       const __m256i low = _mm256_and_si256(line, nibble);
@@ -104,14 +106,16 @@ inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256
 
 std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kTables * 32; }
 
-void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
-              std::uint8_t* room, std::uint8_t* sums) {
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
   auto* tables = reinterpret_cast<__m256i*>(room);
-  const std::size_t groups = key_groups(keys);
-  for (std::size_t g = 0; g < groups; ++g) {
-    make_all_tables(shares + g * kKeyGroup * stride, stride, keys - g * kKeyGroup,
-                    tables + g * kTables);
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, tables += kTables) {
+    make_all_tables(shares + q * stride, stride, keys - q, tables);
   }
+}
+
+void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
+  const auto* tables = reinterpret_cast<const __m256i*>(room);
+  const std::size_t groups = key_groups(keys);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     const std::uint8_t* from = tile.block(block);
     std::size_t g = 0;

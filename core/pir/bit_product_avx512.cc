@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::size_t kMatrices = kLines;  // of a group
 
+// A block of 4 KB is used up in less time than memory takes to answer when its keys are few, and
+// the processor's own prefetching ends at a page: ask for the block after the next.
+constexpr std::size_t kBlocksAhead = 2;
+
 /// The matrices of a group of up to eight keys: byte 7 - q of word r is key q's byte r, because the
 /// instruction takes row 0 of a matrix from its highest byte.
 void make_matrices(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
@@ -62,8 +66,8 @@ inline void add_block(const std::uint8_t* block, std::size_t lines, const std::u
   for (std::size_t r = 0; r < lines; r += 2) {
     const __m512i line0 = _mm512_loadu_si512(block + 64 * r);
     const __m512i line1 = _mm512_loadu_si512(block + 64 * r + 64);
-    _mm_prefetch(block + 64 * (lines + r), _MM_HINT_T0);
-    _mm_prefetch(block + 64 * (lines + r + 1), _MM_HINT_T0);
+    _mm_prefetch(block + 64 * (kBlocksAhead * lines + r), _MM_HINT_T0);
+    _mm_prefetch(block + 64 * (kBlocksAhead * lines + r + 1), _MM_HINT_T0);
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) {
       total[g] = _mm512_ternarylogic_epi64(total[g], multiply(line0, matrices[g * kMatrices + r]),
@@ -103,14 +107,16 @@ inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uin
 
 std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kMatrices * 8; }
 
-void add_tile(const Tile& tile, const std::uint8_t* shares, std::size_t stride, std::size_t keys,
-              std::uint8_t* room, std::uint8_t* sums) {
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
   auto* matrices = reinterpret_cast<std::uint64_t*>(room);
-  const std::size_t groups = key_groups(keys);
-  for (std::size_t g = 0; g < groups; ++g) {
-    make_matrices(shares + g * kKeyGroup * stride, stride, keys - g * kKeyGroup,
-                  matrices + g * kMatrices);
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, matrices += kMatrices) {
+    make_matrices(shares + q * stride, stride, keys - q, matrices);
   }
+}
+
+void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
+  const auto* matrices = reinterpret_cast<const std::uint64_t*>(room);
+  const std::size_t groups = key_groups(keys);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     add_all(tile.block(block), tile.lines, matrices, groups, sums + 64 * block, 64 * tile.blocks);
   }

@@ -99,6 +99,11 @@ class Table:
     def answer(self, keys: Keys, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Answers to keys, a row each."""
 
+    def read_all(self, pool: ThreadPool) -> int:
+        """
+        Reads every byte once: the speed limit of answers. The result is of no use.
+        """
+
     @property
     def bytes(self) -> int:
         """Bytes of the table in its layout."""
@@ -110,6 +115,11 @@ TILE_ROWS: int = 512
 
 def table_bytes(rows: int, row_bytes: int, output: str) -> int:
     """Bytes of a table in the layout that its output asks for."""
+
+def seconds_per_byte(output: str, tier: str | None = None) -> float:
+    """
+    Time of the product with a byte of table, for each key, in the cache, measured.
+    """
 
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""

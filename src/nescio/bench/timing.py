@@ -3,10 +3,19 @@
 import json
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ..errors import NescioError
+
 Case = dict[str, object]
+
+
+class WrongResultError(NescioError):
+    """What was to be timed gives wrong results, so that its time means nothing."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}: this is a fault of Nescio's, please report it")
 
 
 def median_seconds(work: Callable[[], object], seconds: float, least: int = 5) -> float:
@@ -30,12 +39,21 @@ def write_json(path: Path, cases: Sequence[Case]) -> None:
     path.write_text(json.dumps(list(cases), indent=1) + "\n", encoding="utf-8")
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text, the first to the left, the others to the right."""
-    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    lines = []
-    for row in [header, *rows]:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines)
+class Report:
+    """A table that is printed while it is measured: a line for each case, as soon as it is known.
+
+    A column is the name of a field, its heading, and how to format it.
+    """
+
+    def __init__(self, columns: Sequence[tuple[str, str, str]]) -> None:
+        self._columns = columns
+        self._widths = [max(len(heading), 9) for _, heading, _ in columns]
+        self._print(heading for _, heading, _ in columns)
+
+    def add(self, case: Case) -> None:
+        """Prints one case."""
+        self._print(format(case[field], spec) for field, _, spec in self._columns)
+
+    def _print(self, cells: Iterable[str]) -> None:
+        padded = (cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True))
+        print("  ".join(padded).rstrip(), flush=True)

@@ -7,12 +7,18 @@ from .. import _core
 from ..dpf import GENERATORS, OUTPUTS
 from . import Subparsers
 
+# Those of the table in the README of GPU-DPF, whose entries have 64 bytes.
+_ROWS = [1 << 14, 1 << 16, 1 << 18, 1 << 20]
+_ROW_BYTES = 64
+
 
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its own commands."""
     parser = commands.add_parser("bench", help="measure, beside the machine's own limits")
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="WHAT")
     _add_dpf(benches)
+    _add_lookup(benches)
+    _add_service(benches)
 
 
 def _add_dpf(benches: Subparsers) -> None:
@@ -23,11 +29,9 @@ def _add_dpf(benches: Subparsers) -> None:
         "the time of the generator alone, measured in the same run.",
     )
     add = parser.add_argument
-    add("--rows", type=_list_of(int), default=[1 << 14, 1 << 16, 1 << 18, 1 << 20])
-    add("--output", type=_list_of(_one_of(OUTPUTS)), default=["bit"])
-    add("--generator", type=_list_of(_one_of(GENERATORS)), default=list(GENERATORS))
-    add("--tier", type=_list_of(_one_of(_core.supported_tiers())), help="default: the widest")
-    add("--threads", type=int, default=1)
+    add("--rows", type=_list_of(int), default=_ROWS)
+    _add_kinds(parser, generators=list(GENERATORS))
+    add("--threads", type=int, default=1, help="0 is every processor")
     add("--json", metavar="FILE", help="write the cases as JSON")
     parser.set_defaults(run=_run_dpf)
 
@@ -36,6 +40,64 @@ def _run_dpf(arguments: argparse.Namespace) -> int:
     from ..bench.dpf import run  # noqa: PLC0415 - needed only when the command runs
 
     return run(arguments)
+
+
+def _add_lookup(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "lookup",
+        help="a server's answers",
+        description="Checks that the answers are the rows, then times them. The limits, a pass "
+        "over the table and the arithmetic alone, are measured in the same run. Options take "
+        "comma-separated lists; every combination is measured.",
+    )
+    add = parser.add_argument
+    add("--rows", type=_list_of(int), default=_ROWS)
+    add("--row-bytes", type=_list_of(int), default=[_ROW_BYTES])
+    add("--batch", type=_list_of(int), default=[1, 256], help="queries answered together")
+    add("--threads", type=_list_of(int), default=[1], help="0 is every processor")
+    _add_kinds(parser, generators=list(GENERATORS))
+    add("--device", choices=("cpu",), default="cpu")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    add("--plot", metavar="FILE.png", help="draw throughput against latency over the batch sizes")
+    parser.set_defaults(run=_run_lookup)
+
+
+def _run_lookup(arguments: argparse.Namespace) -> int:
+    from ..bench.lookup import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_service(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "service",
+        help="the HTTP service under load",
+        description="Starts a server of one party, asks it from several clients at once, checks "
+        "every answer, and compares with the engine alone, timed before and after.",
+    )
+    add = parser.add_argument
+    add("--rows", type=int, default=1 << 20)
+    add("--row-bytes", type=int, default=256)
+    add("--clients", type=int, default=16, help="requests under way at once")
+    add("--batch", type=int, default=16, help="rows that a request asks for")
+    add("--threads", type=int, default=1, help="of the server; leave a processor to the clients")
+    add("--generator", choices=GENERATORS, default="chacha20")
+    add("--seconds", type=float, default=10.0)
+    add("--json", metavar="FILE", help="write the case as JSON")
+    parser.set_defaults(run=_run_service)
+
+
+def _run_service(arguments: argparse.Namespace) -> int:
+    from ..bench.service import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_kinds(parser: argparse.ArgumentParser, *, generators: list[str]) -> None:
+    add = parser.add_argument
+    add("--output", type=_list_of(_one_of(OUTPUTS)), default=["bit"])
+    add("--generator", type=_list_of(_one_of(GENERATORS)), default=generators)
+    add("--tier", type=_list_of(_one_of(_core.supported_tiers())), help="default: the widest")
 
 
 def _list_of(kind: Callable[[str], object]) -> Callable[[str], list[object]]:

@@ -3,13 +3,16 @@
 Every query costs a pass over the table, and queries that are answered together share it; so a
 request waits up to a window for company. While a batch is being answered the next one gathers, and
 requests that have waited out the window by then go at once.
+
+The thread that answers takes its batches from the queue itself: between two of them it does not
+wait for an event loop that is busy with other requests.
 """
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from ..errors import MismatchError
@@ -18,49 +21,65 @@ from .limits import Limits, answer_too_slow, overloaded
 
 AnswerBatch = Callable[[Sequence[QueryMessage]], Sequence[bytes | MismatchError]]
 
+# From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
+# would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
+MOST_BATCH_KEYS = 128
+
 
 @dataclass(slots=True)
 class _Request:
     query: QueryMessage
     arrived: float
+    loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[tuple[bytes, float]]"
+
+    def settle(self, answer: bytes | Exception, seconds: float) -> None:
+        """Hands the answer out, in the loop of who asked; to nobody if they have given up."""
+        if self.answer.done():
+            return
+        if isinstance(answer, Exception):
+            self.answer.set_exception(answer)
+        else:
+            self.answer.set_result((answer, seconds))
 
 
 class Batcher:
     """Gathers queries, answers them on a thread of its own, hands the answers out.
 
     `answer_batch` answers checked queries in one call; an error in place of an answer is raised to
-    who asked. The batcher starts with the first query, in the event loop that submits it; `stop` it
-    before that loop ends.
+    who asked. A batch has at most `max_batch_keys` keys, or is one request. The thread starts with
+    the first query and ends with `stop`.
     """
 
     def __init__(
-        self, answer_batch: AnswerBatch, limits: Limits, max_batch_keys: int = 1024
+        self, answer_batch: AnswerBatch, limits: Limits, max_batch_keys: int = MOST_BATCH_KEYS
     ) -> None:
         self._answer_batch = answer_batch
         self._limits = limits
         self._max_batch_keys = max_batch_keys
+        self._changed = threading.Condition()  # guards what follows
         self._waiting: deque[_Request] = deque()
         self._waiting_keys = 0
-        self._arrival = asyncio.Event()
-        self._thread: ThreadPoolExecutor | None = None
-        self._work: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._thread: threading.Thread | None = None
 
     @property
     def healthy(self) -> bool:
-        """False if the batcher has ended although nobody stopped it."""
-        return self._work is None or not self._work.done()
+        """False if the thread has ended although nobody stopped it."""
+        return self._thread is None or self._thread.is_alive() or self._stopped
 
     async def stop(self) -> None:
-        """Cancels what waits and gives the thread back, once its batch is done."""
-        if self._work is None or self._thread is None:
-            return
-        self._work.cancel()
-        await asyncio.gather(self._work, return_exceptions=True)
-        for request in self._waiting:
-            request.answer.cancel()
-        await asyncio.to_thread(self._thread.shutdown)
-        self._work = self._thread = None
+        """Cancels what waits and ends the thread, once its batch is done."""
+        with self._changed:
+            self._stopped = True
+            thread, self._thread = self._thread, None
+            for request in self._waiting:
+                request.answer.cancel()
+            self._waiting.clear()
+            self._waiting_keys = 0
+            self._changed.notify()
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
 
     async def submit(self, query: QueryMessage) -> tuple[bytes, float]:
         """The answer to a checked query, and the seconds that its batch took.
@@ -68,67 +87,58 @@ class Batcher:
         Raises RefusedError if too many keys wait already, or if the answer takes too long, and
         MismatchError if the table has changed since the query was checked.
         """
-        keys = len(query.keys)
-        if self._waiting_keys + keys > self._limits.max_waiting_keys:
-            raise overloaded(f"{self._waiting_keys} keys")
-        self._start()
         loop = asyncio.get_running_loop()
-        request = _Request(query, loop.time(), loop.create_future())
-        self._waiting.append(request)
-        self._waiting_keys += keys
-        self._arrival.set()
+        request = _Request(query, time.monotonic(), loop, loop.create_future())
+        self._append(request)
         try:
             return await asyncio.wait_for(request.answer, self._limits.answer_seconds)
         except TimeoutError:
             raise answer_too_slow(self._limits.answer_seconds) from None
 
-    def _start(self) -> None:
-        if self._work is not None and not self._work.done():
-            return
-        # One event loop may follow another, as in tests; nothing of the old one is of use.
-        self._waiting.clear()
-        self._waiting_keys = 0
-        self._arrival = asyncio.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="nescio-answer")
-        self._work = asyncio.create_task(self._answer_forever(self._thread))
+    def _append(self, request: _Request) -> None:
+        keys = len(request.query.keys)
+        with self._changed:
+            if self._waiting_keys + keys > self._limits.max_waiting_keys:
+                raise overloaded(f"{self._waiting_keys} keys")
+            self._waiting.append(request)
+            self._waiting_keys += keys
+            if self._thread is None:
+                self._stopped = False
+                self._thread = threading.Thread(
+                    target=self._answer_forever, name="nescio-answer", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify()
 
-    async def _answer_forever(self, thread: ThreadPoolExecutor) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            batch = await self._gather()
-            if not batch:  # whoever asked has given up
-                continue
-            queries = [request.query for request in batch]
+    def _answer_forever(self) -> None:
+        while (batch := self._gather()) is not None:
+            begin = time.perf_counter()
+            answers: Sequence[bytes | Exception]
             try:
-                answers, seconds = await loop.run_in_executor(thread, self._timed, queries)
+                answers = self._answer_batch([request.query for request in batch])
             except Exception as error:  # each request gets it; the service goes on
-                answers, seconds = [error] * len(batch), 0.0
+                answers = [error] * len(batch)
+            seconds = time.perf_counter() - begin
             for request, answer in zip(batch, answers, strict=True):
-                if request.answer.done():
+                try:
+                    request.loop.call_soon_threadsafe(request.settle, answer, seconds)
+                except RuntimeError:  # the loop has ended: nobody is left
                     continue
-                if isinstance(answer, Exception):
-                    request.answer.set_exception(answer)
+
+    def _gather(self) -> list[_Request] | None:
+        """Waits for requests, and for their company; None when stopped."""
+        with self._changed:
+            while not self._stopped:
+                if not self._waiting:
+                    self._changed.wait()
+                    continue
+                left = self._waiting[0].arrived + self._limits.batch_window - time.monotonic()
+                if left <= 0 or self._waiting_keys >= self._max_batch_keys:
+                    if batch := self._take():
+                        return batch
                 else:
-                    request.answer.set_result((answer, seconds))
-
-    def _timed(self, queries: list[QueryMessage]) -> tuple[Sequence[bytes | Exception], float]:
-        begin = time.perf_counter()
-        return self._answer_batch(queries), time.perf_counter() - begin
-
-    async def _gather(self) -> list[_Request]:
-        """Waits for a request, then for its company until its window ends or the batch is full."""
-        loop = asyncio.get_running_loop()
-        while not self._waiting:
-            self._arrival.clear()
-            await self._arrival.wait()
-        deadline = self._waiting[0].arrived + self._limits.batch_window
-        while self._waiting_keys < self._max_batch_keys and loop.time() < deadline:
-            self._arrival.clear()
-            try:
-                await asyncio.wait_for(self._arrival.wait(), deadline - loop.time())
-            except TimeoutError:
-                break
-        return self._take()
+                    self._changed.wait(left)
+        return None
 
     def _take(self) -> list[_Request]:
         """Takes requests that still want an answer off the queue, up to a full batch."""

@@ -1,0 +1,152 @@
+"""`nescio bench lookup`: a server's answers, beside what the machine could do at most."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+
+from .. import _core
+from .._arrays import as_count, as_threads
+from ..dpf import MOST_DOMAIN, Generator, Output
+from ..errors import ArgumentError
+from ..pir import Client, Server, Table
+from .limits import expansion_seconds, pass_seconds, product_seconds
+from .memory import PeakMemory
+from .timing import Case, Report, WrongResultError, median_seconds, write_json
+
+_SECONDS = 0.7
+_MOST_TABLE_BYTES = 1 << 40
+_MOST_BATCH = 1 << 16
+_COLUMNS = [
+    ("rows", "rows", ",d"),
+    ("row_bytes", "row bytes", "d"),
+    ("output", "output", ""),
+    ("generator", "generator", ""),
+    ("tier", "tier", ""),
+    ("threads", "threads", "d"),
+    ("batch", "batch", "d"),
+    ("queries_per_second", "queries/s", ",.0f"),
+    ("milliseconds", "ms", ",.3f"),
+    ("table_gb_per_second", "GB/s", ",.1f"),
+    ("pass_milliseconds", "pass ms", ",.3f"),
+    ("compute_milliseconds", "compute ms", ",.3f"),
+    ("times_limit", "x limit", ".2f"),
+    ("key_bytes", "key bytes", "d"),
+    ("answer_bytes", "answer bytes", "d"),
+    ("peak_megabytes", "peak MB", ",.0f"),
+]
+_NOTES = """\
+GB/s: table covered by the batch. pass: reading the table once with the same threads. compute: the
+generator and the product alone, their data in the cache. x limit: ms beside the larger of the two.
+peak MB: resident memory above the program's own while it answered, the table among it."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs every case, prints each as it is known, and writes JSON and a plot if asked to."""
+    _check_sizes(arguments)
+    report = Report(_COLUMNS)
+    cases = []
+    for rows, row_bytes, output, generator in product(
+        arguments.rows, arguments.row_bytes, arguments.output, arguments.generator
+    ):
+        for case in _cases(arguments, rows, row_bytes, output, generator):
+            cases.append(case)
+            report.add(case)
+    print(_NOTES)
+    if arguments.json:
+        write_json(Path(arguments.json), cases)
+    if arguments.plot:
+        from .plot import plot_lookup  # noqa: PLC0415 - matplotlib is needed only here
+
+        plot_lookup(Path(arguments.plot), cases)
+    return 0
+
+
+def _check_sizes(arguments: argparse.Namespace) -> None:
+    """Raises ArgumentError for sizes that make no sense, before anything is measured."""
+    for rows in arguments.rows:
+        as_count(rows, "rows", 1, MOST_DOMAIN)
+    for row_bytes in arguments.row_bytes:
+        as_count(row_bytes, "row bytes", 1, _MOST_TABLE_BYTES)
+    for batch in arguments.batch:
+        as_count(batch, "batch", 1, _MOST_BATCH)
+    for threads in arguments.threads:
+        as_threads(threads)
+    largest = max(arguments.rows) * max(arguments.row_bytes)
+    if largest > _MOST_TABLE_BYTES:
+        raise ArgumentError(f"a table of {largest} bytes: at most {_MOST_TABLE_BYTES} are measured")
+    if arguments.plot:
+        from . import plot  # noqa: F401, PLC0415 - that it is missing shows now, not at the end
+
+
+def _cases(
+    arguments: argparse.Namespace, rows: int, row_bytes: int, output: Output, generator: Generator
+) -> Iterator[Case]:
+    """The cases of one table."""
+    memory = PeakMemory()
+    table, load_seconds = _table(rows, row_bytes, output, generator)
+    for tier, threads, batch in product(
+        arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
+    ):
+        server = Server(table, threads=threads, tier=tier, device=arguments.device)
+        case = _case(server, tier, batch, memory)
+        case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
+        yield case
+
+
+def _table(rows: int, row_bytes: int, output: Output, generator: Generator) -> tuple[Table, float]:
+    """A table of random bytes, and the seconds that it took to take them in."""
+    values = np.frombuffer(np.random.default_rng().bytes(rows * row_bytes), np.uint8)
+    begin = time.perf_counter()
+    table = Table(values.reshape(rows, row_bytes), output=output, generator=generator)
+    return table, time.perf_counter() - begin
+
+
+def _case(server: Server, tier: str, batch: int, memory: PeakMemory) -> Case:
+    params = server.params
+    indices = np.random.default_rng().integers(params.rows, size=batch)
+    query = Client(params).query(indices)
+    memory.forget()
+    answer = server.answer(query.keys[0])
+    peak = memory.bytes()
+    rows = Client(params).decode(query, answer, server.answer(query.keys[1]))
+    if not np.array_equal(rows, server.table[indices]):
+        raise WrongResultError("the answers are not the rows")
+    seconds = median_seconds(lambda: server.answer(query.keys[0]), _SECONDS)
+    limits = _limits(server, tier, batch)
+    return {
+        "rows": params.rows,
+        "row_bytes": params.row_bytes,
+        "batch": batch,
+        "threads": server.threads,
+        "tier": tier,
+        "device": "cpu",
+        "generator": params.generator,
+        "output": params.output,
+        "queries_per_second": batch / seconds,
+        "milliseconds": seconds * 1e3,
+        "table_gb_per_second": batch * params.rows * params.row_bytes / seconds / 1e9,
+        "pass_milliseconds": limits[0] * 1e3,
+        "compute_milliseconds": limits[1] * 1e3,
+        "limit_queries_per_second": batch / max(limits),
+        "times_limit": seconds / max(limits),
+        "key_bytes": params.key_bytes,
+        "answer_bytes": params.answer_bytes,
+        "table_bytes": server.table.bytes,
+        "peak_bytes": peak,
+        "peak_megabytes": peak / 1e6,
+    }
+
+
+def _limits(server: Server, tier: str, batch: int) -> tuple[float, float]:
+    """Seconds for one pass over the table, and for what is to be computed."""
+    params, table = server.params, server.table
+    pool = _core.ThreadPool(server.threads)
+    with table.reading() as state:
+        one_pass = pass_seconds(state.rows, pool)
+    expansion = batch * expansion_seconds(params.rows, params.output, params.generator, tier)
+    arithmetic = product_seconds(table.bytes, batch, params.output, tier)
+    return one_pass, (expansion + arithmetic) / server.threads

@@ -1,0 +1,35 @@
+"""How much memory something took, at its peak."""
+
+import resource
+import sys
+from pathlib import Path
+
+_STATUS = Path("/proc/self/status")
+_CLEAR = Path("/proc/self/clear_refs")
+_FORGET_PEAK = "5"
+
+
+class PeakMemory:
+    """Resident memory above that of the moment this was made, in bytes."""
+
+    def __init__(self) -> None:
+        self._before = _resident("VmRSS")
+
+    def forget(self) -> None:
+        """Begins a new peak, where the system can (Linux)."""
+        if _CLEAR.exists():
+            _CLEAR.write_text(_FORGET_PEAK)
+
+    def bytes(self) -> int:
+        """The most that was resident since `forget`, or, elsewhere, since the program began."""
+        return max(0, _resident("VmHWM") - self._before)
+
+
+def _resident(field: str) -> int:
+    if not _STATUS.exists():
+        usage = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return usage if sys.platform == "darwin" else usage * 1024
+    for line in _STATUS.read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0

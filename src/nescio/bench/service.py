@@ -1,0 +1,178 @@
+"""`nescio bench service`: the HTTP service under load, beside the engine alone.
+
+The clients are as thin as they can be, because they share the machine with the server: each keeps
+one connection, sends queries that were made before, and checks that what returns is, byte for byte,
+what the engine answered to them.
+"""
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from .._arrays import as_count
+from ..errors import ArgumentError, ServiceError
+from ..pir import Client, Server, Table
+from ..service.spawn import spawned
+from .timing import Case, Report, WrongResultError, median_seconds, write_json
+
+_NAME = "bench"
+_QUERIES = 64
+_ENGINE_SECONDS = 2.0
+_WARM_SECONDS = 1.0
+_MOST_BYTES = 1 << 38
+_COLUMNS = [
+    ("rows", "rows", ",d"),
+    ("row_bytes", "row bytes", "d"),
+    ("generator", "generator", ""),
+    ("threads", "threads", "d"),
+    ("clients", "clients", "d"),
+    ("batch", "batch", "d"),
+    ("queries_per_second", "queries/s", ",.0f"),
+    ("engine_queries_per_second", "engine q/s", ",.0f"),
+    ("share_of_engine", "share", ".2f"),
+    ("median_milliseconds", "median ms", ",.2f"),
+    ("p99_milliseconds", "p99 ms", ",.2f"),
+]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures one case, prints it, and writes JSON if asked to."""
+    _check_sizes(arguments)
+    _say("making the table")
+    values = np.random.default_rng().integers(
+        256, size=(arguments.rows, arguments.row_bytes), dtype=np.uint8
+    )
+    table = Table(values, generator=arguments.generator)
+    del values
+    with tempfile.TemporaryDirectory(prefix="nescio-bench-") as folder:
+        path = Path(folder, "table.nescio")
+        table.save(path)
+        case = _case(arguments, path)
+    Report(_COLUMNS).add(case)
+    print(
+        "engine: Server.answer with the keys of all clients as one batch and as many threads, "
+        "before and after."
+    )
+    if arguments.json:
+        write_json(Path(arguments.json), [case])
+    return 0
+
+
+def _check_sizes(arguments: argparse.Namespace) -> None:
+    as_count(arguments.rows, "rows", 1, 1 << 40)
+    as_count(arguments.row_bytes, "row bytes", 1, 1 << 30)
+    as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MOST_BYTES)
+    as_count(arguments.clients, "clients", 1, 1000)
+    as_count(arguments.batch, "batch", 1, 1024)
+    if not 0 < arguments.seconds <= 3600:
+        raise ArgumentError(f"seconds: found {arguments.seconds}, expected up to 3600")
+
+
+def _case(arguments: argparse.Namespace, path: Path) -> Case:
+    # The table is mapped here and by the server: in memory it stands once.
+    server = Server(Table.load(path), threads=arguments.threads, party=0)
+    client = Client(server.params)
+    random = np.random.default_rng()
+    queries = [
+        client.query(random.integers(arguments.rows, size=arguments.batch)).keys[0]
+        for _ in range(_QUERIES)
+    ]
+    exchanges = [(query, server.answer(query)) for query in queries]
+    together = client.query(
+        random.integers(arguments.rows, size=arguments.batch * arguments.clients)
+    )
+
+    def engine() -> float:
+        return median_seconds(lambda: server.answer(together.keys[0]), _ENGINE_SECONDS)
+
+    _say("timing the engine alone")
+    engine_seconds = [engine()]
+    options = ["--name", _NAME, "--party", "0", "--port", "0"]
+    with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
+        _say(f"asking the service for {arguments.seconds:g} seconds")
+        load = asyncio.run(_load(process.url(), exchanges, arguments.clients, arguments.seconds))
+    engine_seconds.append(engine())
+    rate = load.requests * arguments.batch / load.seconds
+    engine_rate = together.count / statistics.mean(engine_seconds)
+    return {
+        "rows": arguments.rows,
+        "row_bytes": arguments.row_bytes,
+        "generator": arguments.generator,
+        "threads": server.threads,
+        "clients": arguments.clients,
+        "batch": arguments.batch,
+        "requests": load.requests,
+        "queries_per_second": rate,
+        "engine_queries_per_second": engine_rate,
+        "share_of_engine": rate / engine_rate,
+        "median_milliseconds": statistics.median(load.latencies) * 1e3,
+        "p99_milliseconds": float(np.quantile(load.latencies, 0.99)) * 1e3,
+    }
+
+
+@dataclass(slots=True)
+class _Load:
+    """What the clients saw between the end of the warming up and the end."""
+
+    seconds: float
+    requests: int = 0
+    latencies: list[float] = field(default_factory=list)
+
+
+async def _load(
+    url: str, exchanges: list[tuple[bytes, bytes]], clients: int, seconds: float
+) -> _Load:
+    load = _Load(seconds)
+    begin = time.perf_counter() + _WARM_SECONDS
+
+    def answered(sent: float) -> bool:
+        """Counts a request; says whether to go on."""
+        now = time.perf_counter()
+        if begin <= now < begin + seconds:
+            load.requests += 1
+            load.latencies.append(now - sent)
+        return now < begin + seconds
+
+    await asyncio.gather(
+        *(_ask_for_ever(url, exchanges[i % _QUERIES :], answered) for i in range(clients))
+    )
+    if not load.requests:
+        raise ServiceError(f"the service answered nothing within {seconds:g} seconds", url=url)
+    return load
+
+
+async def _ask_for_ever(
+    url: str, exchanges: list[tuple[bytes, bytes]], answered: Callable[[float], bool]
+) -> None:
+    parts = urlsplit(url)
+    reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    head = f"POST /v1/tables/{_NAME}/answer HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: "
+    try:
+        while True:
+            for query, expected in exchanges:
+                sent = time.perf_counter()
+                writer.write(f"{head}{len(query)}\r\n\r\n".encode() + query)
+                status = await reader.readuntil(b"\r\n\r\n")
+                if not status.startswith(b"HTTP/1.1 200 "):
+                    raise ServiceError(f"the service answered {status[:60]!r}", url=url)
+                if await reader.readexactly(len(expected)) != expected:
+                    raise WrongResultError("an answer of the service is not the engine's")
+                if not answered(sent):
+                    return
+    finally:
+        writer.close()
+
+
+def _say(what: str) -> None:
+    """Progress, for who watches."""
+    if sys.stderr.isatty():
+        print(f"{what} ...", file=sys.stderr, flush=True)
