@@ -57,6 +57,7 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench dpf
 	$(BIN)/nescio bench lookup
 	$(BIN)/nescio bench service
+	$(BIN)/nescio bench table
 
 fuzz: $(VENV)/.fuzz engine-test
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1

@@ -63,6 +63,8 @@ def _sentence(error: BaseException) -> str:
         return "interrupted"
     if isinstance(error, ModuleNotFoundError):
         return _missing(error)
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}"
     if isinstance(error, NescioError | OSError):
         return str(error)
     return (

@@ -38,6 +38,6 @@ def product_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> f
     return keys * table_bytes * _core.seconds_per_byte(output, tier)
 
 
-def pass_seconds(rows: _core.Table, pool: _core.ThreadPool) -> float:
+def pass_seconds(rows: _core.Table, pool: _core.ThreadPool, duration: float) -> float:
     """The time in which the pool's threads read a table once and do nothing else."""
-    return median_seconds(lambda: rows.read_all(pool), 0.3)
+    return median_seconds(lambda: rows.read_all(pool), duration)

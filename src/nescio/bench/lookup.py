@@ -15,9 +15,8 @@ from ..errors import ArgumentError
 from ..pir import Client, Server, Table
 from .limits import expansion_seconds, pass_seconds, product_seconds
 from .memory import PeakMemory
-from .timing import Case, Report, WrongResultError, median_seconds, write_json
+from .timing import Case, Report, WrongResultError, check_duration, median_seconds, write_json
 
-_SECONDS = 0.7
 _MOST_TABLE_BYTES = 1 << 40
 _MOST_BATCH = 1 << 16
 _COLUMNS = [
@@ -75,6 +74,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
         as_count(batch, "batch", 1, _MOST_BATCH)
     for threads in arguments.threads:
         as_threads(threads)
+    check_duration(arguments.seconds)
     largest = max(arguments.rows) * max(arguments.row_bytes)
     if largest > _MOST_TABLE_BYTES:
         raise ArgumentError(f"a table of {largest} bytes: at most {_MOST_TABLE_BYTES} are measured")
@@ -92,7 +92,7 @@ def _cases(
         arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
     ):
         server = Server(table, threads=threads, tier=tier, device=arguments.device)
-        case = _case(server, tier, batch, memory)
+        case = _case(server, tier, batch, arguments.seconds, memory)
         case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
         yield case
 
@@ -105,7 +105,7 @@ def _table(rows: int, row_bytes: int, output: Output, generator: Generator) -> t
     return table, time.perf_counter() - begin
 
 
-def _case(server: Server, tier: str, batch: int, memory: PeakMemory) -> Case:
+def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMemory) -> Case:
     params = server.params
     indices = np.random.default_rng().integers(params.rows, size=batch)
     query = Client(params).query(indices)
@@ -115,8 +115,8 @@ def _case(server: Server, tier: str, batch: int, memory: PeakMemory) -> Case:
     rows = Client(params).decode(query, answer, server.answer(query.keys[1]))
     if not np.array_equal(rows, server.table[indices]):
         raise WrongResultError("the answers are not the rows")
-    seconds = median_seconds(lambda: server.answer(query.keys[0]), _SECONDS)
-    limits = _limits(server, tier, batch)
+    seconds = median_seconds(lambda: server.answer(query.keys[0]), duration)
+    limits = _limits(server, tier, batch, duration)
     return {
         "rows": params.rows,
         "row_bytes": params.row_bytes,
@@ -141,12 +141,12 @@ def _case(server: Server, tier: str, batch: int, memory: PeakMemory) -> Case:
     }
 
 
-def _limits(server: Server, tier: str, batch: int) -> tuple[float, float]:
+def _limits(server: Server, tier: str, batch: int, duration: float) -> tuple[float, float]:
     """Seconds for one pass over the table, and for what is to be computed."""
     params, table = server.params, server.table
     pool = _core.ThreadPool(server.threads)
     with table.reading() as state:
-        one_pass = pass_seconds(state.rows, pool)
+        one_pass = pass_seconds(state.rows, pool, duration / 2)
     expansion = batch * expansion_seconds(params.rows, params.output, params.generator, tier)
     arithmetic = product_seconds(table.bytes, batch, params.output, tier)
     return one_pass, (expansion + arithmetic) / server.threads

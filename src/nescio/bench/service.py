@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from .._arrays import as_count
-from ..errors import ArgumentError, ServiceError
+from ..errors import ServiceError
 from ..pir import Client, Server, Table
 from ..service.spawn import spawned
-from .timing import Case, Report, WrongResultError, median_seconds, write_json
+from .timing import Case, Report, WrongResultError, check_duration, median_seconds, write_json
 
 _NAME = "bench"
 _QUERIES = 64
@@ -73,8 +73,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MOST_BYTES)
     as_count(arguments.clients, "clients", 1, 1000)
     as_count(arguments.batch, "batch", 1, 1024)
-    if not 0 < arguments.seconds <= 3600:
-        raise ArgumentError(f"seconds: found {arguments.seconds}, expected up to 3600")
+    check_duration(arguments.seconds)
 
 
 def _case(arguments: argparse.Namespace, path: Path) -> Case:
@@ -100,9 +99,7 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
         _say(f"asking the service for {arguments.seconds:g} seconds")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            load = runner.run(
-                _load(process.url(), exchanges, arguments.clients, arguments.seconds)
-            )
+            load = runner.run(_load(process.url(), exchanges, arguments.clients, arguments.seconds))
     engine_seconds.append(engine())
     rate = load.requests * arguments.batch / load.seconds
     engine_rate = together.count / statistics.mean(engine_seconds)

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ..errors import NescioError
+from ..errors import ArgumentError, NescioError
 
 Case = dict[str, object]
+_LONGEST_SECONDS = 3600
 
 
 class WrongResultError(NescioError):
@@ -32,6 +33,12 @@ def median_seconds(work: Callable[[], object], seconds: float, least: int = 5) -
         work()
         times.append(time.perf_counter() - begin)
     return statistics.median(times)
+
+
+def check_duration(seconds: float) -> None:
+    """Raises ArgumentError unless a benchmark can take so long."""
+    if not 0 < seconds <= _LONGEST_SECONDS:
+        raise ArgumentError(f"seconds: found {seconds}, expected more than 0, up to an hour")
 
 
 def write_json(path: Path, cases: Sequence[Case]) -> None:

@@ -19,6 +19,7 @@ def add_parser(commands: Subparsers) -> None:
     _add_dpf(benches)
     _add_lookup(benches)
     _add_service(benches)
+    _add_table(benches)
 
 
 def _add_dpf(benches: Subparsers) -> None:
@@ -57,6 +58,7 @@ def _add_lookup(benches: Subparsers) -> None:
     add("--threads", type=_list_of(int), default=[1], help="0 is every processor")
     _add_kinds(parser, generators=list(GENERATORS))
     add("--device", choices=("cpu",), default="cpu")
+    add("--seconds", type=float, default=0.7, help="for each case (default: %(default)s)")
     add("--json", metavar="FILE", help="write the cases as JSON")
     add("--plot", metavar="FILE.png", help="draw throughput against latency over the batch sizes")
     parser.set_defaults(run=_run_lookup)
@@ -89,6 +91,28 @@ def _add_service(benches: Subparsers) -> None:
 
 def _run_service(arguments: argparse.Namespace) -> int:
     from ..bench.service import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_table(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "table",
+        help="taking a table in, saving, mapping, and changing its rows",
+        description="Times each step of a table's life once, and checks the rows after it.",
+    )
+    add = parser.add_argument
+    add("--rows", type=int, default=1 << 20)
+    add("--row-bytes", type=int, default=256)
+    add("--output", choices=OUTPUTS, default="bit")
+    add("--share", type=float, default=0.01, help="of the rows that change (default: %(default)s)")
+    add("--threads", type=int, default=1, help="0 is every processor")
+    add("--json", metavar="FILE", help="write the steps as JSON")
+    parser.set_defaults(run=_run_table)
+
+
+def _run_table(arguments: argparse.Namespace) -> int:
+    from ..bench.table import run  # noqa: PLC0415
 
     return run(arguments)
 

@@ -113,6 +113,9 @@ def _run(arguments: argparse.Namespace) -> int:
         answer_seconds=arguments.timeout,
         batch_window=arguments.batch_window / 1000,
     )
+    for path in arguments.tables:
+        if not path.is_file():
+            raise ArgumentError(f"there is no file {path}")
     token = _token(arguments.admin_token)
     names = _names(arguments.tables, arguments.name)
     for name in names:
@@ -137,8 +140,6 @@ def open_table(
     path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
 ) -> Table:
     """The table of a file: of rows, or stored; or what an earlier start kept beside it."""
-    if not path.is_file():
-        raise ArgumentError(f"there is no file {path}")
     if stored.is_stored(path):
         return Table.load(path, threads=arguments.threads)
     options = {name: getattr(arguments, name) for name in ("version", "output", "generator")}

@@ -1,0 +1,115 @@
+"""`nescio bench table`: what it takes to take a table in, to keep it, and to change its rows."""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from .._arrays import Array, as_count, as_threads
+from ..errors import ArgumentError
+from ..pir import Table
+from .memory import PeakMemory
+from .timing import Case, Report, WrongResultError, write_json
+
+_T = TypeVar("_T")
+_MOST_BYTES = 1 << 38
+_COLUMNS = [
+    ("what", "what", ""),
+    ("rows", "rows", ",d"),
+    ("row_bytes", "row bytes", "d"),
+    ("output", "output", ""),
+    ("threads", "threads", "d"),
+    ("changed_rows", "changed", ",d"),
+    ("milliseconds", "ms", ",.1f"),
+    ("table_gb_per_second", "GB/s", ",.2f"),
+    ("peak_megabytes", "peak MB", ",.0f"),
+]
+_NOTES = """\
+GB/s: bytes of the whole table over the time. peak MB: resident memory above what was there when
+the step began: taking in and inserting make a table, mapping reads pages when they are used."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs every step once, checks the table after it, prints each, writes JSON if asked to."""
+    rows = as_count(arguments.rows, "rows", 2, _MOST_BYTES)
+    row_bytes = as_count(arguments.row_bytes, "row bytes", 1, _MOST_BYTES)
+    as_count(rows * row_bytes, "bytes of the table", 1, _MOST_BYTES)
+    if not 0 < arguments.share <= 1:
+        raise ArgumentError(f"share: found {arguments.share}, expected more than 0, up to 1")
+    steps = _Steps(arguments, as_threads(arguments.threads))
+    steps.run()
+    print(_NOTES)
+    if arguments.json:
+        write_json(Path(arguments.json), steps.cases)
+    return 0
+
+
+class _Steps:
+    """The steps, one after the other, on one table."""
+
+    def __init__(self, arguments: argparse.Namespace, threads: int) -> None:
+        self.cases: list[Case] = []
+        self._arguments = arguments
+        self._threads = threads
+        self._report = Report(_COLUMNS)
+        random = np.random.default_rng()
+        shape = (arguments.rows, arguments.row_bytes)
+        self._values = np.frombuffer(random.bytes(shape[0] * shape[1]), np.uint8).reshape(shape)
+        self._count = max(1, round(arguments.rows * arguments.share))
+        self._where = random.choice(arguments.rows, size=self._count, replace=False)
+        self._new = np.frombuffer(random.bytes(self._count * shape[1]), np.uint8)
+        self._new = self._new.reshape(-1, shape[1])
+
+    def run(self) -> None:
+        """Takes the table in, saves, maps, updates, deletes from and inserts into it."""
+        where, new, threads = self._where, self._new, self._threads
+        table = self._timed(
+            "take in",
+            lambda: Table(self._values, output=self._arguments.output, threads=threads),
+            0,
+        )
+        with tempfile.TemporaryDirectory(prefix="nescio-bench-") as folder:
+            path = Path(folder, "table.nescio")
+            self._timed("save", lambda: table.save(path), 0)
+            mapped = self._timed("map", lambda: Table.load(path, threads=threads), 0)
+            self._check(mapped, where, self._values[where])
+            del mapped
+        self._timed("update", lambda: table.update(where, new), self._count)
+        self._check(table, where, new)
+        if self._count < self._arguments.rows:
+            self._timed("delete", lambda: table.delete(where), self._count)
+            self._timed("insert", lambda: table.insert([0] * self._count, new), self._count)
+            self._check(table, np.arange(self._count), new)
+
+    def _timed(self, what: str, work: Callable[[], _T], changed: int) -> _T:
+        memory = PeakMemory()
+        memory.forget()
+        begin = time.perf_counter()
+        result = work()
+        seconds = time.perf_counter() - begin
+        peak = memory.bytes()
+        arguments = self._arguments
+        case: Case = {
+            "what": what,
+            "rows": arguments.rows,
+            "row_bytes": arguments.row_bytes,
+            "output": arguments.output,
+            "threads": arguments.threads,
+            "changed_rows": changed,
+            "milliseconds": seconds * 1e3,
+            "table_gb_per_second": arguments.rows * arguments.row_bytes / seconds / 1e9,
+            "peak_bytes": peak,
+            "peak_megabytes": peak / 1e6,
+        }
+        self.cases.append(case)
+        self._report.add(case)
+        return result
+
+    @staticmethod
+    def _check(table: Table, where: Array, rows: Array) -> None:
+        if not np.array_equal(table[where], rows):
+            raise WrongResultError("the table does not hold the rows it was given")

@@ -1,0 +1,121 @@
+"""`nescio bench`, on small cases: what it prints, what it writes, what it refuses."""
+
+import json
+
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio
+
+LOOKUP_FIELDS = {
+    *("rows", "row_bytes", "batch", "threads", "tier", "device", "generator", "output"),
+    *("queries_per_second", "milliseconds", "table_gb_per_second", "limit_queries_per_second"),
+    *("key_bytes", "answer_bytes", "peak_bytes"),
+}
+
+
+def test_every_combination_of_a_lookup_is_a_case(tmp_path):
+    sizes = ["--rows", "100,3000", "--row-bytes", 24, "--batch", "1,9", "--threads", "1,2"]
+    sizes += ["--seconds", 0.01]
+    kinds = ["--output", "bit,u32", "--generator", "aes128", "--tier", "portable"]
+    found = nescio("bench", "lookup", *sizes, *kinds, "--json", tmp_path / "cases.json")
+    assert found.returncode == 0, found.stderr
+    cases = json.loads((tmp_path / "cases.json").read_text())
+    assert len(cases) == 16
+    assert len({(c["rows"], c["batch"], c["threads"], c["output"]) for c in cases}) == 16
+    for case in cases:
+        assert set(case) >= LOOKUP_FIELDS
+        assert (case["tier"], case["device"], case["generator"]) == ("portable", "cpu", "aes128")
+        rate = case["batch"] / case["milliseconds"] * 1e3
+        assert case["queries_per_second"] == pytest.approx(rate)
+        covered = rate * case["rows"] * case["row_bytes"] / 1e9
+        assert case["table_gb_per_second"] == pytest.approx(covered)
+        assert case["limit_queries_per_second"] > 0
+        assert case["peak_bytes"] < 64 << 20
+    assert len(found.stdout.splitlines()) == 1 + 16 + 3
+    assert "queries/s" in found.stdout.splitlines()[0]
+
+
+def test_a_plot(tmp_path):
+    path = tmp_path / "lookup.png"
+    found = nescio(
+        "bench", "lookup", "--rows", 1000, "--batch", "1,4", "--plot", path, "--seconds", 0.01
+    )
+    assert found.returncode == 0, found.stderr
+    assert path.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_the_peak_holds_the_table_once(tmp_path):
+    found = nescio(
+        *("bench", "lookup", "--rows", 1 << 17, "--row-bytes", 512, "--batch", "1,300"),
+        *("--generator", "aes128", "--json", tmp_path / "cases.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    for case in json.loads((tmp_path / "cases.json").read_text()):
+        assert case["table_bytes"] == 64 << 20
+        assert case["peak_bytes"] + (8 << 20) >= 64 << 20
+        assert case["peak_bytes"] < (64 << 20) + (64 << 20)
+
+
+def test_keys(tmp_path):
+    options = ["--rows", "1000", "--json", tmp_path / "cases.json", "--output", "bit,u8"]
+    found = nescio("bench", "dpf", *options)
+    assert found.returncode == 0, found.stderr
+    cases = json.loads((tmp_path / "cases.json").read_text())
+    assert {(c["generator"], c["output"]) for c in cases} == {
+        (generator, output) for generator in ("aes128", "chacha20") for output in ("bit", "u8")
+    }
+
+
+def test_the_service(tmp_path):
+    found = nescio(
+        *("bench", "service", "--rows", 5000, "--row-bytes", 40, "--clients", 3, "--batch", 5),
+        *("--seconds", 0.5, "--json", tmp_path / "case.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    (case,) = json.loads((tmp_path / "case.json").read_text())
+    assert case["requests"] > 0
+    assert case["queries_per_second"] == pytest.approx(case["requests"] * 5 / 0.5)
+    share = case["queries_per_second"] / case["engine_queries_per_second"]
+    assert case["share_of_engine"] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["dpf", "--threads", -1], "threads: found -1"),
+        (["dpf", "--rows", 0], "rows: found 0"),
+        (["lookup", "--batch", "4,0"], "batch: found 0"),
+        (["lookup", "--row-bytes", -5], "row bytes: found -5"),
+        (["lookup", "--rows", 10**12, "--row-bytes", 10**6], "are measured"),
+        (["lookup", "--rows", 10, "--batch", 1, "--json", "/no/such/folder/x"], "/no/such/folder"),
+        (["lookup", "--rows", 10, "--batch", 1, "--plot", "/no/such/folder/x"], "/no/such/folder"),
+        (["service", "--seconds", "nan"], "seconds: found nan"),
+        (["lookup", "--seconds", 0], "seconds: found 0"),
+        (["service", "--clients", 0], "clients: found 0"),
+    ],
+)
+def test_what_cannot_be_measured(arguments, words):
+    found = nescio("bench", *arguments)
+    assert_one_sentence(found)
+    assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["lookup", "--rows", "ten"], ["lookup", "--tier", "mmx"], ["dpf", "--output", "bit,u7"], []],
+)
+def test_command_lines_that_make_no_sense(arguments):
+    found = nescio("bench", *arguments)
+    assert found.returncode == 2
+    assert "Traceback" not in found.stderr
+
+
+def test_the_life_of_a_table(tmp_path):
+    found = nescio(
+        *("bench", "table", "--rows", 3000, "--row-bytes", 20, "--output", "u8"),
+        *("--json", tmp_path / "steps.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    steps = json.loads((tmp_path / "steps.json").read_text())
+    assert [s["what"] for s in steps] == ["take in", "save", "map", "update", "delete", "insert"]
+    assert steps[3]["changed_rows"] == 30
