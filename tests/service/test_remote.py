@@ -442,6 +442,36 @@ def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
     assert tables[0].params == tables[1].params
 
 
+class Forgetful:
+    """An application whose first answer to a change is lost on the way."""
+
+    def __init__(self, app):
+        self._app = app
+        self.lost = 0
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http" and scope["path"].endswith("/rows") and not self.lost:
+            self.lost += 1
+
+            async def lose(_):
+                pass
+
+            await self._app(scope, receive, lose)
+            await Response(status_code=503)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def test_a_change_whose_reply_was_lost_is_made_once():
+    apps = [Forgetful(make_app(party, token=TOKENS[party])) for party in (0, 1)]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        with TableAdmin((first, second), "words", TOKENS) as admin:
+            assert admin.insert([5], VALUES[[6]]).version == "2"
+        with RemoteTable((first, second), "words") as table:
+            assert np.array_equal(table.lookup([5, 6]), VALUES[[6, 5]])
+    assert [app.lost for app in apps] == [1, 1]
+
+
 def test_changes_that_cannot_be_made_at_both(changing):
     urls, tables = changing
     with TableAdmin(urls, "words", TOKENS) as admin:

@@ -95,8 +95,7 @@ class TableAdmin:
                     expected=before[0].version,
                 )
             change = _make(operation, indices, rows, new, params)
-            authorization = {"Authorization": f"Bearer {token}"}
-            await self._http.post(f"{url}/rows", change.encode(params), headers=authorization)
+            await self._send(url, token, change.encode(params), new)
         after = [await self._describe(url) for url in self._urls]
         if after[0] != after[1]:
             raise MismatchError(
@@ -106,6 +105,15 @@ class TableAdmin:
                 expected=after[0].describe(),
             )
         return after[0]
+
+    async def _send(self, url: str, token: str, change: bytes, new: str) -> None:
+        """Makes a change at one server, also if its first reply is lost and it is sent again."""
+        authorization = {"Authorization": f"Bearer {token}"}
+        try:
+            await self._http.post(f"{url}/rows", change, headers=authorization)
+        except MismatchError:
+            if (await self._describe(url)).version != new:
+                raise
 
     async def _describe(self, url: str) -> TableParams:
         return Description.parse(url, await self._http.get(url)).params
