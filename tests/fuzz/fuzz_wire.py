@@ -1,4 +1,4 @@
-"""Fuzz target: queries, answers and parameters from outside, by coverage (atheris, libFuzzer).
+"""Fuzz target: all that Python reads from outside, by coverage (atheris, libFuzzer).
 
     python tests/fuzz/fuzz_wire.py -max_total_time=60
 
@@ -7,16 +7,18 @@ with a NescioError. Options are libFuzzer's.
 """
 
 import sys
+import tempfile
+from pathlib import Path
 from types import FunctionType
 
 import atheris
 import numpy as np
 
 import nescio
-from nescio.pir import params, wire
+from nescio.pir import change, params, stored, wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-for room in (vars(wire), vars(params), vars(params.TableParams)):
+for room in (*map(vars, (wire, params, change, stored)), vars(params.TableParams)):
     for thing in list(room.values()):
         if isinstance(thing, FunctionType) and thing.__module__.startswith("nescio."):
             atheris.instrument_func(thing)
@@ -27,6 +29,18 @@ SERVERS = [nescio.Server(TABLE, threads=1, party=party) for party in (0, 1)]
 CLIENT = nescio.Client(PARAMS)
 QUERY = CLIENT.query([1, 599])
 ANSWERS = [server.answer(key) for server, key in zip(SERVERS, QUERY.keys, strict=True)]
+FOLDER = tempfile.TemporaryDirectory(prefix="nescio-fuzz-")
+FILE = Path(FOLDER.name, "table.nescio")
+TABLE.save(FILE)
+STORED = FILE.read_bytes()
+CHANGES = [
+    change.Change(operation, "2", np.array([7, 599], np.uint64), rows).encode(PARAMS)
+    for operation, rows in [
+        ("update", np.ones((2, 3), np.uint8)),
+        ("insert", np.ones((2, 3), np.uint8)),
+        ("delete", np.ones((0, 3), np.uint8)),
+    ]
+]
 
 
 def damaged(provider: atheris.FuzzedDataProvider, sound: bytes) -> bytes:
@@ -61,10 +75,28 @@ def fuzz_params(provider: atheris.FuzzedDataProvider) -> None:
     assert nescio.TableParams.from_json(found.to_json()) == found
 
 
+def fuzz_change(provider: atheris.FuzzedDataProvider) -> None:
+    """An operator's change, made to a table of its own."""
+    sound = provider.PickValueInList(CHANGES)
+    found = change.Change.parse(PARAMS, damaged(provider, sound))
+    table = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3), threads=1)
+    found.apply(table)
+    assert table.params != PARAMS
+
+
+def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
+    """A stored table."""
+    FILE.write_bytes(damaged(provider, STORED))
+    table = nescio.Table.load(FILE, threads=1)
+    assert table[[0, len(table) - 1]].shape[0] == 2
+
+
 def one_input(data: bytes) -> None:
     """One input of the fuzzer."""
     provider = atheris.FuzzedDataProvider(data)
-    target = provider.PickValueInList([fuzz_query, fuzz_answer, fuzz_params])
+    target = provider.PickValueInList(
+        [fuzz_query, fuzz_answer, fuzz_params, fuzz_change, fuzz_stored]
+    )
     try:
         target(provider)
     except nescio.NescioError:
