@@ -16,10 +16,10 @@ _BATCH = 64
 _COLUMNS = [
     ("generator", "generator", ""),
     ("output", "output", ""),
-    ("rows", "rows", ",d"),
-    ("tier", "tier", ""),
+    ("rows", "rows", "9,d"),
+    ("tier", "tier", "8"),
     ("threads", "threads", "d"),
-    ("key_bytes", "key bytes", "d"),
+    ("key_bytes", "key B", "d"),
     ("generate_microseconds", "generate us", ".2f"),
     ("evaluate_microseconds", "evaluate us", ",.1f"),
     ("limit_microseconds", "limit us", ",.1f"),

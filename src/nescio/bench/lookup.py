@@ -20,21 +20,21 @@ from .timing import Case, Report, WrongResultError, check_duration, median_secon
 _MOST_TABLE_BYTES = 1 << 40
 _MOST_BATCH = 1 << 16
 _COLUMNS = [
-    ("rows", "rows", ",d"),
-    ("row_bytes", "row bytes", "d"),
+    ("rows", "rows", "9,d"),
+    ("row_bytes", "row B", "d"),
     ("output", "output", ""),
     ("generator", "generator", ""),
-    ("tier", "tier", ""),
+    ("tier", "tier", "8"),
     ("threads", "threads", "d"),
     ("batch", "batch", "d"),
-    ("queries_per_second", "queries/s", ",.0f"),
-    ("milliseconds", "ms", ",.3f"),
-    ("table_gb_per_second", "GB/s", ",.1f"),
-    ("pass_milliseconds", "pass ms", ",.3f"),
+    ("queries_per_second", "queries/s", "9,.0f"),
+    ("milliseconds", "ms", "8,.3f"),
+    ("table_gb_per_second", "GB/s", "7,.1f"),
+    ("pass_milliseconds", "pass ms", "8,.3f"),
     ("compute_milliseconds", "compute ms", ",.3f"),
     ("times_limit", "x limit", ".2f"),
-    ("key_bytes", "key bytes", "d"),
-    ("answer_bytes", "answer bytes", "d"),
+    ("key_bytes", "key B", "d"),
+    ("answer_bytes", "answer B", "d"),
     ("peak_megabytes", "peak MB", ",.0f"),
 ]
 _NOTES = """\

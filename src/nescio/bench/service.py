@@ -30,17 +30,17 @@ _ENGINE_SECONDS = 2.0
 _WARM_SECONDS = 1.0
 _MOST_BYTES = 1 << 38
 _COLUMNS = [
-    ("rows", "rows", ",d"),
-    ("row_bytes", "row bytes", "d"),
+    ("rows", "rows", "9,d"),
+    ("row_bytes", "row B", "d"),
     ("generator", "generator", ""),
     ("threads", "threads", "d"),
     ("clients", "clients", "d"),
     ("batch", "batch", "d"),
-    ("queries_per_second", "queries/s", ",.0f"),
+    ("queries_per_second", "queries/s", "9,.0f"),
     ("engine_queries_per_second", "engine q/s", ",.0f"),
     ("share_of_engine", "share", ".2f"),
     ("median_milliseconds", "median ms", ",.2f"),
-    ("p99_milliseconds", "p99 ms", ",.2f"),
+    ("p99_milliseconds", "p99 ms", "7,.2f"),
 ]
 
 

@@ -18,14 +18,14 @@ from .timing import Case, Report, WrongResultError, write_json
 _T = TypeVar("_T")
 _MOST_BYTES = 1 << 38
 _COLUMNS = [
-    ("what", "what", ""),
-    ("rows", "rows", ",d"),
-    ("row_bytes", "row bytes", "d"),
+    ("what", "what", "7"),
+    ("rows", "rows", "9,d"),
+    ("row_bytes", "row B", "d"),
     ("output", "output", ""),
     ("threads", "threads", "d"),
     ("changed_rows", "changed", ",d"),
-    ("milliseconds", "ms", ",.1f"),
-    ("table_gb_per_second", "GB/s", ",.2f"),
+    ("milliseconds", "ms", "8,.1f"),
+    ("table_gb_per_second", "GB/s", "7,.2f"),
     ("peak_megabytes", "peak MB", ",.0f"),
 ]
 _NOTES = """\

@@ -1,6 +1,7 @@
 """How benchmarks time and report."""
 
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -49,12 +50,15 @@ def write_json(path: Path, cases: Sequence[Case]) -> None:
 class Report:
     """A table that is printed while it is measured: a line for each case, as soon as it is known.
 
-    A column is the name of a field, its heading, and how to format it.
+    A column is the name of a field, its heading, and how to format it, its width included.
     """
 
     def __init__(self, columns: Sequence[tuple[str, str, str]]) -> None:
         self._columns = columns
-        self._widths = [max(len(heading), 9) for _, heading, _ in columns]
+        self._widths = [
+            max(len(heading), *map(int, re.findall(r"^\d+", spec)), 0)
+            for _, heading, spec in columns
+        ]
         self._print(heading for _, heading, _ in columns)
 
     def add(self, case: Case) -> None:
