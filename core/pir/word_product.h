@@ -15,8 +15,6 @@ namespace nescio::pir {
 
 /// Adds shares x rows to the sums of some keys. The shares of key q are `count` words from
 /// shares + q * stride on, its sum the words from sums + q * sum_stride on, as many as hold a row.
-/// For outputs of one bit, whose rows have under 8 bytes here, shares are bits, eight to a byte,
-/// the lowest first, and addition is XOR.
 using AddRows = void (*)(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
                          const std::uint8_t* shares, std::size_t stride, std::size_t keys,
                          std::uint8_t* sums, std::size_t sum_stride);

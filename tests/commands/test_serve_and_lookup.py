@@ -1,6 +1,7 @@
 """`nescio serve` and `nescio lookup`, against each other."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -10,7 +11,9 @@ import httpx
 import numpy as np
 import pytest
 
+import nescio as nescio_package
 from commands.conftest import assert_one_sentence, nescio, serving
+from nescio.service import TableAdmin
 
 
 @pytest.fixture
@@ -190,3 +193,68 @@ def test_output_that_nobody_reads(pair):
     piped = ["bash", "-c", '"$@" | true', "-", *lookup, *rows]
     found = subprocess.run(piped, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in found.stderr
+
+
+def test_a_table_that_is_kept_is_mapped_at_the_next_start(table_file):
+    kept = table_file.with_name("words.npy.nescio")
+    options = [table_file, "--party", 0, "--port", 0, "--cache"]
+    with serving(*options) as (_, url, _):
+        first = httpx.get(f"{url}/v1/tables/words").json()
+    stamp = kept.stat().st_mtime_ns
+    with serving(*options) as (_, url, _):
+        assert httpx.get(f"{url}/v1/tables/words").json() == first
+    assert kept.stat().st_mtime_ns == stamp
+    with serving(*options, "--version", "2") as (_, url, _):  # made anew for other parameters
+        assert httpx.get(f"{url}/v1/tables/words").json()["params"]["version"] == "2"
+    np.save(table_file, np.zeros((100, 3), "f4"))  # and for other rows
+    with serving(*options) as (_, url, _):
+        digest = httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"]
+    assert digest == nescio_package.Table(np.zeros((100, 3), "f4")).params.digest
+    with serving(kept, "--party", 1, "--port", 0, "--name", "words") as (_, url, _):
+        assert httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"] == digest
+
+
+def test_rows_change_for_who_has_the_token_in_a_file(table_file, tmp_path):
+    (tmp_path / "token").write_text("a token of the operator's\n")
+    token = ["--admin-token", f"@{tmp_path / 'token'}"]
+    with (
+        serving(table_file, "--party", 0, "--port", 0, *token) as (_, first, _),
+        serving(table_file, "--party", 1, "--port", 0, *token) as (_, second, _),
+    ):
+        tokens = ["a token of the operator's"] * 2
+        with TableAdmin((first, second), "words", tokens) as admin:
+            admin.update([17], np.array([[1, 2, 3]], "f4"))
+        found = nescio("lookup", "--servers", first, second, "--table", "words", 17)
+        assert found.stdout == "17 1.0 2.0 3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--threads", 99_999_999_999], "threads: found 99999999999"),
+        (["--admin-token", "short"], "at least 16 characters"),
+        (["--admin-token", "@/no/such/file"], "/no/such/file"),
+        (["--batch-window", "nan"], "batch_window: found nan"),
+        (["--max-answer", 10], "no request fits"),
+        (["--name", "a/b"], "a table's name has"),
+        (["--host", "\udcff"], "host: found"),
+    ],
+)
+def test_what_cannot_be_served(table_file, arguments, words):
+    found = nescio("serve", table_file, "--party", 0, "--port", 0, *arguments)
+    assert_one_sentence(found)
+    assert words in found.stderr
+
+
+def test_a_tier_that_there_is_not(table_file):
+    environment = {**os.environ, "NESCIO_CPU": "bogus"}
+    found = nescio("serve", table_file, "--party", 0, "--port", 0, env=environment)
+    assert_one_sentence(found)
+    assert "bogus" in found.stderr
+
+
+@pytest.mark.parametrize("timeout", ["nan", "0", "1e12"])
+def test_a_lookup_without_an_end(pair, timeout):
+    found = nescio("lookup", "--servers", *pair, "--table", "words", 1, "--timeout", timeout)
+    assert_one_sentence(found)
+    assert "timeout: found" in found.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from ..errors import ArgumentError
 from .timing import Case
@@ -28,6 +29,9 @@ def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
         _draw(axes, own, series)
     axes.set(xscale="log", yscale="log", xlabel="latency of a batch, ms", ylabel="queries/s")
     axes.set_title("Private lookups: throughput against latency (batch sizes beside the points)")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter("{x:,g}")
+        axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
     axes.grid(which="both", alpha=0.25)
     axes.legend(fontsize="small")
     try:
@@ -60,7 +64,7 @@ def _name(case: Case, series: dict[tuple[object, ...], list[Case]]) -> str:
     parts = [f"{case['rows']:,} x {case['row_bytes']} B"]
     for i, field in enumerate(_SERIES[2:], start=2):
         if len({key[i] for key in series}) > 1:
-            parts.append(f"{case[field]} threads" if field == "threads" else str(case[field]))
+            parts.append(f"threads: {case[field]}" if field == "threads" else str(case[field]))
     return ", ".join(parts)
 
 
