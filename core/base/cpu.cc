@@ -10,15 +10,11 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 namespace nescio {
 namespace {
 
-constexpr std::array kTiers = {Tier::portable, Tier::avx2, Tier::avx512, Tier::amx};
+constexpr std::array kTiers = {Tier::portable, Tier::avx2, Tier::avx512};
 
 #if defined(__x86_64__)
 
@@ -50,9 +46,9 @@ constexpr std::uint64_t bits(std::initializer_list<int> positions) {
 }
 
 bool has_avx2() {
-  return has_all(saved_states(), bits({1, 2})) &&       // XMM, YMM
-         has_all(cpuid(1).c, bits({9, 19, 25, 28})) &&  // SSSE3, SSE4.1, AES, AVX
-         has_all(cpuid(7).b, bits({5, 8}));             // AVX2, BMI2
+  return has_all(saved_states(), bits({1, 2})) &&               // XMM, YMM
+         has_all(cpuid(1).c, bits({9, 19, 20, 23, 25, 28})) &&  // SSSE3, SSE4, POPCNT, AES, AVX
+         has_all(cpuid(7).b, bits({5, 8}));                     // AVX2, BMI2
 }
 
 bool has_avx512() {
@@ -61,27 +57,10 @@ bool has_avx512() {
          has_all(cpuid(7).c, bits({1, 8, 9, 11, 14}));  // VBMI, GFNI, VAES, VNNI, VPOPCNTDQ
 }
 
-/// Linux hands the tile registers out on request only; elsewhere the tier is not offered.
-bool tiles_granted() {
-#if defined(__linux__) && defined(SYS_arch_prctl)
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;
-  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-#else
-  return false;
-#endif
-}
-
-bool has_amx() {
-  return has_avx512() && has_all(saved_states(), bits({17, 18})) &&  // tile config, tile data
-         has_all(cpuid(7).d, bits({24, 25})) && tiles_granted();     // AMX-TILE, AMX-INT8
-}
-
 #else
 
 bool has_avx2() { return false; }
 bool has_avx512() { return false; }
-bool has_amx() { return false; }
 
 #endif
 
@@ -89,7 +68,6 @@ std::vector<Tier> detect() {
   std::vector<Tier> tiers = {Tier::portable};
   if (has_avx2()) tiers.push_back(Tier::avx2);
   if (has_avx512()) tiers.push_back(Tier::avx512);
-  if (has_amx()) tiers.push_back(Tier::amx);
   return tiers;
 }
 
@@ -110,7 +88,6 @@ const char* tier_name(Tier tier) noexcept {
     case Tier::portable: return "portable";
     case Tier::avx2: return "avx2";
     case Tier::avx512: return "avx512";
-    case Tier::amx: return "amx";
   }
   return "?";
 }

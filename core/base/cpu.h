@@ -14,7 +14,6 @@ enum class Tier {
   portable,  ///< C++ only: any x86-64, arm64
   avx2,      ///< AVX2, AES-NI
   avx512,    ///< AVX-512 F/BW/DQ/VL/VBMI, VAES, GFNI, VPOPCNTDQ, VNNI
-  amx,       ///< avx512 and the int8 tile unit
 };
 
 /// The tier's name, as NESCIO_CPU spells it.

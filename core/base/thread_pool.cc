@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -85,7 +86,7 @@ struct ThreadPool::Crew {
     for (int look = 0; look < kLooks && working != 0; ++look) pause_briefly();
     std::unique_lock lock(mutex);
     workers_done.wait(lock, [&] { return working == 0; });
-    if (failure) std::rethrow_exception(failure);
+    if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
   }
 
   std::mutex turn;  // held for the length of a job

@@ -98,7 +98,7 @@ class Group {
     Leaf own[2];
     std::memcpy(own, &children_[2 * prg::kLeafBlocks * i], sizeof(own));
     const std::uint64_t position = alphas_[i] & (leaf_elements(shape_.output) - 1);
-    const Leaf unit = unit_leaf(shape_.output, position, payload);
+    Leaf unit = unit_leaf(shape_.output, position, payload);
     const Leaf correction =
         dpf::leaf_correction(shape_.output, unit, own[0], own[1], control_bit(nodes_[2 * i + 1]));
     for (std::uint8_t* keys : keys_) {
@@ -106,6 +106,7 @@ class Group {
                   sizeof(correction));
     }
     wipe(own, sizeof(own));
+    wipe(&unit, sizeof(unit));
   }
 
   Shape shape_;

@@ -18,8 +18,10 @@ namespace nescio::pir {
 namespace {
 
 /// Bytes of rows that are multiplied at a time with each key in turn: they stay in the second-level
-/// cache, and are enough that what is done once for each key does not count.
+/// cache, and are enough that what is done once for each key does not count. Long rows come in
+/// sixteens all the same, which the kernels like best.
 constexpr std::size_t kRowsBytes = 64 << 10;
+constexpr std::size_t kRowsTogether = 16;
 
 /// Some keys of a batch: first..first+count-1.
 struct KeyRange {
@@ -92,13 +94,9 @@ class SlicedSums {
 
   void read(std::uint8_t* answers) const {
     const std::size_t row_bytes = table_.extent.row_bytes;
-    Buffer<std::uint8_t> rows(kKeyGroup * blocks_ * kBlockColumnBytes);
     for (std::size_t first = 0; first < keys_; first += kKeyGroup) {
-      product_.read_sums(sums_.data(), blocks_, first, rows.data());
-      for (std::size_t i = 0; i < std::min(kKeyGroup, keys_ - first); ++i) {
-        std::memcpy(answers + (first + i) * row_bytes, &rows[i * blocks_ * kBlockColumnBytes],
-                    row_bytes);
-      }
+      product_.read_sums(sums_.data(), first, std::min(kKeyGroup, keys_ - first), row_bytes,
+                         answers + first * row_bytes);
     }
   }
 
@@ -119,7 +117,8 @@ class RowSums {
         add_rows_(word_product(output_, range.tier)),
         keys_(range.count),
         bytes_(answer_bytes(output_, table.extent.row_bytes)),
-        rows_(std::max<std::size_t>(1, kRowsBytes / table.extent.row_bytes)),
+        rows_(std::max<std::size_t>(1, kRowsBytes / kRowsTogether / table.extent.row_bytes) *
+              kRowsTogether),
         sums_(keys_ * bytes_) {
     std::memset(sums_.data(), 0, sums_.size());
   }
@@ -205,10 +204,16 @@ void pass(const Table& table, const KeyRange& range, unsigned chunk_bits, std::u
   workers[0]->sums.read(out);
 }
 
-/// Bytes of one key's sum.
-std::size_t sum_bytes(const Table& table, dpf::Output output, Tier tier) {
-  if (table.extent.layout == Layout::rows) return answer_bytes(output, table.extent.row_bytes);
-  return bit_product(tier).sum_bytes(kKeyGroup, table.extent.blocks()) / kKeyGroup;
+/// What a thread holds for the sums of a pass.
+SumsSize sums_size(const Table& table, dpf::Output output, Tier tier) {
+  if (table.extent.layout == Layout::rows) {
+    return {answer_bytes(output, table.extent.row_bytes), 1};
+  }
+  const BitProduct& product = bit_product(tier);
+  const std::size_t blocks = table.extent.blocks();
+  const std::size_t group =
+      product.sum_bytes(1, blocks) == product.sum_bytes(kKeyGroup, blocks) ? kKeyGroup : 1;
+  return {product.sum_bytes(group, blocks), group};
 }
 
 void check(const Table& table, const dpf::Keys& keys) {
@@ -233,7 +238,7 @@ void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, Thread
             Tier tier) {
   if (keys.size() == 0) return;
   check(table, keys);
-  const Plan plan(keys, sum_bytes(table, keys.shape().output, tier), pool.threads());
+  const Plan plan(keys, sums_size(table, keys.shape().output, tier), pool.threads());
   const std::size_t bytes = answer_bytes(keys.shape().output, table.extent.row_bytes);
   for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
     const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);

@@ -32,7 +32,8 @@ std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes);
 
 /// Writes the answer to key i at out + i * answer_bytes(...). Threads share out the rows, so that a
 /// single key gains too. Beyond keys and answers each thread uses O(keys x depth) and at most some 20
-/// megabytes, whatever the number of rows (see plan.h). The time taken depends on sizes only.
+/// megabytes, or eight times the longest row, whatever the number of rows (see plan.h). The time
+/// taken depends on sizes only.
 ///
 /// Throws Error(mismatch) unless the keys' domain is the table's rows, and Error(argument) if the
 /// table does not stand in the layout that the keys' output asks for.

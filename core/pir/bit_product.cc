@@ -1,5 +1,6 @@
 #include "pir/bit_product.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "pir/sliced.h"
@@ -14,20 +15,22 @@ constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
 // is linear.
 
 std::size_t line_per_key(std::size_t keys, std::size_t blocks) {
-  return key_groups(keys) * kKeyGroup * blocks * kLineBytes;
+  return keys * blocks * kLineBytes;
 }
 
-void read_parities(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
-                   std::uint8_t* rows) {
-  const std::size_t bytes = kKeyGroup * kBlockColumnBytes * blocks;
-  const std::uint8_t* from = sums + first * blocks * kLineBytes;
-  for (std::size_t byte = 0; byte < bytes; ++byte) {
-    std::uint64_t x;
-    std::memcpy(&x, from + 8 * byte, sizeof(x));
-    x ^= x >> 4;
-    x ^= x >> 2;
-    x ^= x >> 1;
-    rows[byte] = pack_bits(x);
+void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t count,
+                   std::size_t row_bytes, std::uint8_t* rows) {
+  const std::size_t blocks = block_count(row_bytes);
+  for (std::size_t q = 0; q < count; ++q) {
+    const std::uint8_t* from = sums + (first + q) * blocks * kLineBytes;
+    for (std::size_t byte = 0; byte < row_bytes; ++byte) {
+      std::uint64_t x;
+      std::memcpy(&x, from + 8 * byte, sizeof(x));
+      x ^= x >> 4;
+      x ^= x >> 2;
+      x ^= x >> 1;
+      rows[q * row_bytes + byte] = pack_bits(x);
+    }
   }
 }
 
@@ -40,15 +43,17 @@ std::size_t line_per_group(std::size_t keys, std::size_t blocks) {
   return key_groups(keys) * blocks * kLineBytes;
 }
 
-void read_bits(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
-               std::uint8_t* rows) {
+void read_bits(const std::uint8_t* sums, std::size_t first, std::size_t count,
+               std::size_t row_bytes, std::uint8_t* rows) {
+  const std::size_t blocks = block_count(row_bytes);
   const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
-  for (std::size_t block = 0; block < blocks; ++block, from += kLineBytes) {
+  for (std::size_t at = 0; at < row_bytes; at += kBlockColumnBytes, from += kLineBytes) {
     std::uint64_t words[kKeyGroup];
     std::memcpy(words, from, sizeof(words));
     unslice_words(words);
-    for (std::size_t q = 0; q < kKeyGroup; ++q) {
-      std::memcpy(rows + (q * blocks + block) * kBlockColumnBytes, &words[q], sizeof(words[q]));
+    const std::size_t bytes = std::min(kBlockColumnBytes, row_bytes - at);
+    for (std::size_t q = 0; q < count; ++q) {
+      std::memcpy(rows + q * row_bytes + at, &words[q], bytes);
     }
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The GF(2) product of share bits with a tile of a sliced table (see layout.h), one file a CPU
+// The GF(2) product of share bits with a tile of a sliced table (see sliced.h), one file a CPU
 // tier.
 //
 // For the shares s_q of key q, bits over the 512 rows of a tile, and a bit column c of it, each
@@ -38,10 +38,10 @@ struct BitProduct {
   void (*add_tile)(const Tile& tile, const std::uint8_t* room, std::size_t keys,
                    std::uint8_t* sums);
 
-  /// Writes the sums of the group of keys from key `first` on, a multiple of kKeyGroup, as rows of
-  /// 8 * blocks bytes, one after the other; those of keys that there are not have any content.
-  void (*read_sums)(const std::uint8_t* sums, std::size_t blocks, std::size_t first,
-                    std::uint8_t* rows);
+  /// Writes the sums of `count` keys of the group that begins with key `first`, a multiple of
+  /// kKeyGroup, as rows of `row_bytes` bytes, one after the other.
+  void (*read_sums)(const std::uint8_t* sums, std::size_t first, std::size_t count,
+                    std::size_t row_bytes, std::uint8_t* rows);
 };
 
 /// The product in the code of `tier`, or of the next narrower tier that has it.

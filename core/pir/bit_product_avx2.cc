@@ -123,6 +123,10 @@ void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std:
       add_block<4>(from, tile.lines, tables + g * kTables, sums + 64 * (g * tile.blocks + block),
                    64 * tile.blocks);
     }
+    for (; g + 2 <= groups; g += 2) {
+      add_block<2>(from, tile.lines, tables + g * kTables, sums + 64 * (g * tile.blocks + block),
+                   64 * tile.blocks);
+    }
     for (; g < groups; ++g) {
       add_block<1>(from, tile.lines, tables + g * kTables, sums + 64 * (g * tile.blocks + block),
                    64 * tile.blocks);

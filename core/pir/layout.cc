@@ -94,14 +94,15 @@ Layout layout_for(dpf::Output output) noexcept {
 }
 
 std::size_t Extent::bytes() const {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
   // A line of a block holds eight bytes of eight rows, so that this many rows take a tile's bytes.
   const std::uint64_t rest = rows % kTileRows;
   const std::uint64_t padded = rest == 0 ? rows : rows - rest + lines(rows - rest) * kGroupRows;
   const std::uint64_t units = layout == Layout::sliced ? padded : rows;
   const std::uint64_t unit = layout == Layout::sliced ? blocks() * kBlockColumnBytes : row_bytes;
-  if (unit != 0 && units > (std::uint64_t{1} << 62) / unit) {
-    throw Error(ErrorKind::argument, "a table of " + std::to_string(rows) + " rows of " +
-                                         std::to_string(row_bytes) + " bytes is too large");
+  if (rows == 0 || row_bytes == 0 || rows > kMost || row_bytes > kMost || units > kMost / unit) {
+    throw Error(ErrorKind::argument, "there is no table of " + std::to_string(rows) + " rows of " +
+                                         std::to_string(row_bytes) + " bytes");
   }
   return units * unit;
 }

@@ -25,14 +25,15 @@ struct Extent {
   std::size_t row_bytes;
   Layout layout;
 
-  std::size_t blocks() const { return (row_bytes + kBlockColumnBytes - 1) / kBlockColumnBytes; }
+  std::size_t blocks() const { return block_count(row_bytes); }
   std::size_t tile_bytes() const { return blocks() * kBlockBytes; }
   /// Lines of each block of the tile that begins at a row: all, or what the last tile needs.
   std::size_t lines(std::uint64_t row) const {
     const std::uint64_t left = rows - row;
     return left >= kTileRows ? kLines : (left + 2 * kGroupRows - 1) / (2 * kGroupRows) * 2;
   }
-  /// Bytes of the whole table as it stands. Throws Error(argument) if no address space holds them.
+  /// Bytes of the whole table as it stands. Throws Error(argument) for a table without rows or bytes,
+  /// or that no address space holds.
   std::size_t bytes() const;
 };
 

@@ -11,9 +11,16 @@
 
 namespace nescio::pir {
 
+/// What the sums of a pass take: so many bytes for each group of keys, wanted or not.
+struct SumsSize {
+  std::size_t group_bytes;
+  std::size_t group_keys;
+};
+
 struct Plan {
-  /// Keys answered in one pass over the table; more take another pass. With 256 the matrices of a tile
-  /// take half of a 32 KB cache, and a pass is bound by arithmetic, not by memory.
+  /// Keys answered in one pass over the table; more take another pass. With 256 a pass is bound by
+  /// arithmetic, not by memory, and the matrices of a tile (16 KB with AVX-512, 64 KB with AVX2)
+  /// still stay in a cache.
   static constexpr std::size_t kKeysPerPass = 256;
 
   /// Bytes of sums that a thread holds: fewer keys a pass where rows are long.
@@ -29,10 +36,9 @@ struct Plan {
   std::size_t keys_per_pass;
   unsigned chunk_bits;  ///< log2 of the leaves that are expanded at a time
 
-  /// For keys whose sums take `sum_bytes` each.
-  Plan(const dpf::Keys& keys, std::size_t sum_bytes, unsigned threads) {
-    const std::size_t most = std::max<std::size_t>(1, kSumBytes / sum_bytes);
-    keys_per_pass = std::min({kKeysPerPass, most, keys.size()});
+  Plan(const dpf::Keys& keys, SumsSize sums, unsigned threads) {
+    const std::size_t groups = std::max<std::size_t>(1, kSumBytes / sums.group_bytes);
+    keys_per_pass = std::min({kKeysPerPass, groups * sums.group_keys, keys.size()});
     const std::uint64_t room = kShareBytes / (keys_per_pass * prg::kLeafBytes);
     const std::uint64_t even =
         keys.shape().leaves() / (threads == 1 ? 1 : threads * kChunksPerThread);

@@ -28,6 +28,11 @@ inline constexpr std::size_t kLines = 64;            // of a block; even
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kBlockBytes = kLines * kLineBytes;
 
+/// Blocks of a tile whose rows have so many bytes.
+NESCIO_INLINE std::size_t block_count(std::size_t row_bytes) {
+  return row_bytes / kBlockColumnBytes + (row_bytes % kBlockColumnBytes != 0);
+}
+
 /// A tile in memory.
 struct Tile {
   const std::uint8_t* data;

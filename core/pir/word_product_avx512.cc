@@ -6,8 +6,8 @@
 
 // Shares and rows of bytes: VPDPBUSD multiplies four bytes of a column with four shares and adds
 // them to a 32-bit word of which, mod 2^8, only the lowest byte counts; so it does not matter that
-// it takes one factor for signed. Words: VPMULLD and the like, several keys for each row that is
-// loaded.
+// it takes one factor for signed. Words: VPMULLD and the like, a
+// key at a time.
 
 namespace nescio::pir::avx512 {
 namespace {
@@ -93,13 +93,12 @@ void add_all_bytes(const std::uint8_t* rows, std::size_t count, std::size_t row_
   while (count > 0) {
     const std::size_t part = count < kRows ? count : kRows;
     const std::size_t quads = part / kQuad, whole = quads * kQuad;
-    add_quads(rows, quads, row_bytes, shares, stride, keys, sums, sum_stride);
-    for (std::size_t q = 0; q < keys; ++q) {
-      const std::uint8_t* own = shares + q * stride;
-      std::uint8_t* sum = sums + q * sum_stride;
-      add_rest<std::uint8_t>(rows, whole, row_bytes, row_bytes / 64 * 64, own, sum);
-      add_rest<std::uint8_t>(rows + whole * row_bytes, part - whole, row_bytes, 0, own + whole,
-                             sum);
+    if (quads > 0) add_quads(rows, quads, row_bytes, shares, stride, keys, sums, sum_stride);
+    add_tail<std::uint8_t>(rows, whole, row_bytes, row_bytes / 64 * 64, shares, stride, keys, sums,
+                           sum_stride);
+    if (whole < part) {
+      add_words<std::uint8_t>(rows + whole * row_bytes, part - whole, row_bytes, shares + whole,
+                              stride, keys, sums, sum_stride);
     }
     rows += part * row_bytes;
     shares += part;

@@ -92,29 +92,31 @@ inline void add_column<WideWord>(const std::uint8_t* rows, std::size_t count, st
   }
 }
 
-/// The same for a single word, of which the rows hold `bytes` bytes.
-template <class W>
-void add_word(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes, std::size_t bytes,
-              const std::uint8_t* shares, std::uint8_t* sum) {
-  W total = read_word<W>(sum);
-  for (std::size_t r = 0; r < count; ++r) {
-    const W share = read_word<W>(shares + r * sizeof(W));
-    total =
-        static_cast<W>(total + static_cast<W>(share * read_word<W>(rows + r * row_bytes, bytes)));
-  }
-  std::memcpy(sum, &total, sizeof(total));
-}
+/// Rows whose last columns are laid out at a time.
+constexpr std::size_t kTailRows = 64;
 
-/// Adds the columns from byte `from` of the rows on that are left over by wider code.
+/// The columns from byte `from` on, fewer than kColumnBytes: laid out once for all keys, padded with
+/// zeros to a whole column.
 template <class W>
-void add_rest(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes, std::size_t from,
-              const std::uint8_t* shares, std::uint8_t* sum) {
-  for (; from + kColumnBytes <= row_bytes; from += kColumnBytes) {
-    add_column<W>(rows + from, count, row_bytes, shares, sum + from);
-  }
-  for (; from < row_bytes; from += sizeof(W)) {
-    const std::size_t bytes = row_bytes - from < sizeof(W) ? row_bytes - from : sizeof(W);
-    add_word<W>(rows + from, count, row_bytes, bytes, shares, sum + from);
+void add_tail(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes, std::size_t from,
+              const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* sums,
+              std::size_t sum_stride) {
+  const std::size_t tail = row_bytes - from;
+  if (tail == 0) return;
+  const std::size_t sum_bytes = (tail + sizeof(W) - 1) / sizeof(W) * sizeof(W);
+  alignas(64) std::uint8_t columns[kTailRows * kColumnBytes] = {};
+  for (std::size_t first = 0; first < count; first += kTailRows) {
+    const std::size_t part = count - first < kTailRows ? count - first : kTailRows;
+    for (std::size_t r = 0; r < part; ++r) {
+      std::memcpy(columns + r * kColumnBytes, rows + (first + r) * row_bytes + from, tail);
+    }
+    for (std::size_t q = 0; q < keys; ++q) {
+      alignas(64) std::uint8_t sum[kColumnBytes] = {};
+      std::uint8_t* const own = sums + q * sum_stride + from;
+      std::memcpy(sum, own, sum_bytes);
+      add_column<W>(columns, part, kColumnBytes, shares + q * stride + first * sizeof(W), sum);
+      std::memcpy(own, sum, sum_bytes);
+    }
   }
 }
 
@@ -122,9 +124,14 @@ template <class W>
 void add_words(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
                const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* sums,
                std::size_t sum_stride) {
+  const std::size_t whole = row_bytes / kColumnBytes * kColumnBytes;
   for (std::size_t q = 0; q < keys; ++q) {
-    add_rest<W>(rows, count, row_bytes, 0, shares + q * stride, sums + q * sum_stride);
+    for (std::size_t from = 0; from < whole; from += kColumnBytes) {
+      add_column<W>(rows + from, count, row_bytes, shares + q * stride,
+                    sums + q * sum_stride + from);
+    }
   }
+  add_tail<W>(rows, count, row_bytes, whole, shares, stride, keys, sums, sum_stride);
 }
 
 inline AddRows choose(dpf::Output output) {

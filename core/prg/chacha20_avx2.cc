@@ -63,7 +63,7 @@ inline void transpose_words(__m256i* x) {
 
 /// All ones if the control bit of the node is set.
 inline __m256i control_mask(const Block* node) {
-  const __m256i low = _mm256_set1_epi32(*reinterpret_cast<const int*>(node));
+  const __m256i low = _mm256_set1_epi32(static_cast<int>(node->lo));
   return _mm256_srai_epi32(_mm256_slli_epi32(low, 31), 31);
 }
 

@@ -62,7 +62,7 @@ inline void transpose_quarters(__m512i* x) {
 
 /// All ones if the control bit of the node is set.
 inline __m512i control_mask(const Block* node) {
-  const __m512i low = _mm512_set1_epi32(*reinterpret_cast<const int*>(node));
+  const __m512i low = _mm512_set1_epi32(static_cast<int>(node->lo));
   return _mm512_srai_epi32(_mm512_slli_epi32(low, 31), 31);
 }
 

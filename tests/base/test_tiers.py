@@ -9,7 +9,7 @@ import pytest
 
 from nescio import _core
 
-LADDER = ["portable", "avx2", "avx512", "amx"]
+LADDER = ["portable", "avx2", "avx512"]
 
 
 def run(tier, *command):
