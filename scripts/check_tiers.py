@@ -17,9 +17,7 @@ _SHARED = set("WwVvu")
 def main() -> int:
     """Returns 0 if every object of a tier keeps to itself."""
     objects = [
-        path
-        for tier in ("avx2", "avx512")
-        for path in Path(sys.argv[1]).rglob(f"*_{tier}.cc.o")
+        path for tier in ("avx2", "avx512") for path in Path(sys.argv[1]).rglob(f"*_{tier}.cc.o")
     ]
     problems = []
     for path in objects:

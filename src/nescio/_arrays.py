@@ -14,6 +14,9 @@ IndexArray = npt.NDArray[np.uint64]
 MOST_THREADS = 4096
 _DLPACK_CPU = 1
 
+MOST_DIMENSIONS = 16
+"""Of indices, and of a row: NumPy itself stops at 32 for both together."""
+
 
 def as_array(value: object, what: str) -> Array:
     """The value as a NumPy array, without a copy where that is possible.
@@ -45,6 +48,10 @@ def as_indices(value: object, limit: int, what: str) -> IndexArray:
     this takes does not depend on the indices, unless one is refused.
     """
     array = as_array(value, what)
+    if array.ndim > MOST_DIMENSIONS:
+        raise ArgumentError(
+            f"{what}: found {array.ndim} dimensions, expected at most {MOST_DIMENSIONS}"
+        )
     if array.size == 0:
         return np.zeros(array.shape, np.uint64)
     if array.dtype.kind not in "iu" and not _all_integers(array):

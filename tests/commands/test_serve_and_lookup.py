@@ -214,6 +214,32 @@ def test_a_table_that_is_kept_is_mapped_at_the_next_start(table_file):
         assert httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"] == digest
 
 
+def test_a_cache_that_is_damaged_is_made_anew(table_file):
+    kept = table_file.with_name("words.npy.nescio")
+    kept.write_bytes(b"NESCIOTB and no more")
+    with serving(table_file, "--party", 0, "--port", 0, "--cache"):
+        assert len(kept.read_bytes()) > 4096
+
+
+@pytest.mark.parametrize(
+    "option", [["--version", "7"], ["--output", "u32"], ["--generator", "aes128"]]
+)
+def test_a_stored_table_is_what_it_is(table_file, option):
+    kept = table_file.with_name("kept")
+    nescio_package.Table(np.load(table_file)).save(kept)
+    found = nescio("serve", kept, "--party", 0, "--port", 0, *option)
+    assert_one_sentence(found)
+    assert f"it cannot be served with '{option[1]}'" in found.stderr
+
+
+def test_text_is_shown_so_that_it_moves_no_cursor(tmp_path):
+    np.save(tmp_path / "words.npy", np.array(["sea\x1b[31m", "\u00fcber"]))
+    options = [tmp_path / "words.npy", "--port", 0, "--party"]
+    with serving(*options, 0) as (_, first, _), serving(*options, 1) as (_, second, _):
+        found = nescio("lookup", "--servers", first, second, "--table", "words", 0, 1)
+    assert found.stdout == '0 "sea\\u001b[31m"\n1 "\\u00fcber"\n'
+
+
 def test_rows_change_for_who_has_the_token_in_a_file(table_file, tmp_path):
     (tmp_path / "token").write_text("a token of the operator's\n")
     token = ["--admin-token", f"@{tmp_path / 'token'}"]
@@ -232,7 +258,7 @@ def test_rows_change_for_who_has_the_token_in_a_file(table_file, tmp_path):
     ("arguments", "words"),
     [
         (["--threads", 99_999_999_999], "threads: found 99999999999"),
-        (["--admin-token", "short"], "at least 16 characters"),
+        (["--admin-token", "short"], "at least 16 printable"),
         (["--admin-token", "@/no/such/file"], "/no/such/file"),
         (["--batch-window", "nan"], "batch_window: found nan"),
         (["--max-answer", 10], "no request fits"),

@@ -158,3 +158,9 @@ def interrupt_and_look(process, signal_number):
         time.sleep(0.1)
     if signal_number == signal.SIGINT:
         assert process.returncode in (0, 130)
+
+
+def test_more_words_than_one_query_carries(own_table):
+    found = nescio("demo", "sea " * 1001, *own_table)
+    assert_one_sentence(found)
+    assert "found 1001 words, expected at most 1000" in found.stderr

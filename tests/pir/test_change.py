@@ -5,7 +5,7 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError, IndexRangeError, MalformedMessageError, MismatchError
-from nescio.pir.change import Change
+from nescio.pir.change import Change, make_change
 
 VALUES = np.arange(300, dtype="<i2").reshape(100, 3)
 
@@ -46,10 +46,22 @@ def test_there_and_back_and_made(table, operation, indices):
 
 
 def test_a_change_is_made_once(table):
-    data = change().encode(table.params)
-    Change.parse(table.params, data).apply(table)
+    data = change("insert").encode(table.params)
+    params = make_change(table, data)
+    assert make_change(table, data) == params
+    assert len(table) == 102
     with pytest.raises(MismatchError, match="another table or version"):
         Change.parse(table.params, data)
+    table.update([0], VALUES[[1]])
+    with pytest.raises(MismatchError, match="another table or version"):
+        make_change(table, data)
+
+
+def test_two_changes_that_look_alike_are_two(table):
+    first, second = (change("insert").encode(table.params) for _ in range(2))
+    make_change(table, first)
+    with pytest.raises(MismatchError, match="another table or version"):
+        make_change(table, second)
 
 
 def test_a_change_cut_anywhere(table):
@@ -70,7 +82,8 @@ def test_a_change_cut_anywhere(table):
         (4, b"\xff\xff\xff\xff", MalformedMessageError),
         (8, b"\xff" * 8, MalformedMessageError),
         (16, bytes(16), MismatchError),
-        (32, b"\xff", MalformedMessageError),
+        (48, b"\xff", MalformedMessageError),
+        (4, bytes(4), MalformedMessageError),
     ],
 )
 def test_a_damaged_change(table, offset, value, error):

@@ -16,11 +16,15 @@ VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 
 @contextlib.contextmanager
-def running(app, head_seconds=30, **options):
+def running(app, head_seconds=30, most_connections=1024, **options):
     """Runs an ASGI application; gives its address, without a slash at the end."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    protocol = type("Protocol", (PatientProtocol,), {"head_seconds": head_seconds})
+    protocol = type(
+        "Protocol",
+        (PatientProtocol,),
+        {"head_seconds": head_seconds, "most_connections": most_connections},
+    )
     config = uvicorn.Config(
         app, http=protocol, log_level="critical", timeout_graceful_shutdown=1, **options
     )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import select
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -296,13 +297,15 @@ def test_rows_change_for_who_has_the_token():
             assert response.status_code == 401
             assert error_of(response)["code"] == "not_admitted"
             assert response.headers["www-authenticate"] == "Bearer"
-        response = change(url, update_of(params))
+        body = update_of(params)
+        response = change(url, body)
         assert response.status_code == 200
         changed = VALUES.copy()
         changed[5] = 7
         assert response.json()["params"] == nescio.Table(changed, version="2").params.to_dict()
         assert httpx.get(f"{url}/v1/tables/words").json() == response.json()
-        # The same change again is for a version that has gone.
+        # The same change again is made already; another one is for a version that has gone.
+        assert change(url, body).json() == response.json()
         assert error_of(change(url, update_of(params)))["code"] == "mismatch"
 
 
@@ -348,7 +351,7 @@ def test_an_application_that_makes_no_sense():
             create_app({name: server}, party=0)
     with pytest.raises(ArgumentError, match="no request fits 100 bytes"):
         create_app({"words": server}, party=0, limits=Limits(max_body_bytes=100))
-    with pytest.raises(ArgumentError, match="at least 16 characters"):
+    with pytest.raises(ArgumentError, match="at least 16 printable"):
         create_app({"words": server}, party=0, admin_token="short")
 
 
@@ -370,3 +373,78 @@ def test_an_application_that_makes_no_sense():
 def test_limits_that_make_no_sense(limits):
     with pytest.raises(ArgumentError, match=next(iter(limits))):
         Limits(**limits)
+
+
+def test_a_change_that_is_sent_many_times_at_once_is_made_once():
+    values = np.zeros((100_000, 3), "f4")
+    app = make_app(0, values, token=TOKEN)
+    rows = np.ones((1, 3), "f4").view(np.uint8)
+    insert = Change("insert", "2", np.array([5], np.uint64), rows)
+    with running(app) as url:
+        body = insert.encode(nescio.Table(values).params)
+        with ThreadPoolExecutor(8) as pool:
+            responses = list(pool.map(lambda _: change(url, body), range(8)))
+        assert [response.status_code for response in responses] == [200] * 8
+        assert responses[0].json()["params"]["rows"] == 100_001
+        assert len({response.text for response in responses}) == 1
+
+
+def test_of_changes_to_one_version_only_one_is_made():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        bodies = [update_of(params, value=v) for v in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            codes = [r.status_code for r in pool.map(lambda body: change(url, body), bodies)]
+    assert sorted(codes) == [200] + [409] * 7
+
+
+def test_connections_beyond_the_limit_are_closed_and_the_others_served():
+    with running(make_app(0), most_connections=3) as url:
+        parts = urlsplit(url)
+        idle = [socket.create_connection((parts.hostname, parts.port)) for _ in range(2)]
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        idle += [socket.create_connection((parts.hostname, parts.port)) for _ in range(3)]
+        time.sleep(0.3)
+        for connection in idle:
+            connection.setblocking(False)
+        ended = []
+        for connection in idle:
+            try:
+                ended.append(connection.recv(1) == b"")
+            except BlockingIOError:
+                ended.append(False)
+            except ConnectionResetError:
+                ended.append(True)
+        assert ended == [False, False, False, True, True]
+        for connection in idle:
+            connection.close()
+
+
+def test_queries_that_do_not_end_do_not_fill_the_memory():
+    limits = Limits(max_held_bytes=3 << 20, max_answer_bytes=1 << 20, max_body_bytes=1 << 20)
+    with running(make_app(0, limits=limits)) as url:
+        parts = urlsplit(url)
+        head = "POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
+        slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(4)]
+        for connection in slow:
+            connection.sendall(head.encode() + bytes(900_000))
+        slow[3].settimeout(5)
+        replies = [connection.recv(4000) for connection in slow if readable(connection)]
+        assert any(b"503" in reply and b"overloaded" in reply for reply in replies)
+        for connection in slow:
+            connection.close()
+        time.sleep(0.3)  # what they held is given back
+        query = nescio.Client(nescio.Table(VALUES).params).query([5]).keys[0]
+        assert post(url, query).status_code == 200
+
+
+def readable(connection):
+    return bool(select.select([connection], [], [], 2)[0])
+
+
+@pytest.mark.parametrize(
+    "token", ["p\u00e4ssword of the operator", "short", "a token \x1b[31m of red"]
+)
+def test_tokens_that_no_request_can_carry(token):
+    with pytest.raises(ArgumentError, match="printable ASCII"):
+        make_app(0, token=token)

@@ -131,7 +131,7 @@ def test_servers_with_different_versions(remote):
         running(make_app(1, version="new")) as second,
         pytest.raises(MismatchError, match="version 'old'.*version 'new'"),
     ):
-        remote([first, second], "words")
+        remote([first, second], "words", timeout=1)
 
 
 def test_servers_with_different_content(remote):
@@ -161,11 +161,11 @@ def test_a_table_that_changes_under_a_client(remote):
     with (
         running(apps[0]) as first,
         running(apps[1]) as second,
-        remote([first, second], "words", retries=3) as table,
+        remote([first, second], "words") as table,
     ):
         before = table.params
         tables[0].update([5], VALUES[[6]])
-        later = threading.Timer(0.2, lambda: tables[1].update([5], VALUES[[6]]))
+        later = threading.Timer(1.5, lambda: tables[1].update([5], VALUES[[6]]))
         later.start()  # in between the servers hold two versions
         assert np.array_equal(table.lookup([5]), VALUES[[6]])
         later.join()
@@ -177,7 +177,7 @@ def test_a_table_that_changes_at_one_server_only(remote):
     apps = [make_app(p) for p in (0, 1)]
     switch = Switch(apps[1])
     with running(apps[0]) as first, running(switch) as second:
-        with remote([first, second], "words", retries=1) as table:
+        with remote([first, second], "words", timeout=1) as table:
             switch.app = make_app(1, version="2")
             with pytest.raises(MismatchError, match="version '1'.*version '2'"):
                 table.lookup([5])
@@ -400,6 +400,59 @@ def test_a_lookup_in_a_forked_child(pair):
         assert np.array_equal(table.lookup([7]), VALUES[[7]])
 
 
+def test_raw_exchanges_go_on_after_a_change(changing):
+    urls, tables = changing
+    with RemoteTable(urls, "words") as table:
+        for row in (5, 6):
+            client = nescio.Client(table.params)
+            query = client.query([5])
+            answers = [reply.body for reply in table.exchange(query)]
+            assert np.array_equal(client.decode(query, *answers), tables[0][[5]])
+            for own in tables:
+                own.update([5], VALUES[[row]])
+            with pytest.raises(MismatchError):
+                table.exchange(query)
+
+
+def test_closing_while_others_look_up(pair):
+    table = RemoteTable(pair, "words")
+    ends = []
+
+    def look_up_for_ever():
+        try:
+            while True:
+                table.lookup([5])
+        except Exception as error:
+            ends.append(error)
+
+    threads = [threading.Thread(target=look_up_for_ever) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.2)
+    table.close()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert {type(error) for error in ends} == {ArgumentError}
+    assert all("the table" in str(error) and "closed" in str(error) for error in ends)
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1?",
+        "http://127.0.0.1#",
+        "http://me:sekret@127.0.0.1",
+    ],
+)
+def test_addresses_that_name_no_server(pair, remote, server):
+    with pytest.raises(ArgumentError, match="named like https") as caught:
+        remote([pair[0], server], "words")
+    assert "sekret" not in str(caught.value)
+
+
 def test_lookups_from_several_threads(pair):
     with RemoteTable(pair, "words") as table, ThreadPoolExecutor(8) as pool:
         rows = list(pool.map(lambda i: table.lookup([i]), range(50)))
@@ -436,9 +489,36 @@ def test_an_operator_changes_both_servers(changing):
 
 def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
     urls, tables = changing
-    tables[0].update([5], VALUES[[6]], version="new")  # as if the second server had failed
+    with TableAdmin(urls, "words", [TOKENS[0], "the wrong token for party 1"]) as admin:
+        with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
+            admin.insert([5], VALUES[[6]])
+    assert "make it again with version='2'" in caught.value.__notes__[0]
     with TableAdmin(urls, "words", TOKENS) as admin:
-        assert admin.update([5], VALUES[[6]], version="new").version == "new"
+        for version in (None, "3"):  # nothing is changed unless both will be equal
+            with pytest.raises(MismatchError, match="the servers differ"):
+                admin.insert([5], VALUES[[6]], version=version)
+        assert [len(table) for table in tables] == [1001, 1000]
+        assert admin.insert([5], VALUES[[6]], version="2").version == "2"
+        assert tables[0].params == tables[1].params
+        with pytest.raises(ArgumentError, match="at version '2' already"):
+            admin.insert([5], VALUES[[6]], version="2")
+
+
+def test_of_two_operators_one_is_told_that_the_other_was_faster(changing):
+    urls, tables = changing
+
+    def insert(_):
+        with TableAdmin(urls, "words", TOKENS) as admin:
+            try:
+                admin.insert([5], VALUES[[6]])
+            except MismatchError:
+                return 0
+            return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        made = sum(pool.map(insert, range(12)))
+    assert made >= 1
+    assert [len(table) for table in tables] == [1000 + made] * 2
     assert tables[0].params == tables[1].params
 
 
@@ -482,6 +562,7 @@ def test_changes_that_cannot_be_made_at_both(changing):
         tables[0].update([5], VALUES[[6]])
         with pytest.raises(MismatchError, match="differ"):
             admin.update([7], VALUES[[6]], version="other")
+        assert np.array_equal(tables[0][[7]], VALUES[[7]])
     with TableAdmin(urls, "words", TOKENS[::-1]) as admin:
         with pytest.raises((ServerRefusedError, MismatchError)):
             admin.update([5], VALUES[[6]])

@@ -9,7 +9,7 @@ from .. import _core
 from .._arrays import ByteArray, as_count, as_threads
 from ..dpf import MOST_DOMAIN, Generator, Output
 from .limits import expansion_seconds
-from .timing import Case, Report, WrongResultError, median_seconds, write_json
+from .timing import Case, Report, WrongResultError, check_writable, median_seconds, write_json
 
 _SECONDS = 0.3
 _BATCH = 64
@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints them as a table, and writes JSON if asked to."""
     for rows in arguments.rows:
         as_count(rows, "rows", 1, MOST_DOMAIN)
+    check_writable(arguments.json)
     pool = _core.ThreadPool(as_threads(arguments.threads))
     report = Report(_COLUMNS)
     cases = []

@@ -15,7 +15,15 @@ from ..errors import ArgumentError
 from ..pir import Client, Server, Table
 from .limits import expansion_seconds, pass_seconds, product_seconds
 from .memory import PeakMemory
-from .timing import Case, Report, WrongResultError, check_duration, median_seconds, write_json
+from .timing import (
+    Case,
+    Report,
+    WrongResultError,
+    check_duration,
+    check_writable,
+    median_seconds,
+    write_json,
+)
 
 _MOST_TABLE_BYTES = 1 << 40
 _MOST_BATCH = 1 << 16
@@ -75,6 +83,8 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     for threads in arguments.threads:
         as_threads(threads)
     check_duration(arguments.seconds)
+    check_writable(arguments.json)
+    check_writable(arguments.plot)
     largest = max(arguments.rows) * max(arguments.row_bytes)
     if largest > _MOST_TABLE_BYTES:
         raise ArgumentError(f"a table of {largest} bytes: at most {_MOST_TABLE_BYTES} are measured")

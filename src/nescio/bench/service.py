@@ -22,7 +22,15 @@ from .._arrays import as_count
 from ..errors import ServiceError
 from ..pir import Client, Server, Table
 from ..service.spawn import spawned
-from .timing import Case, Report, WrongResultError, check_duration, median_seconds, write_json
+from .timing import (
+    Case,
+    Report,
+    WrongResultError,
+    check_duration,
+    check_writable,
+    median_seconds,
+    write_json,
+)
 
 _NAME = "bench"
 _QUERIES = 64
@@ -74,6 +82,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.clients, "clients", 1, 1000)
     as_count(arguments.batch, "batch", 1, 1024)
     check_duration(arguments.seconds)
+    check_writable(arguments.json)
 
 
 def _case(arguments: argparse.Namespace, path: Path) -> Case:

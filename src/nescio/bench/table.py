@@ -13,7 +13,7 @@ from .._arrays import Array, as_count, as_threads
 from ..errors import ArgumentError
 from ..pir import Table
 from .memory import PeakMemory
-from .timing import Case, Report, WrongResultError, write_json
+from .timing import Case, Report, WrongResultError, check_writable, write_json
 
 _T = TypeVar("_T")
 _MOST_BYTES = 1 << 38
@@ -40,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     as_count(rows * row_bytes, "bytes of the table", 1, _MOST_BYTES)
     if not 0 < arguments.share <= 1:
         raise ArgumentError(f"share: found {arguments.share}, expected more than 0, up to 1")
+    check_writable(arguments.json)
     steps = _Steps(arguments, as_threads(arguments.threads))
     steps.run()
     print(_NOTES)

@@ -42,6 +42,12 @@ def check_duration(seconds: float) -> None:
         raise ArgumentError(f"seconds: found {seconds}, expected more than 0, up to an hour")
 
 
+def check_writable(path: str | None) -> None:
+    """Raises ArgumentError, before anything is measured, if a file has no folder to be in."""
+    if path is not None and not Path(path).absolute().parent.is_dir():
+        raise ArgumentError(f"{path} cannot be written: there is no such folder")
+
+
 def write_json(path: Path, cases: Sequence[Case]) -> None:
     """Writes the cases as a JSON list."""
     path.write_text(json.dumps(list(cases), indent=1) + "\n", encoding="utf-8")

@@ -46,7 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_plain(rows), allow_nan=False))
     else:
         for index, row in zip(arguments.indices, rows, strict=True):
-            print(index, *np.ravel(row))
+            print(index, *map(_shown, np.ravel(row)))
     return 0
 
 
@@ -57,6 +57,13 @@ def _plain(rows: Array) -> object:
     if rows.dtype.kind == "S":
         return np.char.decode(rows, "latin-1").tolist()
     return rows.tolist() if rows.dtype.kind in "biufU" else rows.astype(str).tolist()
+
+
+def _shown(value: object) -> str:
+    """An element for a terminal: text in quotes and escaped, whatever it holds."""
+    if isinstance(value, bytes):
+        value = value.decode("latin-1")
+    return json.dumps(value) if isinstance(value, str) else str(value)
 
 
 def _number(value: float) -> float | str:

@@ -3,8 +3,9 @@
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from ..dpf import GENERATORS, OUTPUTS
 from ..errors import ArgumentError
 from ..pir import Table, stored
 from . import Subparsers
+
+_DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -33,9 +36,9 @@ def add_parser(commands: Subparsers) -> None:
     )
     add("--name", action="append", default=[], help="its name (default: the file's); one a table")
     add("--party", type=int, choices=(0, 1), required=True, help="which of the two parties this is")
-    add("--version", default="1", help="version of the tables, the same at both servers")
-    add("--output", choices=OUTPUTS, default="bit", help="group that shares add up in")
-    add("--generator", choices=GENERATORS, default="chacha20", help="the keys' generator")
+    add("--version", help="version of the tables, the same at both servers (default: 1)")
+    add("--output", choices=OUTPUTS, help="group that shares add up in (default: bit)")
+    add("--generator", choices=GENERATORS, help="the keys' generator (default: chacha20)")
     add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add("--port", type=int, default=8080, help="port; 0 is any free one (default: %(default)s)")
@@ -102,6 +105,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
     from ..service import Limits, create_app  # noqa: PLC0415
     from ..service.app import check_name  # noqa: PLC0415
+    from ..service.exchange import check_token  # noqa: PLC0415
     from ..service.run import Address, bind, serve  # noqa: PLC0415
 
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
@@ -117,6 +121,8 @@ def _run(arguments: argparse.Namespace) -> int:
         if not path.is_file():
             raise ArgumentError(f"there is no file {path}")
     token = _token(arguments.admin_token)
+    if token is not None:
+        check_token(token)
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
@@ -140,18 +146,31 @@ def open_table(
     path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
 ) -> Table:
     """The table of a file: of rows, or stored; or what an earlier start kept beside it."""
+    asked: dict[str, Any] = {name: getattr(arguments, name) for name in _DEFAULTS}
     if stored.is_stored(path):
-        return Table.load(path, threads=arguments.threads)
-    options = {name: getattr(arguments, name) for name in ("version", "output", "generator")}
+        return _stored_table(path, arguments.threads, asked)
+    options: dict[str, Any] = {name: asked[name] or default for name, default in _DEFAULTS.items()}
     kept = path.with_name(path.name + ".nescio")
     source = stored.Source.of(path)
-    if arguments.cache and kept.is_file() and stored.source_of(kept) == source:
-        table = Table.load(kept, threads=arguments.threads)
-        if all(getattr(table.params, name) == value for name, value in options.items()):
-            return table
+    if arguments.cache:
+        # What an earlier start kept, if it is whole and of these rows and options.
+        with contextlib.suppress(ArgumentError):
+            if kept.is_file() and stored.source_of(kept) == source:
+                return _stored_table(kept, arguments.threads, options)
     table = Table(load_array(path), threads=arguments.threads, progress=progress, **options)
     if arguments.cache:
         table.save(kept, source=source)
+    return table
+
+
+def _stored_table(path: Path, threads: int, asked: Mapping[str, str | None]) -> Table:
+    table = Table.load(path, threads=threads)
+    for name, value in asked.items():
+        found = getattr(table.params, name)
+        if value is not None and value != found:
+            raise ArgumentError(
+                f"{path} is stored with the {name} {found!r}: it cannot be served with {value!r}"
+            )
     return table
 
 

@@ -20,6 +20,7 @@ from .servers import TABLE
 # Lookups are made up to a multiple of this with rows nobody needs, so that the servers learn less
 # of how long the sentence is.
 SLOTS = 8
+_MOST_WORDS = 1000
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
     words = [word for word in tokens if word in vocabulary.rows]
     if not words:
         raise ArgumentError(f"the table has no word of {sentence!r}")
+    if len(words) > _MOST_WORDS:
+        raise ArgumentError(f"found {len(words)} words, expected at most {_MOST_WORDS} in one go")
     wanted = np.array([vocabulary.rows[word] for word in words])
     padding = [secrets.randbelow(len(vocabulary.vectors)) for _ in range(-len(words) % SLOTS)]
     indices = np.concatenate([wanted, np.array(padding, wanted.dtype)])

@@ -9,15 +9,18 @@ All little-endian:
     4         4       length v of the new version's text
     8         8       count n of rows
     16        16      id of the table that is changed
-    32        v       the new version, UTF-8
-    32 + v    8 n     indices, 64 bits each
+    32        16      name of this change, drawn at random
+    48        v       the new version, UTF-8
+    48 + v    8 n     indices, 64 bits each
     ...               n rows, row_bytes each; none to delete
 
-A change names the version that it is made to, so that it is made once.
+A change names the version that it is made to, so that it is made once; and itself, so that one
+that is sent again is told from another that looks like it.
 """
 
+import secrets
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
@@ -30,8 +33,9 @@ from .table import Table
 from .wire import wrong_table
 
 VERSION = 1
-HEADER_BYTES = 32
-_HEADER = struct.Struct("<2sBBIQ16s")
+NAME_BYTES = 16
+HEADER_BYTES = 48
+_HEADER = struct.Struct("<2sBBIQ16s16s")
 
 Operation = Literal["update", "insert", "delete"]
 OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
@@ -45,6 +49,7 @@ class Change:
     version: str
     indices: IndexArray
     rows: ByteArray
+    name: bytes = field(default_factory=lambda: secrets.token_bytes(NAME_BYTES))
 
     def encode(self, params: TableParams) -> bytes:
         """The change as bytes, for the table that `params` describe."""
@@ -56,6 +61,7 @@ class Change:
             len(version),
             len(self.indices),
             params.id,
+            self.name,
         )
         return header + version + self.indices.tobytes() + self.rows.tobytes()
 
@@ -70,7 +76,8 @@ class Change:
             raise MalformedMessageError(
                 f"not a change: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
             )
-        magic, version, operation, length, count, table = _HEADER.unpack(raw[:32].tobytes())
+        head = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
+        magic, version, operation, length, count, table, name = head
         if magic != b"NC" or version != VERSION or operation >= len(OPERATIONS):
             raise MalformedMessageError(
                 f"not a change that this release knows: it begins with {raw[:4].tobytes()!r}"
@@ -79,7 +86,11 @@ class Change:
             raise wrong_table("a change", table, params)
         shape = (count, params.row_bytes) if OPERATIONS[operation] != "delete" else (0, 0)
         expected = HEADER_BYTES + length + 8 * count + prod(shape)
-        if length > 4 * MOST_VERSION_LENGTH or len(raw) != expected:
+        if not 1 <= length <= 4 * MOST_VERSION_LENGTH:
+            raise MalformedMessageError(
+                f"a change's version has 1 to {4 * MOST_VERSION_LENGTH} bytes, found {length}"
+            )
+        if len(raw) != expected:
             raise MalformedMessageError(
                 f"a change of {count} rows has {expected} bytes, found {len(raw)}"
             )
@@ -89,7 +100,7 @@ class Change:
         except UnicodeDecodeError as error:
             raise MalformedMessageError("a change's version is not UTF-8") from error
         indices = numbers.copy().view(np.uint64)
-        return cls(OPERATIONS[operation], new_version, indices, rows.reshape(shape))
+        return cls(OPERATIONS[operation], new_version, indices, rows.reshape(shape), name)
 
     def apply(self, table: Table) -> TableParams:
         """Makes the change. Raises IndexRangeError and ArgumentError as the table does."""
@@ -100,3 +111,11 @@ class Change:
         values = rows.reshape((len(self.indices), *params.row_shape))
         change = table.update if self.operation == "update" else table.insert
         return change(self.indices, values, version=self.version)
+
+
+def make_change(table: Table, data: bytes) -> TableParams:
+    """Reads a change and makes it; sent again, before any other change, it does nothing more.
+
+    Raises what `Change.parse` and `Change.apply` raise.
+    """
+    return table.change(data, lambda params: Change.parse(params, data).apply(table))

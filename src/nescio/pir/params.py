@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._arrays import shown
+from .._arrays import MOST_DIMENSIONS, shown
 from ..dpf import GENERATORS, OUTPUTS, Generator, Output
 from ..errors import ArgumentError, MalformedMessageError
 
 FORMAT = 1
 MOST_ROWS = 1 << 40
 MOST_ROW_BYTES = 1 << 24
-MOST_DIMENSIONS = 32
 MOST_VERSION_LENGTH = 128
 ID_BYTES = 16
 
@@ -27,7 +26,7 @@ ID_BYTES = 16
 # else from outside reaches NumPy's parser, which some texts crash.
 _DTYPE = re.compile(
     r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
-    r"|[mM]8(\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])?)|\|S[1-9]\d{0,7}"
+    r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
 )
 _FIELDS = {
     "digest", "dtype", "format", "generator", "output", "row_shape", "rows", "version"

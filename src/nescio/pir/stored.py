@@ -14,10 +14,11 @@ its length and time, so that `nescio serve --cache` knows when to read it again.
 
 import json
 import os
+import secrets
 import struct
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def write(
     hashes_at = _aligned(_HEAD.size + len(text))
     rows_at = _aligned(hashes_at + hashes.nbytes)
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        with _new_file_beside(path) as file:
             try:
                 file.write(_HEAD.pack(_MAGIC, _VERSION, len(text)) + text)
                 file.seek(hashes_at)
@@ -73,6 +74,11 @@ def write(
                 raise
     except OSError as error:
         raise ArgumentError(f"the table cannot be written to {path}: {error.strerror}") from error
+
+
+def _new_file_beside(path: Path) -> BinaryIO:
+    """A new file, with the permissions that new files of this user have."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
 
 
 def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:

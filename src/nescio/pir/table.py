@@ -1,5 +1,7 @@
 """A table of rows that a server serves, and that can change while it is served."""
 
+import builtins
+import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -92,16 +94,18 @@ class Table:
     def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
         """Writes the table to a file that `load` maps; it is there whole, or not at all.
 
-        `source` says what file the rows came from, for `stored.is_current`.
+        `source` says what file the rows came from, for `stored.source_of`.
         """
-        with self.reading() as state:
+        with self._changes:  # holds off changes, but no readers
+            state = self._state
             stored.write(Path(path), state.params, state.rows, state.hashes, source)
 
     def _begin(self, state: TableState, pool: _core.ThreadPool) -> None:
         self._state = state
         self._pool = pool
         self._lock = SharedLock()
-        self._changes = threading.Lock()
+        self._changes = threading.RLock()
+        self._last_message: builtins.bytes | None = None
 
     @property
     def params(self) -> TableParams:
@@ -151,6 +155,7 @@ class Table:
             with self._lock.writing():
                 old.rows.replace(where, new)
                 self._state = state
+            self._last_message = None
             return state.params
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
@@ -180,6 +185,21 @@ class Table:
                 raise ArgumentError("a table keeps at least one row")
             return self._rebuild(order, np.zeros((0, params.row_bytes), np.uint8), version)
 
+    def change(
+        self, message: builtins.bytes, make: Callable[[TableParams], TableParams]
+    ) -> TableParams:
+        """Makes the change that a message asks for, once, however often the message comes.
+
+        `make` gets the current parameters and changes the table; no other change comes between.
+        Nothing happens if the last change was the same message's.
+        """
+        name = hashlib.sha256(message).digest()
+        with self._changes:
+            if name != self._last_message:
+                make(self.params)
+                self._last_message = name
+            return self.params
+
     def _rebuild(self, order: Array, new: ByteArray, version: str | None) -> TableParams:
         """A table whose row i is old row order[i], or new row -1 - order[i]."""
         old = self._state
@@ -197,6 +217,7 @@ class Table:
         state = _build(params, parts(), self._pool, None)
         with self._lock.writing():
             self._state = state
+        self._last_message = None
         return state.params
 
     def _rows_of(self, rows: object, count: int, params: TableParams) -> ByteArray:

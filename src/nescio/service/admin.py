@@ -8,11 +8,11 @@ from typing import Self
 import numpy as np
 
 from .._arrays import Array, as_array, as_indices
-from ..errors import ArgumentError, MismatchError
+from ..errors import ArgumentError, MismatchError, NescioError
 from ..pir import TableParams
 from ..pir.change import Change, Operation
 from ..pir.table import next_version
-from .exchange import Description, check_servers, table_url
+from .exchange import Description, check_servers, check_token, table_url
 from .http import Http, LoopThread
 
 
@@ -21,8 +21,8 @@ class TableAdmin:
 
     `tokens` are the servers' admin tokens, in the servers' order. A change is made at one server
     after the other; clients that ask in between are refused by one of them and try again. If the
-    second server fails, make the same change again with the same `version`: a server that has made
-    it already is passed over.
+    second server fails, make the same change again with the version that the error's note names: a
+    server that is at it already is passed over. If another operator was faster, MismatchError.
 
     Only who may read and write the table should hold both tokens; it learns nothing of lookups.
     """
@@ -40,8 +40,10 @@ class TableAdmin:
         check_servers(servers)
         if len(tokens) != 2:
             raise ArgumentError(f"two servers have two tokens: found {len(tokens)}")
-        self._urls = [table_url(server, table) for server in servers]
-        self._tokens = tokens
+        for token in tokens:
+            check_token(token)
+        urls = [table_url(server, table) for server in servers]
+        self._tokens = dict(zip(urls, tokens, strict=True))
         self._http = Http(timeout=timeout, retries=retries, verify=verify)
         self._loop = LoopThread()
 
@@ -58,11 +60,8 @@ class TableAdmin:
         return self._loop.call(self._change("delete", indices, None, version))
 
     def close(self) -> None:
-        """Closes the connections."""
-        try:
-            self._loop.call(self._http.close())
-        finally:
-            self._loop.close()
+        """Closes the connections; a second time does nothing."""
+        self._loop.close(self._http.close)
 
     def __enter__(self) -> Self:
         """The table itself."""
@@ -80,43 +79,65 @@ class TableAdmin:
     async def _change(
         self, operation: Operation, indices: object, rows: object, version: str | None
     ) -> TableParams:
-        before = [await self._describe(url) for url in self._urls]
-        # Both at one version; or, if an earlier try broke off, one already at the new one.
-        new = version or next_version(before[0].version)
-        old = next((params for params in before if params.version != new), before[0])
-        for url, token, params in zip(self._urls, self._tokens, before, strict=True):
-            if params.version == new:
+        before = await self._describe()
+        new = version or next_version(before[0].params.version)
+        self._check(before, version, new)
+        change = {p: _make(operation, indices, rows, new, p) for p in {d.params for d in before}}
+        made = [server.url for server in before if server.params.version == new]
+        for server in before:
+            if server.url in made:
                 continue
-            if params != old:
-                raise MismatchError(
-                    f"the servers hold different tables: {before[0].describe()} and "
-                    f"{before[1].describe()}; name the version that one of them has already",
-                    found=before[1].version,
-                    expected=before[0].version,
-                )
-            change = _make(operation, indices, rows, new, params)
-            await self._send(url, token, change.encode(params), new)
-        after = [await self._describe(url) for url in self._urls]
-        if after[0] != after[1]:
-            raise MismatchError(
-                f"the servers differ after the change: {after[0].describe()} and "
-                f"{after[1].describe()}",
-                found=after[1].describe(),
-                expected=after[0].describe(),
-            )
-        return after[0]
-
-    async def _send(self, url: str, token: str, change: bytes, new: str) -> None:
-        """Makes a change at one server, also if its first reply is lost and it is sent again."""
-        authorization = {"Authorization": f"Bearer {token}"}
-        try:
-            await self._http.post(f"{url}/rows", change, headers=authorization)
-        except MismatchError:
-            if (await self._describe(url)).version != new:
+            body = change[server.params].encode(server.params)
+            try:
+                await self._send(server.url, body)
+            except NescioError as error:
+                if made:
+                    error.add_note(_half_made(made, server.url, new))
                 raise
+            made.append(server.url)
+        return self._agreed(await self._describe())
 
-    async def _describe(self, url: str) -> TableParams:
-        return Description.parse(url, await self._http.get(url)).params
+    @staticmethod
+    def _check(before: Sequence[Description], version: str | None, new: str) -> None:
+        """Raises before anything is sent if the change would not leave both servers equal."""
+        first, second = (server.params for server in before)
+        if first == second:
+            if first.version == new:
+                raise ArgumentError(f"both servers are at version {new!r} already: name another")
+        elif version is None or new not in (first.version, second.version):
+            raise _different(before, "; if a change broke off, make it again under its version")
+        elif first.version == second.version:
+            raise _different(before, "")
+
+    @staticmethod
+    def _agreed(after: Sequence[Description]) -> TableParams:
+        if after[0].params != after[1].params:
+            raise _different(after, " after the change")
+        return after[0].params
+
+    async def _send(self, url: str, body: bytes) -> None:
+        """Sends a change: a server that gets it twice makes it once."""
+        authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
+        await self._http.post(f"{url}/rows", body, headers=authorization)
+
+    async def _describe(self) -> list[Description]:
+        """Both servers, party 0 first: all operators change them in one order."""
+        found = [Description.parse(url, await self._http.get(url)) for url in self._tokens]
+        return sorted(found, key=lambda server: server.party)
+
+
+def _different(servers: Sequence[Description], advice: str) -> MismatchError:
+    first, second = (server.params.describe() for server in servers)
+    return MismatchError(
+        f"the servers differ{advice}: {first} and {second}", found=second, expected=first
+    )
+
+
+def _half_made(made: Sequence[str], failed: str, version: str) -> str:
+    return (
+        f"the change is made at {', '.join(made)} and not at {failed}: "
+        f"make it again with version={version!r}"
+    )
 
 
 def _make(

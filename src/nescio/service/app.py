@@ -24,15 +24,15 @@ from starlette.routing import Route
 
 from ..errors import ArgumentError, MessageError
 from ..pir import Server
-from ..pir.change import Change
+from ..pir.change import make_change
 from ..pir.wire import HEADER_BYTES
 from . import limits as refuse
 from .batcher import Batcher
+from .exchange import check_token
 from .limits import Limits, RefusedError
-from .responses import AnswerResponse, Budget, refused_response
+from .responses import AnswerResponse, Budget, Holding, refused_response
 
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
-LEAST_TOKEN_LENGTH = 16
 
 
 class _Service:
@@ -70,21 +70,22 @@ class _Service:
 
     async def answer(self, request: Request) -> Response:
         name = self._known(request)
+        with self._budget.holding() as held:
+            return await self._answer(request, name, held)
+
+    async def _answer(self, request: Request, name: str, held: Holding) -> Response:
         server = self._servers[name]
         params = server.params
-        body = await self._read(request, self._limits.max_body_bytes)
+        limits = self._limits
+        body = await _read(request, limits.max_body_bytes, limits.read_seconds, held)
         keys = (len(body) - HEADER_BYTES) // params.key_bytes
         if keys > self._limits.keys(params):
             raise refuse.too_many_keys(keys, self._limits.keys(params))
-        give_back = self._budget.take(HEADER_BYTES + max(0, keys) * params.answer_bytes)
-        try:
-            query = server.check(body)
-            answer, seconds = await self._batchers[name].submit(query)
-        except BaseException:
-            give_back()
-            raise
-        limit = self._limits.write_seconds
-        return AnswerResponse(answer, seconds, seconds=limit, sent=give_back)
+        held.add(HEADER_BYTES + max(0, keys) * params.answer_bytes)
+        query = server.check(body)
+        answer, seconds = await self._batchers[name].submit(query)
+        held.keep()
+        return AnswerResponse(answer, seconds, seconds=limits.write_seconds, sent=held.release)
 
     async def change(self, request: Request) -> Response:
         name = self._known(request)
@@ -93,11 +94,10 @@ class _Service:
         given = request.headers.get("authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise refuse.not_admitted()
-        body = await self._read(request, self._limits.max_change_bytes)
-        table = self._servers[name].table
+        limits = self._limits
+        body = await _read(request, limits.max_change_bytes, limits.change_seconds)
         try:
-            change = Change.parse(table.params, body)
-            await asyncio.to_thread(change.apply, table)
+            await asyncio.to_thread(make_change, self._servers[name].table, body)
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
         return JSONResponse(self._describe(name))
@@ -121,21 +121,24 @@ class _Service:
             raise refuse.unknown_table(name, list(self._servers))
         return name
 
-    async def _read(self, request: Request, limit: int) -> bytes:
-        """The body, if it is short enough and arrives in time."""
-        declared = request.headers.get("content-length", "0")
-        if declared.isdecimal() and int(declared) > limit:
-            raise refuse.body_too_large(declared, limit)
-        body = bytearray()
-        try:
-            async with asyncio.timeout(self._limits.read_seconds):
-                async for part in request.stream():
-                    body += part
-                    if len(body) > limit:
-                        raise refuse.body_too_large(f"more than {limit}", limit)
-        except TimeoutError:
-            raise refuse.body_too_slow(self._limits.read_seconds) from None
-        return bytes(body)
+
+async def _read(request: Request, limit: int, seconds: float, held: Holding | None = None) -> bytes:
+    """The body, if it is short enough, arrives in time, and there is room to hold it."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdecimal() and int(declared) > limit:
+        raise refuse.body_too_large(declared, limit)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if held is not None:
+                    held.add(len(part))
+                if len(body) > limit:
+                    raise refuse.body_too_large(f"more than {limit}", limit)
+    except TimeoutError:
+        raise refuse.body_too_slow(seconds) from None
+    return bytes(body)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -178,14 +181,14 @@ def create_app(
 
     Servers answer for `party` only if they were made with it. With `admin_token`, who sends it may
     change rows. Raises ArgumentError if a server was made for another party, for a name that no
-    address can hold, for limits that leave no room for one row, for a token under 16 characters,
+    address can hold, for limits that leave no room for one row, for a token that is none,
     or if there is no table at all.
     """
     limits = limits or Limits()
     if not servers:
         raise ArgumentError("a service needs at least one table")
-    if admin_token is not None and len(admin_token) < LEAST_TOKEN_LENGTH:
-        raise ArgumentError(f"an admin token has at least {LEAST_TOKEN_LENGTH} characters")
+    if admin_token is not None:
+        check_token(admin_token)
     for name, server in servers.items():
         check_name(name)
         if server.party != party:

@@ -60,24 +60,23 @@ class Batcher:
         self._changed = threading.Condition()  # guards what follows
         self._waiting: deque[_Request] = deque()
         self._waiting_keys = 0
-        self._stopped = False
-        self._thread: threading.Thread | None = None
+        self._thread: threading.Thread | None = None  # whoever is not this one stops
 
     @property
     def healthy(self) -> bool:
         """False if the thread has ended although nobody stopped it."""
-        return self._thread is None or self._thread.is_alive() or self._stopped
+        thread = self._thread
+        return thread is None or thread.is_alive()
 
     async def stop(self) -> None:
         """Cancels what waits and ends the thread, once its batch is done."""
         with self._changed:
-            self._stopped = True
             thread, self._thread = self._thread, None
             for request in self._waiting:
                 request.answer.cancel()
             self._waiting.clear()
             self._waiting_keys = 0
-            self._changed.notify()
+            self._changed.notify_all()
         if thread is not None:
             await asyncio.to_thread(thread.join)
 
@@ -103,32 +102,35 @@ class Batcher:
             self._waiting.append(request)
             self._waiting_keys += keys
             if self._thread is None:
-                self._stopped = False
                 self._thread = threading.Thread(
                     target=self._answer_forever, name="nescio-answer", daemon=True
                 )
                 self._thread.start()
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _answer_forever(self) -> None:
         while (batch := self._gather()) is not None:
-            begin = time.perf_counter()
-            answers: Sequence[bytes | Exception]
+            self._answer_all(batch)
+            del batch  # nothing of it stays while the next one gathers
+
+    def _answer_all(self, batch: list[_Request]) -> None:
+        begin = time.perf_counter()
+        answers: Sequence[bytes | Exception]
+        try:
+            answers = self._answer_batch([request.query for request in batch])
+        except Exception as error:  # each request gets it; the service goes on
+            answers = [error] * len(batch)
+        seconds = time.perf_counter() - begin
+        for request, answer in zip(batch, answers, strict=True):
             try:
-                answers = self._answer_batch([request.query for request in batch])
-            except Exception as error:  # each request gets it; the service goes on
-                answers = [error] * len(batch)
-            seconds = time.perf_counter() - begin
-            for request, answer in zip(batch, answers, strict=True):
-                try:
-                    request.loop.call_soon_threadsafe(request.settle, answer, seconds)
-                except RuntimeError:  # the loop has ended: nobody is left
-                    continue
+                request.loop.call_soon_threadsafe(request.settle, answer, seconds)
+            except RuntimeError:  # the loop has ended: nobody is left
+                continue
 
     def _gather(self) -> list[_Request] | None:
         """Waits for requests, and for their company; None when stopped."""
         with self._changed:
-            while not self._stopped:
+            while self._thread is threading.current_thread():
                 if not self._waiting:
                     self._changed.wait()
                     continue

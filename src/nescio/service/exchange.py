@@ -6,6 +6,7 @@ or refused for good.
 
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -27,6 +28,7 @@ from ..pir import Client, Query, TableParams
 from ..pir.wire import HEADER_BYTES
 
 MOST_TEXT_BYTES = 64 << 10
+LEAST_TOKEN_LENGTH = 16
 _MOST_SHOWN = 300
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
@@ -152,6 +154,10 @@ class Description:
         return cls(url, party, params, max_keys)
 
 
+class TablesDifferError(MismatchError):
+    """What two servers hold or answer differs and their versions do not: waiting will not help."""
+
+
 class Lookup:
     """The two servers of one table, agreed on what they serve: makes queries, reads answers.
 
@@ -166,7 +172,8 @@ class Lookup:
                 "name one server of each party, run by different people"
             )
         if first.params != second.params:
-            raise MismatchError(
+            for_good = first.params.version == second.params.version
+            raise (TablesDifferError if for_good else MismatchError)(
                 f"the servers hold different tables: {first.url} has {first.params.describe()}, "
                 f"{second.url} has {second.params.describe()}",
                 found=second.params.describe(),
@@ -199,15 +206,25 @@ def table_url(server: str, table: str) -> str:
     """The address of a table on a server. Raises ArgumentError for what is no address."""
     try:
         url = httpx.URL(server)
-        plain = url.scheme in ("http", "https") and url.host and not url.query and not url.fragment
+        plain = url.scheme in ("http", "https") and url.host and not set("?#@") & set(server)
+        plain = plain and (url.port is None or 0 < url.port < 1 << 16)
     except (httpx.InvalidURL, ValueError, TypeError):  # UnicodeError is a ValueError
         plain = False
     if not plain:
-        raise ArgumentError(f"a server is named like https://example.org:8080, not {server!r}")
+        shown = re.sub("//.*@", "//...@", repr(server))  # a password is nobody's to print
+        raise ArgumentError(f"a server is named like https://example.org:8080, not {shown}")
     try:
         return str(httpx.URL(f"{server.rstrip('/')}/v1/tables/{quote(table, safe='')}"))
     except (httpx.InvalidURL, ValueError) as error:  # UnicodeError is one
         raise ArgumentError(f"there can be no table {table!r}") from error
+
+
+def check_token(token: str) -> None:
+    """Raises ArgumentError for an operator's token that is short or that no request can carry."""
+    if not (token.isascii() and token.isprintable()) or len(token) < LEAST_TOKEN_LENGTH:
+        raise ArgumentError(
+            f"an admin token has at least {LEAST_TOKEN_LENGTH} printable ASCII characters"
+        )
 
 
 def check_servers(servers: Sequence[str]) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import os
 import ssl
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
 import httpx
@@ -132,32 +133,52 @@ class LoopThread:
     def __init__(self) -> None:
         self.process = os.getpid()
         self._loop = asyncio.new_event_loop()
+        self._changing = threading.Lock()  # guards what follows
+        self._closed = False
+        self._under_way: set[Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="nescio-lookup", daemon=True)
         self._thread.start()
 
-    @property
-    def usable(self) -> bool:
-        """Whether the loop runs in this process."""
-        return self.process == os.getpid() and not self._loop.is_closed()
-
     def call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Runs a coroutine to its end; an interruption of the caller cancels it."""
-        if self._loop.is_closed():
-            work.close()
-            raise ArgumentError("the table is closed")
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Runs a coroutine to its end; an interruption of the caller cancels it.
+
+        Raises ArgumentError if the loop is closed, or is closed meanwhile by another thread.
+        """
+        with self._changing:
+            if self._closed:
+                work.close()
+                raise ArgumentError("the table is closed")
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._under_way.add(future)
         try:
             return future.result()
+        except CancelledError:
+            raise ArgumentError("the table was closed meanwhile") from None
         except BaseException:
             future.cancel()
             raise
+        finally:
+            with self._changing:
+                self._under_way.discard(future)
 
-    def close(self) -> None:
-        """Ends the loop and its thread, cancelling what runs."""
-        if not self.usable:
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Cancels what runs, runs one coroutine more, and ends the thread.
+
+        A second time, and in a process that was forked since, it does nothing.
+        """
+        if self.process != os.getpid():
             return
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        with self._changing:
+            if self._closed:
+                return
+            self._closed = True
+            for future in self._under_way:
+                future.cancel()
+        try:
+            asyncio.run_coroutine_threadsafe(last(), self._loop).result()
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:

@@ -15,10 +15,10 @@ class Limits:
 
     One request: `max_keys` in it, `max_body_bytes` of it, `max_answer_bytes` of its answer (which
     also lowers the keys), `max_change_bytes` of a change to the rows. All of a table:
-    `max_waiting_keys` that wait for an answer. All together: `max_held_bytes` of answers that wait
-    or are not yet sent. Seconds: `read_seconds` for a request to arrive, `answer_seconds` from
-    there to its answer, `write_seconds` for the answer to be taken. `batch_window`: seconds that
-    the first request of a batch waits for company, 0 to 1.
+    `max_waiting_keys` that wait for an answer. All together: `max_held_bytes` of queries that
+    arrive and answers that wait or are not yet sent. Seconds: `read_seconds` for a query to arrive,
+    `change_seconds` for a change, `answer_seconds` from there to an answer, `write_seconds` for it
+    to be taken. `batch_window`: seconds that the first request of a batch waits for company.
 
     Raises ArgumentError for numbers that make no sense, alone or together.
     """
@@ -30,6 +30,7 @@ class Limits:
     max_waiting_keys: int = 16384
     max_held_bytes: int = 512 << 20
     read_seconds: float = 10.0
+    change_seconds: float = 300.0
     answer_seconds: float = 30.0
     write_seconds: float = 60.0
     batch_window: float = 0.002

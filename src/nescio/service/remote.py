@@ -1,17 +1,29 @@
 """Clients of a table that two servers hold: sync and async, one vocabulary."""
 
 import asyncio
+import itertools
 import os
 import ssl
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from .._arrays import Array
 from ..errors import MismatchError
 from ..pir import Query, TableParams
-from .exchange import Description, Lookup, Reply, check_servers, pause, table_url
+from .exchange import (
+    Description,
+    Lookup,
+    Reply,
+    TablesDifferError,
+    check_servers,
+    pause,
+    table_url,
+)
 from .http import Http, LoopThread, both
+
+_T = TypeVar("_T")
 
 
 class AsyncRemoteTable:
@@ -33,7 +45,7 @@ class AsyncRemoteTable:
         check_servers(servers)
         self._urls = [table_url(server, table) for server in servers]
         self._http = Http(timeout=timeout, retries=retries, verify=verify)
-        self._retries = retries
+        self._patience = timeout
         self._lookup: Lookup | None = None
 
     @property
@@ -43,30 +55,43 @@ class AsyncRemoteTable:
 
     async def connect(self) -> None:
         """Asks both servers what they hold, if they have not been asked."""
-        for tries in range(self._retries + 1):
-            try:
-                await self._agreed()
-            except MismatchError:
-                if tries == self._retries:
-                    raise
-                await asyncio.sleep(pause(tries))
+        await self._until_agreed(self._agreed)
 
     async def lookup(self, indices: object) -> Array:
         """As `RemoteTable.lookup`."""
-        for tries in range(self._retries + 1):
-            try:
-                return await self._lookup_once(await self._agreed(), indices)
-            except MismatchError:
-                # A table has changed, at one server perhaps sooner than at the other.
-                self._lookup = None
-                if tries == self._retries:
-                    raise
-                await asyncio.sleep(pause(tries))
-        raise AssertionError
+
+        async def once() -> Array:
+            return await self._lookup_once(await self._agreed(), indices)
+
+        return await self._until_agreed(once)
 
     async def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `nescio.Client` to both servers at once: their raw replies."""
-        return await self._exchange(await self._agreed(), query)
+        """Sends a query of `nescio.Client` to both servers at once: their raw replies.
+
+        Raises MismatchError if a table has changed since `params`, which are then those of now.
+        """
+        try:
+            return await self._exchange(await self._agreed(), query)
+        except MismatchError:
+            self._lookup = None
+            await self.connect()
+            raise
+
+    async def _until_agreed(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Tries again as long as tables change, at one server perhaps sooner than at the other."""
+        end = time.monotonic() + self._patience
+        for tries in itertools.count():
+            try:
+                return await work()
+            except TablesDifferError:
+                raise
+            except MismatchError:
+                self._lookup = None
+                wait = pause(tries)
+                if time.monotonic() + wait > end:
+                    raise
+            await asyncio.sleep(wait)
+        raise AssertionError
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -103,7 +128,12 @@ class AsyncRemoteTable:
         parts = []
         for query in lookup.queries(indices):
             first, second = await self._exchange(lookup, query)
-            parts.append(lookup.client.decode(query, first.body, second.body))
+            try:
+                parts.append(lookup.client.decode(query, first.body, second.body))
+            except MismatchError as error:  # an honest server would have refused
+                raise TablesDifferError(
+                    str(error), found=error.found, expected=error.expected
+                ) from error
         return lookup.assemble(indices, parts)
 
     async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
@@ -119,11 +149,11 @@ class RemoteTable:
     """A table on two servers, looked up privately: `remote.lookup([17, 42])`.
 
     `servers` are the addresses of two servers, one of each party, in either order; both are asked
-    at once. Each try is bounded by `timeout` seconds. A connection that fails, a server that is
-    busy, and servers that have just changed the table and do not agree yet are tried again up to
-    `retries` times. `verify` is httpx's: True, False or an `ssl.SSLContext` that trusts the
-    servers' certificates. Proxies of the environment are not used: one that both queries go through
-    would see both keys.
+    at once. Each try is bounded by `timeout` seconds. A connection that fails and a server that is
+    busy are tried again up to `retries` times; servers that have just changed the table and do not
+    agree yet, as long as `timeout`. `verify` is httpx's: True, False or an `ssl.SSLContext` that
+    trusts the servers' certificates. Proxies of the environment are not used: one that both queries
+    go through would see both keys.
 
     What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, MismatchError
     when the two do not hold the same table, MalformedMessageError for a reply that is none. Close
@@ -187,11 +217,7 @@ class RemoteTable:
 
     def close(self) -> None:
         """Closes the connections; a second time does nothing."""
-        if self._loop.usable:
-            try:
-                self._loop.call(self._remote.close())
-            finally:
-                self._loop.close()
+        self._loop.close(self._remote.close)
 
     def __enter__(self) -> Self:
         """The table itself."""

@@ -1,7 +1,8 @@
 """How answers leave: in pieces, in time, and accounted for until they are gone."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -19,18 +20,44 @@ class Budget:
         self._most = most
         self._held = 0
 
-    def take(self, count: int) -> Callable[[], None]:
-        """Holds bytes; returns what gives them back, once. Raises RefusedError if too many are."""
+    def add(self, count: int) -> None:
+        """Holds bytes; fewer than none gives some back. Raises RefusedError if too many are."""
         if self._held + count > self._most:
-            raise overloaded(f"{self._held} bytes of answers")
+            raise overloaded(f"{self._held} bytes of queries and answers")
         self._held += count
-        left = [count]
 
-        def give_back() -> None:
-            self._held -= left[0]
-            left[0] = 0
+    @contextmanager
+    def holding(self) -> "Iterator[Holding]":
+        """What one request holds, given back at the end of the block unless it is kept."""
+        held = Holding(self)
+        try:
+            yield held
+        finally:
+            if not held.kept:
+                held.release()
 
-        return give_back
+
+class Holding:
+    """One request's share of a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._count = 0
+        self.kept = False
+
+    def add(self, count: int) -> None:
+        """Holds bytes more. Raises RefusedError if there is no room."""
+        self._budget.add(count)
+        self._count += count
+
+    def keep(self) -> None:
+        """Leaves it to someone else to release it."""
+        self.kept = True
+
+    def release(self) -> None:
+        """Gives everything back."""
+        self._budget.add(-self._count)
+        self._count = 0
 
 
 class AnswerResponse(Response):
@@ -60,6 +87,8 @@ class AnswerResponse(Response):
                     piece = memoryview(self.body)[first:end]
                     more = end < len(self.body)
                     await send({"type": "http.response.body", "body": piece, "more_body": more})
+        except (OSError, RuntimeError):  # the client has gone; uvloop says so in either way
+            return
         finally:
             self._sent()
 
@@ -71,7 +100,7 @@ def refused_response(error: RefusedError) -> Response:
         headers["Retry-After"] = "1"
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.status in (408, 413):
+    if error.status in (408, 413, 503):
         # An unread body cannot be skipped over: the connection ends with the refusal.
         headers["Connection"] = "close"
     return JSONResponse(error.to_dict(), error.status, headers)

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import errno
 import os
+import resource
 import socket
+import ssl
 import sys
 import threading
 from collections.abc import Callable
@@ -19,6 +22,7 @@ from ..errors import ArgumentError, ServiceError
 # A connection has so many seconds to send the head of a request, its first or another.
 _HEAD_SECONDS = 30
 _MOST_CONNECTIONS = 1024
+_OTHER_DESCRIPTORS = 256
 _SHUTDOWN_SECONDS = 5
 
 
@@ -44,6 +48,16 @@ class Address:
         for path in (self.tls_cert, self.tls_key):
             if path is not None and not path.is_file():
                 raise ArgumentError(f"there is no file {path}")
+        if self.tls_cert is not None:
+            self._check_certificate(self.tls_cert)
+
+    def _check_certificate(self, cert: Path) -> None:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, self.tls_key)
+        except OSError as error:  # ssl.SSLError is one
+            raise ArgumentError(
+                f"{cert} and {self.tls_key} are no certificate with its key: {error}"
+            ) from error
 
     def url(self, port: int) -> str:
         """The address that clients use."""
@@ -65,7 +79,10 @@ def bind(address: Address) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        advice = "--host" if isinstance(error, socket.gaierror | UnicodeError) else "--port"
+        elsewhere = isinstance(error, UnicodeError | socket.gaierror) or (
+            error.errno == errno.EADDRNOTAVAIL
+        )
+        advice = "--host" if elsewhere else "--port"
         raise ServiceError(
             f"cannot listen on {url}: {reason}; choose another with {advice}", url=url
         ) from error
@@ -94,10 +111,10 @@ def serve(
         proxy_headers=False,  # who asks does not matter here, whatever a header says
         timeout_keep_alive=_HEAD_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        limit_concurrency=_MOST_CONNECTIONS,
         ssl_certfile=None if address.tls_cert is None else str(address.tls_cert),
         ssl_keyfile=None if address.tls_key is None else str(address.tls_key),
     )
+    _allow_descriptors(_MOST_CONNECTIONS + _OTHER_DESCRIPTORS)
     url = address.url(listener.getsockname()[1])
     server = _Server(config, lambda: ready(url))
     if until_stdin_closes:
@@ -111,20 +128,33 @@ def serve(
         raise ServiceError(f"the service on {url} did not start", url=url)
 
 
+def _allow_descriptors(count: int) -> None:
+    """Asks the system for as many, so that connections run out first."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < count:
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """uvicorn's protocol, with an end to its patience.
 
     uvicorn closes a connection that idles after a response, but not one that says nothing at first,
-    or that sends the head of a request for ever: here each has the same time.
+    or that sends the head of a request for ever: here each has the same time. Connections beyond
+    `most_connections` are closed at once.
     """
 
     head_seconds = _HEAD_SECONDS
+    most_connections = _MOST_CONNECTIONS
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begins to wait for a request."""
+        """Begins to wait for a request, unless there are too many connections already."""
         super().connection_made(transport)
-        self._watch()
+        if len(self.connections) > self.most_connections:
+            transport.abort()
+        else:
+            self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the wait."""
