@@ -1,15 +1,18 @@
 """Real services on loopback ports, in threads of the test process."""
 
+import asyncio
 import contextlib
 import socket
 import threading
+from urllib.parse import urlsplit
 
+import httpx
 import numpy as np
 import pytest
 import uvicorn
 
 import nescio
-from nescio.service import Limits, create_app
+from nescio.service import AsyncRemoteTable, Limits, RemoteTable, create_app
 from nescio.service.run import PatientProtocol
 
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
@@ -68,6 +71,82 @@ def pair():
         yield urls
 
 
+@pytest.fixture(scope="module")
+def url(pair):
+    return pair[0]
+
+
 @pytest.fixture
 def client():
     return nescio.Client(nescio.Table(VALUES).params)
+
+
+def post(url, body, table="words", **options):
+    return httpx.post(f"{url}/v1/tables/{table}/answer", content=body, **options)
+
+
+def error_of(response):
+    assert response.headers["content-type"] == "application/json"
+    return response.json()["error"]
+
+
+def raw_request(url, data, seconds=10):
+    """All that comes back for bytes on a socket before the server closes it."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), seconds) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+class AsyncFromSync:
+    """An AsyncRemoteTable behind RemoteTable's interface, so that every test runs on both."""
+
+    def __init__(self, *arguments, **options):
+        self._loop = asyncio.new_event_loop()
+        self._table = None
+        try:
+            self._table = self._run(self._open(*arguments, **options))
+        finally:
+            if self._table is None:
+                self._loop.close()
+
+    @staticmethod
+    async def _open(*arguments, **options):
+        return await AsyncRemoteTable(*arguments, **options).__aenter__()
+
+    def _run(self, coroutine):
+        return self._loop.run_until_complete(coroutine)
+
+    @property
+    def params(self):
+        return self._table.params
+
+    def lookup(self, indices):
+        return self._run(self._table.lookup(indices))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._run(self._table.close())
+        self._loop.close()
+
+
+@pytest.fixture(params=[RemoteTable, AsyncFromSync], ids=["sync", "async"])
+def remote(request):
+    return request.param
+
+
+TOKENS = ["the token of party 0", "the token of party 1"]
+
+
+@pytest.fixture
+def changing():
+    """Two services whose tables an operator may change, and their tables."""
+    tables = [nescio.Table(VALUES) for _ in range(2)]
+    apps = [
+        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
+        for p, t in enumerate(tables)
+    ]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        yield (first, second), tables

@@ -1,9 +1,7 @@
-"""Lookups over the network, and everything that can go wrong on the way."""
+"""Clients of two services, sync and async."""
 
-import asyncio
 import contextlib
 import os
-import socket
 import ssl
 import threading
 import time
@@ -12,61 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 import nescio
 from nescio.errors import (
     ArgumentError,
     IndexRangeError,
-    MalformedMessageError,
     MismatchError,
     ServerRefusedError,
-    ServerTimeoutError,
     ServerUnreachableError,
 )
-from nescio.service import AsyncRemoteTable, Limits, RemoteTable, TableAdmin, create_app
+from nescio.service import Limits, RemoteTable, create_app
 from service.conftest import VALUES, make_app, running, running_pair
-
-
-class AsyncFromSync:
-    """An AsyncRemoteTable behind RemoteTable's interface, so that every test runs on both."""
-
-    def __init__(self, *arguments, **options):
-        self._loop = asyncio.new_event_loop()
-        self._table = None
-        try:
-            self._table = self._run(self._open(*arguments, **options))
-        finally:
-            if self._table is None:
-                self._loop.close()
-
-    @staticmethod
-    async def _open(*arguments, **options):
-        return await AsyncRemoteTable(*arguments, **options).__aenter__()
-
-    def _run(self, coroutine):
-        return self._loop.run_until_complete(coroutine)
-
-    @property
-    def params(self):
-        return self._table.params
-
-    def lookup(self, indices):
-        return self._run(self._table.lookup(indices))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._run(self._table.close())
-        self._loop.close()
-
-
-@pytest.fixture(params=[RemoteTable, AsyncFromSync], ids=["sync", "async"])
-def remote(request):
-    return request.param
 
 
 @pytest.mark.parametrize(
@@ -194,150 +148,6 @@ class Switch:
         await (self._first if scope["type"] == "lifespan" else self.app)(scope, receive, send)
 
 
-class Flaky:
-    """Answers `failures` requests with `response` before it lets the application answer."""
-
-    def __init__(self, app, response, failures):
-        self._app, self._response, self.failures = app, response, failures
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http" and scope["method"] == "POST" and self.failures:
-            self.failures -= 1
-            await self._response(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
-def test_a_server_that_is_busy_is_tried_again(remote):
-    flaky = Flaky(make_app(0), Response(status_code=503), failures=2)
-    with running(flaky) as first, running(make_app(1)) as second:
-        with remote([first, second], "words") as table:
-            assert np.array_equal(table.lookup([5]), VALUES[[5]])
-        assert flaky.failures == 0
-
-
-def test_a_server_that_stays_busy_is_given_up(remote):
-    flaky = Flaky(make_app(0), Response(status_code=503), failures=99)
-    with running(flaky) as first, running(make_app(1)) as second:
-        with (
-            remote([first, second], "words", retries=1) as table,
-            pytest.raises(ServerRefusedError, match="status 503"),
-        ):
-            table.lookup([5])
-        assert flaky.failures == 97
-
-
-def test_a_refusal_is_not_tried_again(remote):
-    flaky = Flaky(make_app(0), PlainTextResponse("go away", 403), failures=5)
-    with running(flaky) as first, running(make_app(1)) as second:
-        with (
-            remote([first, second], "words") as table,
-            pytest.raises(ServerRefusedError, match="403.*go away"),
-        ):
-            table.lookup([5])
-        assert flaky.failures == 4
-
-
-def test_a_server_that_does_not_answer_in_time(remote):
-    async def sleep(scope, receive, send):
-        await asyncio.sleep(3)
-
-    flaky = Flaky(make_app(0), sleep, failures=99)
-    with running(flaky) as first, running(make_app(1)) as second:
-        with remote([first, second], "words", timeout=0.2, retries=0) as table:
-            begun = time.monotonic()
-            with pytest.raises(ServerTimeoutError, match="did not answer in time") as caught:
-                table.lookup([5])
-            assert caught.value.url.startswith(first)
-            assert time.monotonic() - begun < 2
-
-
-@pytest.mark.parametrize(
-    "answer", [b"", b"<html>", b"NA" + bytes(30), b"NA\x01\x00\x01\x00\x00\x00" + b"\xff" * 24]
-)
-def test_a_server_that_answers_garbage(remote, answer):
-    flaky = Flaky(make_app(0), Response(answer), failures=99)
-    with running(flaky) as first, running(make_app(1)) as second:
-        with (
-            remote([first, second], "words") as table,
-            pytest.raises((MalformedMessageError, MismatchError)),
-        ):
-            table.lookup([5])
-
-
-def raw_server(answer):
-    """A server of bytes: calls `answer(connection)` for each connection, on a thread."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve():
-        with contextlib.suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                threading.Thread(target=answer, args=(connection,), daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}"
-
-
-def drip(connection):
-    """Sends one byte after the other, for ever."""
-    with contextlib.suppress(OSError), connection:
-        connection.recv(4096)
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-        while True:
-            connection.sendall(b" ")
-            time.sleep(0.05)
-
-
-def test_the_timeout_bounds_a_try_and_not_its_parts(pair, remote):
-    listener, url = raw_server(drip)
-    with listener:
-        begun = time.monotonic()
-        with pytest.raises(ServerTimeoutError):
-            remote([url, pair[1]], "words", timeout=0.5, retries=0)
-        assert time.monotonic() - begun < 3
-
-
-def flood(headers):
-    def answer(connection):
-        with contextlib.suppress(OSError), connection:
-            connection.recv(4096)
-            connection.sendall(b"HTTP/1.1 200 OK\r\n" + headers + b"\r\n")
-            while True:
-                connection.sendall(bytes(1 << 20))
-
-    return answer
-
-
-@pytest.mark.parametrize("headers", [b"", b"Content-Encoding: gzip\r\n"])
-def test_no_more_is_read_than_was_asked_for(pair, remote, headers):
-    listener, url = raw_server(flood(headers))
-    with listener, pytest.raises(MalformedMessageError, match="more than|in the encoding"):
-        remote([url, pair[1]], "words")
-
-
-def test_what_a_stranger_says_is_shown_short_and_plain(pair, remote):
-    def answer(connection):
-        with contextlib.suppress(OSError), connection:
-            connection.recv(4096)
-            text = b"\x1b[31m" + b"x" * 5000
-            head = f"HTTP/1.1 400 Bad\r\nContent-Length: {len(text)}\r\n\r\n"
-            connection.sendall(head.encode() + text)
-
-    listener, url = raw_server(answer)
-    with listener, pytest.raises(ServerRefusedError) as caught:
-        remote([url, pair[1]], "words")
-    assert len(str(caught.value)) < 500
-    assert str(caught.value).isprintable()
-
-
-def test_proxies_of_the_environment_see_nothing(pair, remote, monkeypatch):
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
-    with remote(pair, "words") as table:
-        assert np.array_equal(table.lookup([5]), VALUES[[5]])
-
-
 @pytest.mark.parametrize("dtype", [">f4", "<f4", "S3"])
 def test_rows_keep_their_type_to_the_byte(remote, dtype):
     values = np.arange(20).astype(dtype)
@@ -400,20 +210,6 @@ def test_a_lookup_in_a_forked_child(pair):
         assert np.array_equal(table.lookup([7]), VALUES[[7]])
 
 
-def test_raw_exchanges_go_on_after_a_change(changing):
-    urls, tables = changing
-    with RemoteTable(urls, "words") as table:
-        for row in (5, 6):
-            client = nescio.Client(table.params)
-            query = client.query([5])
-            answers = [reply.body for reply in table.exchange(query)]
-            assert np.array_equal(client.decode(query, *answers), tables[0][[5]])
-            for own in tables:
-                own.update([5], VALUES[[row]])
-            with pytest.raises(MismatchError):
-                table.exchange(query)
-
-
 def test_closing_while_others_look_up(pair):
     table = RemoteTable(pair, "words")
     ends = []
@@ -457,129 +253,6 @@ def test_lookups_from_several_threads(pair):
     with RemoteTable(pair, "words") as table, ThreadPoolExecutor(8) as pool:
         rows = list(pool.map(lambda i: table.lookup([i]), range(50)))
     assert np.array_equal(np.concatenate(rows), VALUES[:50])
-
-
-TOKENS = ["the token of party 0", "the token of party 1"]
-
-
-@pytest.fixture
-def changing():
-    """Two services whose tables an operator may change, and their tables."""
-    tables = [nescio.Table(VALUES) for _ in range(2)]
-    apps = [
-        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
-        for p, t in enumerate(tables)
-    ]
-    with running(apps[0]) as first, running(apps[1]) as second:
-        yield (first, second), tables
-
-
-def test_an_operator_changes_both_servers(changing):
-    urls, _ = changing
-    with TableAdmin(urls, "words", TOKENS) as admin, RemoteTable(urls, "words") as table:
-        params = admin.update([5, 6], VALUES[[7, 8]])
-        assert params.version == "2"
-        assert np.array_equal(table.lookup([5, 6]), VALUES[[7, 8]])
-        assert table.params == params
-        admin.insert([0], VALUES[[9]])
-        assert np.array_equal(table.lookup([0]), VALUES[[9]])
-        assert admin.delete([0], version="done").version == "done"
-        assert np.array_equal(table.lookup([0]), VALUES[[0]])
-
-
-def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
-    urls, tables = changing
-    with TableAdmin(urls, "words", [TOKENS[0], "the wrong token for party 1"]) as admin:
-        with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
-            admin.insert([5], VALUES[[6]])
-    assert "make it again with version='2'" in caught.value.__notes__[0]
-    with TableAdmin(urls, "words", TOKENS) as admin:
-        for version in (None, "3"):  # nothing is changed unless both will be equal
-            with pytest.raises(MismatchError, match="the servers differ"):
-                admin.insert([5], VALUES[[6]], version=version)
-        assert [len(table) for table in tables] == [1001, 1000]
-        assert admin.insert([5], VALUES[[6]], version="2").version == "2"
-        assert tables[0].params == tables[1].params
-        with pytest.raises(ArgumentError, match="at version '2' already"):
-            admin.insert([5], VALUES[[6]], version="2")
-
-
-def test_of_two_operators_one_is_told_that_the_other_was_faster(changing):
-    urls, tables = changing
-
-    def insert(_):
-        with TableAdmin(urls, "words", TOKENS) as admin:
-            try:
-                admin.insert([5], VALUES[[6]])
-            except MismatchError:
-                return 0
-            return 1
-
-    with ThreadPoolExecutor(4) as pool:
-        made = sum(pool.map(insert, range(12)))
-    assert made >= 1
-    assert [len(table) for table in tables] == [1000 + made] * 2
-    assert tables[0].params == tables[1].params
-
-
-class Forgetful:
-    """An application whose first answer to a change is lost on the way."""
-
-    def __init__(self, app):
-        self._app = app
-        self.lost = 0
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http" and scope["path"].endswith("/rows") and not self.lost:
-            self.lost += 1
-
-            async def lose(_):
-                pass
-
-            await self._app(scope, receive, lose)
-            await Response(status_code=503)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
-def test_a_change_whose_reply_was_lost_is_made_once():
-    apps = [Forgetful(make_app(party, token=TOKENS[party])) for party in (0, 1)]
-    with running(apps[0]) as first, running(apps[1]) as second:
-        with TableAdmin((first, second), "words", TOKENS) as admin:
-            assert admin.insert([5], VALUES[[6]]).version == "2"
-        with RemoteTable((first, second), "words") as table:
-            assert np.array_equal(table.lookup([5, 6]), VALUES[[6, 5]])
-    assert [app.lost for app in apps] == [1, 1]
-
-
-def test_changes_that_cannot_be_made_at_both(changing):
-    urls, tables = changing
-    with TableAdmin(urls, "words", TOKENS) as admin:
-        with pytest.raises(IndexRangeError):
-            admin.update([1000], VALUES[[0]])
-        with pytest.raises(ArgumentError, match="expected"):
-            admin.update([0], VALUES[[0]].astype("f8"))
-        tables[0].update([5], VALUES[[6]])
-        with pytest.raises(MismatchError, match="differ"):
-            admin.update([7], VALUES[[6]], version="other")
-        assert np.array_equal(tables[0][[7]], VALUES[[7]])
-    with TableAdmin(urls, "words", TOKENS[::-1]) as admin:
-        with pytest.raises((ServerRefusedError, MismatchError)):
-            admin.update([5], VALUES[[6]])
-    with pytest.raises(ArgumentError, match="two tokens"):
-        TableAdmin(urls, "words", TOKENS[:1])
-
-
-@pytest.mark.parametrize(
-    "description", ["<html>", "[]", "{}", '{"party": 0, "params": {}, "limits": {"max_keys": 1}}']
-)
-def test_a_server_that_describes_no_table(pair, remote, description):
-    async def describe(_):
-        return PlainTextResponse(description)
-
-    stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
-    with running(stranger) as url, pytest.raises(MalformedMessageError):
-        remote([url, pair[1]], "words")
 
 
 def test_tls(remote, certificate):

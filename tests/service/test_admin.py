@@ -1,0 +1,127 @@
+"""Rows that change under their clients, at both servers."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from starlette.responses import Response
+
+import nescio
+from nescio.errors import (
+    ArgumentError,
+    IndexRangeError,
+    MismatchError,
+    ServerRefusedError,
+)
+from nescio.service import RemoteTable, TableAdmin
+from service.conftest import TOKENS, VALUES, make_app, running
+
+
+def test_raw_exchanges_go_on_after_a_change(changing):
+    urls, tables = changing
+    with RemoteTable(urls, "words") as table:
+        for row in (5, 6):
+            client = nescio.Client(table.params)
+            query = client.query([5])
+            answers = [reply.body for reply in table.exchange(query)]
+            assert np.array_equal(client.decode(query, *answers), tables[0][[5]])
+            for own in tables:
+                own.update([5], VALUES[[row]])
+            with pytest.raises(MismatchError):
+                table.exchange(query)
+
+
+def test_an_operator_changes_both_servers(changing):
+    urls, _ = changing
+    with TableAdmin(urls, "words", TOKENS) as admin, RemoteTable(urls, "words") as table:
+        params = admin.update([5, 6], VALUES[[7, 8]])
+        assert params.version == "2"
+        assert np.array_equal(table.lookup([5, 6]), VALUES[[7, 8]])
+        assert table.params == params
+        admin.insert([0], VALUES[[9]])
+        assert np.array_equal(table.lookup([0]), VALUES[[9]])
+        assert admin.delete([0], version="done").version == "done"
+        assert np.array_equal(table.lookup([0]), VALUES[[0]])
+
+
+def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
+    urls, tables = changing
+    with TableAdmin(urls, "words", [TOKENS[0], "the wrong token for party 1"]) as admin:
+        with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
+            admin.insert([5], VALUES[[6]])
+    assert "make it again with version='2'" in caught.value.__notes__[0]
+    with TableAdmin(urls, "words", TOKENS) as admin:
+        for version in (None, "3"):  # nothing is changed unless both will be equal
+            with pytest.raises(MismatchError, match="the servers differ"):
+                admin.insert([5], VALUES[[6]], version=version)
+        assert [len(table) for table in tables] == [1001, 1000]
+        assert admin.insert([5], VALUES[[6]], version="2").version == "2"
+        assert tables[0].params == tables[1].params
+        with pytest.raises(ArgumentError, match="at version '2' already"):
+            admin.insert([5], VALUES[[6]], version="2")
+
+
+def test_of_two_operators_one_is_told_that_the_other_was_faster(changing):
+    urls, tables = changing
+
+    def insert(_):
+        with TableAdmin(urls, "words", TOKENS) as admin:
+            try:
+                admin.insert([5], VALUES[[6]])
+            except MismatchError:
+                return 0
+            return 1
+
+    with ThreadPoolExecutor(4) as pool:
+        made = sum(pool.map(insert, range(12)))
+    assert made >= 1
+    assert [len(table) for table in tables] == [1000 + made] * 2
+    assert tables[0].params == tables[1].params
+
+
+class Forgetful:
+    """An application whose first answer to a change is lost on the way."""
+
+    def __init__(self, app):
+        self._app = app
+        self.lost = 0
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http" and scope["path"].endswith("/rows") and not self.lost:
+            self.lost += 1
+
+            async def lose(_):
+                pass
+
+            await self._app(scope, receive, lose)
+            await Response(status_code=503)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def test_a_change_whose_reply_was_lost_is_made_once():
+    apps = [Forgetful(make_app(party, token=TOKENS[party])) for party in (0, 1)]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        with TableAdmin((first, second), "words", TOKENS) as admin:
+            assert admin.insert([5], VALUES[[6]]).version == "2"
+        with RemoteTable((first, second), "words") as table:
+            assert np.array_equal(table.lookup([5, 6]), VALUES[[6, 5]])
+    assert [app.lost for app in apps] == [1, 1]
+
+
+def test_changes_that_cannot_be_made_at_both(changing):
+    urls, tables = changing
+    with TableAdmin(urls, "words", TOKENS) as admin:
+        with pytest.raises(IndexRangeError):
+            admin.update([1000], VALUES[[0]])
+        with pytest.raises(ArgumentError, match="expected"):
+            admin.update([0], VALUES[[0]].astype("f8"))
+        tables[0].update([5], VALUES[[6]])
+        with pytest.raises(MismatchError, match="differ"):
+            admin.update([7], VALUES[[6]], version="other")
+        assert np.array_equal(tables[0][[7]], VALUES[[7]])
+    with TableAdmin(urls, "words", TOKENS[::-1]) as admin:
+        with pytest.raises((ServerRefusedError, MismatchError)):
+            admin.update([5], VALUES[[6]])
+    with pytest.raises(ArgumentError, match="two tokens"):
+        TableAdmin(urls, "words", TOKENS[:1])

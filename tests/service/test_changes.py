@@ -1,0 +1,91 @@
+"""Changes to rows over HTTP, as a server takes them."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import numpy as np
+import pytest
+
+import nescio
+from nescio.errors import ArgumentError
+from nescio.pir.change import Change
+from service.conftest import VALUES, error_of, make_app, running
+
+TOKEN = "a token of the operator's"
+
+
+def change(url, body, token=TOKEN):
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    return httpx.post(f"{url}/v1/tables/words/rows", content=body, headers=headers)
+
+
+def update_of(params, value=7.0, version="2", index=5):
+    rows = np.full((1, 3), value, "f4").view(np.uint8)
+    return Change("update", version, np.array([index], np.uint64), rows).encode(params)
+
+
+def test_rows_change_for_who_has_the_token():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        for token in (None, "wrong", TOKEN[:-1], TOKEN + "x"):
+            response = change(url, update_of(params), token)
+            assert response.status_code == 401
+            assert error_of(response)["code"] == "not_admitted"
+            assert response.headers["www-authenticate"] == "Bearer"
+        body = update_of(params)
+        response = change(url, body)
+        assert response.status_code == 200
+        changed = VALUES.copy()
+        changed[5] = 7
+        assert response.json()["params"] == nescio.Table(changed, version="2").params.to_dict()
+        assert httpx.get(f"{url}/v1/tables/words").json() == response.json()
+        # The same change again is made already; another one is for a version that has gone.
+        assert change(url, body).json() == response.json()
+        assert error_of(change(url, update_of(params)))["code"] == "mismatch"
+
+
+def test_changes_that_cannot_be_made():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        assert error_of(change(url, b"NC"))["code"] == "malformed_message"
+        response = change(url, update_of(params, index=1000))
+        assert response.status_code == 422
+        assert "expected 0 to 999" in error_of(response)["message"]
+        assert httpx.get(f"{url}/v1/tables/words").json()["params"] == params.to_dict()
+
+
+def test_a_server_without_a_token_takes_no_changes(url):
+    response = change(url, update_of(nescio.Table(VALUES).params))
+    assert response.status_code == 403
+    assert error_of(response)["code"] == "no_changes"
+
+
+def test_a_change_that_is_sent_many_times_at_once_is_made_once():
+    values = np.zeros((100_000, 3), "f4")
+    app = make_app(0, values, token=TOKEN)
+    rows = np.ones((1, 3), "f4").view(np.uint8)
+    insert = Change("insert", "2", np.array([5], np.uint64), rows)
+    with running(app) as url:
+        body = insert.encode(nescio.Table(values).params)
+        with ThreadPoolExecutor(8) as pool:
+            responses = list(pool.map(lambda _: change(url, body), range(8)))
+        assert [response.status_code for response in responses] == [200] * 8
+        assert responses[0].json()["params"]["rows"] == 100_001
+        assert len({response.text for response in responses}) == 1
+
+
+def test_of_changes_to_one_version_only_one_is_made():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        bodies = [update_of(params, value=v) for v in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            codes = [r.status_code for r in pool.map(lambda body: change(url, body), bodies)]
+    assert sorted(codes) == [200] + [409] * 7
+
+
+@pytest.mark.parametrize(
+    "token", ["p\u00e4ssword of the operator", "short", "a token \x1b[31m of red"]
+)
+def test_tokens_that_no_request_can_carry(token):
+    with pytest.raises(ArgumentError, match="printable ASCII"):
+        make_app(0, token=token)
