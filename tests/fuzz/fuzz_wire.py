@@ -18,10 +18,11 @@ import nescio
 from nescio.pir import change, params, stored, wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-for room in (*map(vars, (wire, params, change, stored)), vars(params.TableParams)):
-    for thing in list(room.values()):
-        if isinstance(thing, FunctionType) and thing.__module__.startswith("nescio."):
-            atheris.instrument_func(thing)
+for room in (wire, params, params.TableParams, change, change.Change, stored):
+    for thing in list(vars(room).values()):
+        function = getattr(thing, "__func__", thing)  # of a class method
+        if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
+            atheris.instrument_func(function)
 
 TABLE = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3))
 PARAMS = TABLE.params
