@@ -1,5 +1,6 @@
 """Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def as_array(value: object, what: str) -> Array:
     Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...) on the CPU, buffers, sequences.
     `what` names the value in errors. Raises ArgumentError for anything else.
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if _is_masked(value):
         raise ArgumentError(f"{what} has masked elements: fill them first (.filled())")
     if isinstance(value, np.ndarray):
         return value
@@ -39,6 +40,12 @@ def as_array(value: object, what: str) -> Array:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{what} cannot be read as an array: {error}") from error
+
+
+def _is_masked(value: object) -> bool:
+    """Whether it is a masked array; without loading numpy.ma, which nobody else may need."""
+    masked = sys.modules.get("numpy.ma")
+    return masked is not None and isinstance(value, masked.MaskedArray)
 
 
 def as_indices(value: object, limit: int, what: str) -> IndexArray:

@@ -6,10 +6,11 @@ import socket
 import threading
 import time
 
+import httpx
 import numpy as np
 import pytest
 from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from nescio.errors import (
@@ -174,4 +175,16 @@ def test_a_server_that_describes_no_table(pair, remote, description):
 
     stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
     with running(stranger) as url, pytest.raises(MalformedMessageError):
+        remote([url, pair[1]], "words")
+
+
+def test_a_server_that_names_a_table_wrongly(pair, remote):
+    described = httpx.get(f"{pair[0]}/v1/tables/words").json()
+    described["id"] = "0" * 32
+
+    async def describe(_):
+        return JSONResponse(described)
+
+    stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
+    with running(stranger) as url, pytest.raises(MalformedMessageError, match="by the id '0000"):
         remote([url, pair[1]], "words")

@@ -142,7 +142,7 @@ class Description:
         try:
             fields = json.loads(body)
             party, max_keys = fields["party"], fields["limits"]["max_keys"]
-            params = TableParams.from_dict(fields["params"])
+            params, id_ = TableParams.from_dict(fields["params"]), fields["id"]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
@@ -150,6 +150,11 @@ class Description:
             raise MalformedMessageError(
                 f"{url} describes party {printable(repr(party))} with "
                 f"{printable(repr(max_keys))} keys a request: expected party 0 or 1 and a key"
+            )
+        if id_ != params.id.hex():
+            raise MalformedMessageError(
+                f"{url} describes a table by the id {printable(repr(id_))}: expected "
+                f"{params.id.hex()}; one of the two computes ids wrongly"
             )
         return cls(url, party, params, max_keys)
 
