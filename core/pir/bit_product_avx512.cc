@@ -54,7 +54,13 @@ void make_matrices(const std::uint8_t* shares, std::size_t stride, std::size_t k
 }
 
 inline __m512i multiply(__m512i line, std::uint64_t matrix) {
-  return _mm512_gf2p8affine_epi64_epi8(line, _mm512_set1_epi64(static_cast<long long>(matrix)), 0);
+  __m512i all = _mm512_set1_epi64(static_cast<long long>(matrix));
+#if defined(__clang__)
+  // Clang 16 gives the instruction the matrix as a memory operand and encodes its address wrongly
+  // (the displacement, eight times too large): keep the two instructions apart.
+  asm("" : "+v"(all));
+#endif
+  return _mm512_gf2p8affine_epi64_epi8(line, all, 0);
 }
 
 /// Adds a block to the sums of `groups` groups, which stand `sum_stride` bytes apart.
