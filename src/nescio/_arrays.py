@@ -1,6 +1,5 @@
 """Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -43,9 +42,8 @@ def as_array(value: object, what: str) -> Array:
 
 
 def _is_masked(value: object) -> bool:
-    """Whether it is a masked array; without loading numpy.ma, which nobody else may need."""
-    masked = sys.modules.get("numpy.ma")
-    return masked is not None and isinstance(value, masked.MaskedArray)
+    """Whether it is a masked array; by name, so as not to load numpy.ma for those who have none."""
+    return any(base.__name__ == "MaskedArray" for base in type(value).__mro__)
 
 
 def as_indices(value: object, limit: int, what: str) -> IndexArray:

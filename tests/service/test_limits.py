@@ -200,3 +200,23 @@ def test_queries_that_do_not_end_do_not_fill_the_memory():
 
 def readable(connection):
     return bool(select.select([connection], [], [], 2)[0])
+
+
+def test_a_connection_that_is_closed_and_takes_nothing_is_aborted():
+    values = np.zeros((2, 1 << 20), "u1")
+    app = make_app(0, values, limits=Limits(write_seconds=0.5))
+    with running(app, head_seconds=0.5, most_connections=1) as url:
+        body = nescio.Client(nescio.Table(values).params).query([0] * 20).keys[0]
+        parts = urlsplit(url)
+        head = f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+        with socket.create_connection((parts.hostname, parts.port)) as lazy:
+            lazy.sendall(head.encode() + b"\r\n\r\n" + body)
+            assert lazy.recv(100).startswith(b"HTTP/1.1 200")
+            deadline = time.monotonic() + 20
+            while True:  # until the only connection is free again
+                try:
+                    assert httpx.get(f"{url}/healthz").status_code == 200
+                    break
+                except httpx.TransportError:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)

@@ -87,7 +87,9 @@ class AnswerResponse(Response):
                     piece = memoryview(self.body)[first:end]
                     more = end < len(self.body)
                     await send({"type": "http.response.body", "body": piece, "more_body": more})
-        except (OSError, RuntimeError):  # the client has gone; uvloop says so in either way
+        except (OSError, RuntimeError):
+            # The client is too slow (TimeoutError) or has gone, which uvloop says in either way.
+            # For want of a complete response uvicorn ends the connection.
             return
         finally:
             self._sent()

@@ -140,13 +140,15 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """uvicorn's protocol, with an end to its patience.
 
     uvicorn closes a connection that idles after a response, but not one that says nothing at first,
-    or that sends the head of a request for ever: here each has the same time. Connections beyond
-    `most_connections` are closed at once.
+    that sends the head of a request for ever, or that is closed and does not take what was still
+    to be sent: here each has the same time. Connections beyond `most_connections` are closed at
+    once.
     """
 
     head_seconds = _HEAD_SECONDS
     most_connections = _MOST_CONNECTIONS
-    _deadline: asyncio.TimerHandle | None = None
+    _next_look: asyncio.TimerHandle | None = None
+    _was_closing = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begins to wait for a request, unless there are too many connections already."""
@@ -154,37 +156,33 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if len(self.connections) > self.most_connections:
             transport.abort()
         else:
-            self._watch()
+            self._look_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Ends the wait."""
-        self._unwatch()
+        if self._next_look is not None:
+            self._next_look.cancel()
         super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Ends the wait once a request has begun."""
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._unwatch()
 
     def on_response_complete(self) -> None:
         """Begins to wait for the next request."""
         super().on_response_complete()
-        self._watch()
+        self._look_later()
 
-    def _watch(self) -> None:
-        self._unwatch()
-        self._deadline = self.loop.call_later(self.head_seconds, self._give_up)
+    def _look_later(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = self.loop.call_later(self.head_seconds, self._look)
 
-    def _unwatch(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        idle = self.cycle is None or self.cycle.response_complete
-        if idle and not self.transport.is_closing():
+    def _look(self) -> None:
+        """Closes a connection that idled since the last look, aborts one that was closing then."""
+        if self._was_closing:
+            self.transport.abort()
+            return
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+        self._was_closing = self.transport.is_closing()
+        self._look_later()
 
 
 class _Server(uvicorn.Server):
