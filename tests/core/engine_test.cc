@@ -137,6 +137,10 @@ void test_answers(Tier tier) {
           pir::answer({table.memory.data(), table.extent}, pair.keys[party], answers[party].data(),
                       pool, tier);
         }
+        Bytes portable(batch * bytes);
+        pir::answer({table.memory.data(), table.extent}, pair.keys[0], portable.data(), pool,
+                    Tier::portable);
+        CHECK(answers[0] == portable);
         dpf::combine(output, answers[0].data(), answers[1].data(), sums.size(), sums.data());
         for (std::size_t i = 0; i < batch; ++i) {
           const std::uint8_t* expected = &table.plain[(1'499 + i) % rows * row_bytes];
