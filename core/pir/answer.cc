@@ -17,10 +17,10 @@
 namespace nescio::pir {
 namespace {
 
-/// Bytes of rows that are multiplied at a time with each key in turn: they stay in the second-level
+/// Bytes of rows that are multiplied at a time with each key in turn: they stay in the first-level
 /// cache, and are enough that what is done once for each key does not count. Long rows come in
 /// sixteens all the same, which the kernels like best.
-constexpr std::size_t kRowsBytes = 64 << 10;
+constexpr std::size_t kRowsBytes = 32 << 10;
 constexpr std::size_t kRowsTogether = 16;
 
 /// Some keys of a batch: first..first+count-1.
