@@ -83,19 +83,20 @@ class TableAdmin:
         new = version or next_version(before[0].params.version)
         self._check(before, version, new)
         change = {p: _make(operation, indices, rows, new, p) for p in {d.params for d in before}}
-        made = [server.url for server in before if server.params.version == new]
+        made = [server for server in before if server.params.version == new]
         for server in before:
-            if server.url in made:
+            if server in made:
                 continue
             body = change[server.params].encode(server.params)
             try:
-                await self._send(server.url, body)
+                made.append(await self._send(server.url, body))
             except NescioError as error:
                 if made:
-                    error.add_note(_half_made(made, server.url, new))
+                    error.add_note(_half_made(made[0].url, server.url, new))
                 raise
-            made.append(server.url)
-        return self._agreed(await self._describe())
+        if made[0].params != made[1].params:
+            raise _different(made, " after the change")
+        return made[0].params
 
     @staticmethod
     def _check(before: Sequence[Description], version: str | None, new: str) -> None:
@@ -109,16 +110,11 @@ class TableAdmin:
         elif first.version == second.version:
             raise _different(before, "")
 
-    @staticmethod
-    def _agreed(after: Sequence[Description]) -> TableParams:
-        if after[0].params != after[1].params:
-            raise _different(after, " after the change")
-        return after[0].params
-
-    async def _send(self, url: str, body: bytes) -> None:
-        """Sends a change: a server that gets it twice makes it once."""
+    async def _send(self, url: str, body: bytes) -> Description:
+        """Sends a change, which a server that gets it twice makes once: the table as it left it."""
         authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
-        await self._http.post(f"{url}/rows", body, headers=authorization)
+        reply = await self._http.post(f"{url}/rows", body, headers=authorization)
+        return Description.parse(url, reply.body)
 
     async def _describe(self) -> list[Description]:
         """Both servers, party 0 first: all operators change them in one order."""
@@ -133,10 +129,9 @@ def _different(servers: Sequence[Description], advice: str) -> MismatchError:
     )
 
 
-def _half_made(made: Sequence[str], failed: str, version: str) -> str:
+def _half_made(made: str, failed: str, version: str) -> str:
     return (
-        f"the change is made at {', '.join(made)} and not at {failed}: "
-        f"make it again with version={version!r}"
+        f"the change is made at {made} and not at {failed}: make it again with version={version!r}"
     )
 
 

@@ -23,7 +23,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ..errors import ArgumentError, MessageError
-from ..pir import Server
+from ..pir import Server, TableParams
 from ..pir.change import make_change
 from ..pir.wire import HEADER_BYTES
 from . import limits as refuse
@@ -97,13 +97,13 @@ class _Service:
         limits = self._limits
         body = await _read(request, limits.max_change_bytes, limits.change_seconds)
         try:
-            await asyncio.to_thread(make_change, self._servers[name].table, body)
+            params = await asyncio.to_thread(make_change, self._servers[name].table, body)
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
-        return JSONResponse(self._describe(name))
+        return JSONResponse(self._describe(name, params))  # as this change left it
 
-    def _describe(self, name: str) -> dict[str, object]:
-        params = self._servers[name].params
+    def _describe(self, name: str, params: TableParams | None = None) -> dict[str, object]:
+        params = params or self._servers[name].params
         return {
             "name": name,
             "party": self._party,
