@@ -17,12 +17,6 @@
 namespace nescio::pir {
 namespace {
 
-/// Bytes of rows that are multiplied at a time with each key in turn: they stay in the first-level
-/// cache, and are enough that what is done once for each key does not count. Long rows come in
-/// sixteens all the same, which the kernels like best.
-constexpr std::size_t kRowsBytes = 32 << 10;
-constexpr std::size_t kRowsTogether = 16;
-
 /// Some keys of a batch: first..first+count-1.
 struct KeyRange {
   const dpf::Keys& keys;
@@ -117,8 +111,7 @@ class RowSums {
         add_rows_(word_product(output_, range.tier)),
         keys_(range.count),
         bytes_(answer_bytes(output_, table.extent.row_bytes)),
-        rows_(std::max<std::size_t>(1, kRowsBytes / kRowsTogether / table.extent.row_bytes) *
-              kRowsTogether),
+        rows_(Plan::rows_at_a_time(table.extent.row_bytes)),
         sums_(keys_ * bytes_) {
     std::memset(sums_.data(), 0, sums_.size());
   }
@@ -210,10 +203,8 @@ SumsSize sums_size(const Table& table, dpf::Output output, Tier tier) {
     return {answer_bytes(output, table.extent.row_bytes), 1};
   }
   const BitProduct& product = bit_product(tier);
-  const std::size_t blocks = table.extent.blocks();
-  const std::size_t group =
-      product.sum_bytes(1, blocks) == product.sum_bytes(kKeyGroup, blocks) ? kKeyGroup : 1;
-  return {product.sum_bytes(group, blocks), group};
+  const std::size_t keys = product.keys_per_line;
+  return {product.sum_bytes(keys, table.extent.blocks()), keys};
 }
 
 void check(const Table& table, const dpf::Keys& keys) {

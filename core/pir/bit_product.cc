@@ -14,10 +14,6 @@ constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
 // key's bytes as masks. The parity of each byte, taken once at the end, is a bit of the sum: parity
 // is linear.
 
-std::size_t line_per_key(std::size_t keys, std::size_t blocks) {
-  return keys * blocks * kLineBytes;
-}
-
 void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t count,
                    std::size_t row_bytes, std::uint8_t* rows) {
   const std::size_t blocks = block_count(row_bytes);
@@ -39,10 +35,6 @@ void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t coun
 
 #if defined(NESCIO_X86_64)
 
-std::size_t line_per_group(std::size_t keys, std::size_t blocks) {
-  return key_groups(keys) * blocks * kLineBytes;
-}
-
 void read_bits(const std::uint8_t* sums, std::size_t first, std::size_t count,
                std::size_t row_bytes, std::uint8_t* rows) {
   const std::size_t blocks = block_count(row_bytes);
@@ -58,15 +50,15 @@ void read_bits(const std::uint8_t* sums, std::size_t first, std::size_t count,
   }
 }
 
-constexpr BitProduct kAvx2 = {line_per_group, avx2::room_bytes, avx2::lay_out, avx2::add_tile,
+constexpr BitProduct kAvx2 = {kKeyGroup, avx2::room_bytes, avx2::lay_out, avx2::add_tile,
                               read_bits};
-constexpr BitProduct kAvx512 = {line_per_group, avx512::room_bytes, avx512::lay_out,
-                                avx512::add_tile, read_bits};
+constexpr BitProduct kAvx512 = {kKeyGroup, avx512::room_bytes, avx512::lay_out, avx512::add_tile,
+                                read_bits};
 
 #endif
 
-constexpr BitProduct kPortable = {line_per_key, portable::room_bytes, portable::lay_out,
-                                  portable::add_tile, read_parities};
+constexpr BitProduct kPortable = {1, portable::room_bytes, portable::lay_out, portable::add_tile,
+                                  read_parities};
 
 void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t* shares,
                std::uint64_t* sum) {

@@ -26,7 +26,12 @@ NESCIO_INLINE std::size_t key_groups(std::size_t keys) {
 /// One tier's code. Sums and room are aligned to cache lines; sums
 /// are zero at first, and two threads' sums add up by XOR of their bytes.
 struct BitProduct {
-  std::size_t (*sum_bytes)(std::size_t keys, std::size_t blocks);
+  /// Keys whose sums share a line for each block, wanted or not: 1 or kKeyGroup.
+  std::size_t keys_per_line;
+  std::size_t sum_bytes(std::size_t keys, std::size_t blocks) const {
+    return (keys + keys_per_line - 1) / keys_per_line * blocks * kLineBytes;
+  }
+
   std::size_t (*room_bytes)(std::size_t keys);
 
   /// Puts the shares of a tile's rows into `room` as add_tile wants them: those of key q are the 64

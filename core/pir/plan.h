@@ -33,6 +33,16 @@ struct Plan {
   /// Chunks that a thread has at least, so that threads can share the work evenly.
   static constexpr std::uint64_t kChunksPerThread = 4;
 
+  /// Bytes of rows as they came that are multiplied at a time with each key in turn: they stay in the
+  /// first-level cache, and are enough that what is done once for each key does not count. Long rows
+  /// come in sixteens all the same, which the kernels like best.
+  static constexpr std::size_t kRowsBytes = 32 << 10;
+  static constexpr std::size_t kRowsTogether = 16;
+
+  static std::size_t rows_at_a_time(std::size_t row_bytes) {
+    return std::max<std::size_t>(1, kRowsBytes / kRowsTogether / row_bytes) * kRowsTogether;
+  }
+
   std::size_t keys_per_pass;
   unsigned chunk_bits;  ///< log2 of the leaves that are expanded at a time
 

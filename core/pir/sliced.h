@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/bits.h"
 #include "base/block.h"
 
 namespace nescio::pir {
@@ -41,16 +42,6 @@ struct Tile {
 
   const std::uint8_t* block(std::size_t i) const { return data + i * lines * kLineBytes; }
 };
-
-/// Transposes an 8 x 8 bit matrix held a row to a byte, the lowest bit first.
-NESCIO_INLINE std::uint64_t transpose_bits(std::uint64_t x) {
-  std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
-  x ^= t ^ (t << 7);
-  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
-  x ^= t ^ (t << 14);
-  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
-  return x ^ t ^ (t << 28);
-}
 
 /// Transposes 8 x 8 bytes: byte j of word i becomes byte i of word j.
 NESCIO_INLINE void transpose_bytes(std::uint64_t* w) {

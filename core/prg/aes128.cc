@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/bits.h"
+
 // The portable AES is bit-sliced: no table is looked up at an index that depends on data, so it
 // runs in constant time on any machine. Four blocks go through at once, as 8 planes of 64 bits:
 // bit 16r + 4c + b of plane i is bit i of the byte in row r, column c of block b. In this order
@@ -15,16 +17,6 @@ namespace {
 constexpr std::size_t kLanes = 4;
 using Planes = std::array<std::uint64_t, 8>;
 using Bytes = std::array<std::uint8_t, 16>;
-
-/// Transposes an 8 x 8 bit matrix held a row to a byte.
-constexpr std::uint64_t transpose8(std::uint64_t x) {
-  std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
-  x ^= t ^ (t << 7);
-  t = (x ^ (x >> 14)) & 0x0000CCCC0000CCCCull;
-  x ^= t ^ (t << 14);
-  t = (x ^ (x >> 28)) & 0x00000000F0F0F0F0ull;
-  return x ^ t ^ (t << 28);
-}
 
 /// Where byte `p` (column-major, FIPS 197 section 3.4) of block `b` stands in the sliced order.
 constexpr std::size_t sliced_position(std::size_t p, std::size_t b) {
@@ -40,7 +32,7 @@ Planes slice(const Block* in) {
   const auto words = std::bit_cast<std::array<std::uint64_t, 8>>(bytes);
   Planes planes{};
   for (std::size_t g = 0; g < 8; ++g) {
-    const std::uint64_t rows = transpose8(words[g]);
+    const std::uint64_t rows = transpose_bits(words[g]);
     for (std::size_t i = 0; i < 8; ++i) planes[i] |= ((rows >> (8 * i)) & 0xFF) << (8 * g);
   }
   return planes;
@@ -51,7 +43,7 @@ void unslice(const Planes& planes, Block* out) {
   for (std::size_t g = 0; g < 8; ++g) {
     std::uint64_t rows = 0;
     for (std::size_t i = 0; i < 8; ++i) rows |= ((planes[i] >> (8 * g)) & 0xFF) << (8 * i);
-    words[g] = transpose8(rows);
+    words[g] = transpose_bits(rows);
   }
   const auto bytes = std::bit_cast<std::array<std::uint8_t, 64>>(words);
   for (std::size_t b = 0; b < kLanes; ++b) {
