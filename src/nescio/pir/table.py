@@ -149,7 +149,7 @@ class Table:
         with self._changes:
             old = self._state
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
-            new = self._rows_of(rows, len(where), old.params)
+            new = rows_as_bytes(rows, len(where), old.params)
             hashes = _rehash(old, where, new, self._pool)
             state = _new_version(old, old.rows, hashes, version)
             with self._lock.writing():
@@ -167,7 +167,7 @@ class Table:
         with self._changes:
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
-            new = self._rows_of(rows, len(where), params)
+            new = rows_as_bytes(rows, len(where), params)
             numbers = -1 - np.arange(len(where))  # of new rows, to tell them from old ones
             order = np.insert(np.arange(params.rows), where.astype(np.int64), numbers)
             return self._rebuild(order, new, version)
@@ -220,17 +220,18 @@ class Table:
         self._last_message = None
         return state.params
 
-    def _rows_of(self, rows: object, count: int, params: TableParams) -> ByteArray:
-        """New rows as bytes, if they are of the table's kind."""
-        values = as_array(rows, "the rows")
-        expected = (count, *params.row_shape)
-        if values.shape != expected or values.dtype != params.dtype:
-            raise ArgumentError(
-                f"the rows have shape {values.shape} and dtype {values.dtype}, "
-                f"expected {expected} and {params.dtype}"
-            )
-        raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-        return raw.reshape(count, params.row_bytes)
+
+def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
+    """`count` rows for a table as bytes, a row each. Raises ArgumentError for any others."""
+    values = as_array(rows, "the rows")
+    expected = (count, *params.row_shape)
+    if values.shape != expected or values.dtype != params.dtype:
+        raise ArgumentError(
+            f"the rows have shape {values.shape} and dtype {values.dtype}, "
+            f"expected {expected} and {params.dtype}"
+        )
+    raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    return raw.reshape(count, params.row_bytes)
 
 
 def next_version(version: str) -> str:

@@ -2,21 +2,19 @@
 
 import ssl
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, as_array, as_indices
+from .._arrays import as_indices
 from ..errors import ArgumentError, MismatchError, NescioError
 from ..pir import TableParams
 from ..pir.change import Change, Operation
-from ..pir.table import next_version
+from ..pir.table import next_version, rows_as_bytes
 from .exchange import Description, check_servers, check_token, table_url
-from .http import Http, LoopThread
+from .http import Closing, Http, LoopThread
 
 
-class TableAdmin:
+class TableAdmin(Closing):
     """An operator's hand on a table: the same change at both servers, under one new version.
 
     `tokens` are the servers' admin tokens, in the servers' order. A change is made at one server
@@ -62,19 +60,6 @@ class TableAdmin:
     def close(self) -> None:
         """Closes the connections; a second time does nothing."""
         self._loop.close(self._http.close)
-
-    def __enter__(self) -> Self:
-        """The table itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the connections."""
-        self.close()
 
     async def _change(
         self, operation: Operation, indices: object, rows: object, version: str | None
@@ -143,12 +128,4 @@ def _make(
     where = as_indices(indices, limit, "an index").reshape(-1)
     if operation == "delete":
         return Change(operation, version, where, np.zeros((0, 0), np.uint8))
-    values: Array = as_array(rows, "the rows")
-    expected = (len(where), *params.row_shape)
-    if values.shape != expected or values.dtype != params.dtype:
-        raise ArgumentError(
-            f"the rows have shape {values.shape} and dtype {values.dtype}, "
-            f"expected {expected} and {params.dtype}"
-        )
-    raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return Change(operation, version, where, raw.reshape(len(where), params.row_bytes))
+    return Change(operation, version, where, rows_as_bytes(rows, len(where), params))

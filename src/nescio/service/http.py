@@ -6,7 +6,8 @@ import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 import httpx
 
@@ -16,6 +17,27 @@ from .exchange import MOST_TEXT_BYTES, Attempt, Reply
 _T = TypeVar("_T")
 _LONGEST_TIMEOUT = 86400.0
 _GRACE_SECONDS = 1.0
+
+
+class Closing:
+    """What ends with a `with` block by its own `close`."""
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """The thing itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Closes it."""
+        self.close()
 
 
 class Http:

@@ -21,7 +21,7 @@ from .exchange import (
     pause,
     table_url,
 )
-from .http import Http, LoopThread, both
+from .http import Closing, Http, LoopThread, both
 
 _T = TypeVar("_T")
 
@@ -46,12 +46,13 @@ class AsyncRemoteTable:
         self._urls = [table_url(server, table) for server in servers]
         self._http = Http(timeout=timeout, retries=retries, verify=verify)
         self._patience = timeout
-        self._lookup: Lookup | None = None
+        self._lookup: Lookup | None = None  # None while the servers are to be asked (again)
+        self._params: TableParams | None = None
 
     @property
     def params(self) -> TableParams | None:
-        """The table's public parameters, on which both servers agree; None before `connect`."""
-        return None if self._lookup is None else self._lookup.client.params
+        """The parameters on which both servers agreed when last asked; None before `connect`."""
+        return self._params
 
     async def connect(self) -> None:
         """Asks both servers what they hold, if they have not been asked."""
@@ -122,6 +123,7 @@ class AsyncRemoteTable:
             self._lookup = Lookup(
                 [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)]
             )
+            self._params = self._lookup.client.params
         return self._lookup
 
     async def _lookup_once(self, lookup: Lookup, indices: object) -> Array:
@@ -145,7 +147,7 @@ class AsyncRemoteTable:
         return await both(first, second)
 
 
-class RemoteTable:
+class RemoteTable(Closing):
     """A table on two servers, looked up privately: `remote.lookup([17, 42])`.
 
     `servers` are the addresses of two servers, one of each party, in either order; both are asked
@@ -218,19 +220,6 @@ class RemoteTable:
     def close(self) -> None:
         """Closes the connections; a second time does nothing."""
         self._loop.close(self._remote.close)
-
-    def __enter__(self) -> Self:
-        """The table itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Closes the connections."""
-        self.close()
 
     def _here(self) -> AsyncRemoteTable:
         """The table of this process: a fork takes neither threads nor connections along."""

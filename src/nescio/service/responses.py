@@ -64,7 +64,7 @@ class AnswerResponse(Response):
     """An answer that is sent piece by piece as the client takes it.
 
     A client that has not taken all of it after `seconds` is cut off. `sent` is called at the end,
-    however it comes. (Starlette's own StreamingResponse does as much, in five times the time.)
+    however it comes. (Starlette's StreamingResponse does as much, with a group of tasks for each.)
     """
 
     def __init__(
