@@ -2,6 +2,7 @@
 #
 #   make demo     build, then look the words of a sentence up privately
 #   make test     build, then run every test
+#   make compat   build, install PyTorch (its CUDA builds are gigabytes), test what needs it
 #   make check    format, lint, types, C++ warnings, constant time
 #   make build    build into .venv
 #   make bench    measure
@@ -25,7 +26,7 @@ ENGINE := $(shell find core -name '*.cc' -o -name '*.h') CMakeLists.txt
 CXX_FILES := $(shell find core tests -name '*.cc' -o -name '*.h')
 CMAKE := $(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python
 
-.PHONY: demo test engine-test check build bench fuzz docs format clean
+.PHONY: demo test engine-test compat check build bench fuzz docs format clean
 
 demo: $(VENV)/.demo
 	$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
@@ -39,6 +40,10 @@ engine-test: $(VENV)/.test
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo > build/sanitize.log || (cat build/sanitize.log; false)
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+
+# What needs PyTorch: `make test` runs the same files and skips what it cannot import.
+compat: $(VENV)/.test $(VENV)/.compat
+	$(BIN)/python -m pytest tests/compat tests/docs $(PYTEST_ARGS)
 
 check: $(VENV)/.check
 	$(BIN)/ruff format --check .
@@ -86,6 +91,6 @@ $(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
 	$(BIN)/pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.demo $(VENV)/.bench $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
+$(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
 	$(BIN)/pip install --quiet --editable '.[$*]'
 	touch $@
