@@ -1,6 +1,7 @@
 #include "prg/prg.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -8,7 +9,7 @@
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "prg/aes128.h"
-#include "prg/chacha20.h"
+#include "prg/cores.h"
 
 namespace nescio::bindings {
 namespace {
@@ -50,12 +51,12 @@ OutBytes aes128_encrypt(const Bytes& key, const Bytes& plaintext,
 }
 
 OutBytes chacha20_block(const Bytes& state) {
-  prg::chacha20::State words;
+  std::array<std::uint32_t, 16> words;
   if (state.size() != sizeof(words)) {
     throw Error(ErrorKind::argument, "a ChaCha20 state has 64 bytes");
   }
   std::memcpy(words.data(), state.data(), sizeof(words));
-  words = prg::chacha20::block_function(words);
+  words = prg::chacha20_block(words);
   Buffer<std::uint8_t> bytes(sizeof(words));
   std::memcpy(bytes.data(), words.data(), sizeof(words));
   return to_array(std::move(bytes), {sizeof(words)});

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "prg/aes128.h"
-#include "prg/chacha20.h"
+#include "prg/cores.h"
 
 namespace nescio::prg {
 namespace {
@@ -16,24 +16,50 @@ struct Entry {
 };
 
 // One row a generator and tier, widest tier first; a row is the whole of what a kernel must offer.
+#define ROW(tier, name, radix_bits)                                                              \
+  Entry {                                                                                        \
+    Tier::tier, { GeneratorId::name, #name, radix_bits, name::tier::expand, name::tier::leaves } \
+  }
+
 constexpr std::array kEntries = {
 #if defined(NESCIO_X86_64)
-    Entry{Tier::avx512,
-          {GeneratorId::aes128, "aes128", 1, aes128::avx512::expand, aes128::avx512::leaves}},
-    Entry{Tier::avx2,
-          {GeneratorId::aes128, "aes128", 1, aes128::avx2::expand, aes128::avx2::leaves}},
-    Entry{
-        Tier::avx512,
-        {GeneratorId::chacha20, "chacha20", 2, chacha20::avx512::expand, chacha20::avx512::leaves}},
-    Entry{Tier::avx2,
-          {GeneratorId::chacha20, "chacha20", 2, chacha20::avx2::expand, chacha20::avx2::leaves}},
+    ROW(avx512, aes128, 1),
+    ROW(avx512, chacha20, 2),
+    ROW(avx512, chacha12, 2),
+    ROW(avx512, chacha8, 2),
+    ROW(avx512, salsa20, 2),
+    ROW(avx512, sha256, 1),
+    ROW(avx512, insecure_siphash, 1),
+    ROW(avx512, insecure_highwayhash, 1),
+    ROW(avx2, aes128, 1),
+    ROW(avx2, chacha20, 2),
+    ROW(avx2, chacha12, 2),
+    ROW(avx2, chacha8, 2),
+    ROW(avx2, salsa20, 2),
+    ROW(avx2, sha256, 1),
+    ROW(avx2, insecure_siphash, 1),
+    ROW(avx2, insecure_highwayhash, 1),
 #endif
-    Entry{Tier::portable,
-          {GeneratorId::aes128, "aes128", 1, aes128::portable::expand, aes128::portable::leaves}},
-    Entry{Tier::portable,
-          {GeneratorId::chacha20, "chacha20", 2, chacha20::portable::expand,
-           chacha20::portable::leaves}},
+    ROW(portable, aes128, 1),
+    ROW(portable, chacha20, 2),
+    ROW(portable, chacha12, 2),
+    ROW(portable, chacha8, 2),
+    ROW(portable, salsa20, 2),
+    ROW(portable, sha256, 1),
+    ROW(portable, insecure_siphash, 1),
+    ROW(portable, insecure_highwayhash, 1),
 };
+
+#undef ROW
+
+/// Why a generator goes by no other name than its insecure_ one.
+Error refusal(std::string_view name) {
+  const std::string own(name);
+  return Error(ErrorKind::argument,
+               "the generator '" + own +
+                   "' makes no claim of 128-bit security, so one key may tell " +
+                   "its server what is asked: use another, or call it 'insecure_" + own + "'");
+}
 
 }  // namespace
 
@@ -50,6 +76,7 @@ GeneratorId parse_generator(std::string_view name) {
   for (const Entry& entry : kEntries) {
     if (entry.tier != Tier::portable) continue;
     if (name == entry.generator.name) return entry.generator.id;
+    if (entry.generator.name == "insecure_" + std::string(name)) throw refusal(name);
     names += std::string(names.empty() ? "" : ", ") + entry.generator.name;
   }
   throw Error(ErrorKind::argument,

@@ -14,6 +14,12 @@ namespace nescio::prg {
 enum class GeneratorId : std::uint8_t {
   aes128 = 1,
   chacha20 = 2,
+  chacha12 = 3,
+  chacha8 = 4,
+  salsa20 = 5,
+  sha256 = 6,
+  insecure_siphash = 7,
+  insecure_highwayhash = 8,
 };
 
 /// Blocks in a leaf: every generator turns a node at the bottom of its tree into 512 output bits.

@@ -18,13 +18,14 @@ Outputs, their shares as NumPy arrays, and how shares add up:
 
 Security: each key is pseudorandom to a party that holds it alone, for polynomially bounded
 parties; the two key holders must not collude. A key says openly its domain, output, generator and
-party. See docs/security.md for the assumption that each generator rests on.
+party. See docs/security.md for the assumption that each generator rests on; those whose name begins
+with `insecure_` make no claim of 128-bit security and are there for comparison.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, get_args, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -60,9 +61,18 @@ __all__ = [
 ]
 
 Output = Literal["bit", "u8", "u32", "u64", "u128"]
-Generator = Literal["aes128", "chacha20"]
+Generator = Literal[
+    "aes128",
+    "chacha20",
+    "chacha12",
+    "chacha8",
+    "salsa20",
+    "sha256",
+    "insecure_siphash",
+    "insecure_highwayhash",
+]
 OUTPUTS: tuple[Output, ...] = ("bit", "u8", "u32", "u64", "u128")
-GENERATORS: tuple[Generator, ...] = ("aes128", "chacha20")
+GENERATORS: tuple[Generator, ...] = get_args(Generator)
 
 Keys = bytes | bytearray | memoryview | ByteArray | Sequence[bytes]
 
@@ -85,6 +95,16 @@ class KeyInfo:
     output: Output
     generator: Generator
     party: int
+
+
+def check_generator(name: object) -> Generator:
+    """The generator of that name. Raises ArgumentError, saying why there is none or which are."""
+    for generator in GENERATORS:
+        if name == generator:
+            return generator
+    if f"insecure_{name}" in GENERATORS:
+        _core.key_bytes(1, "bit", str(name))  # which says why not
+    raise ArgumentError(f"there is no generator {shown(name)}; there are: {', '.join(GENERATORS)}")
 
 
 def key_bytes(domain: int, *, output: Output = "bit", generator: Generator = "chacha20") -> int:

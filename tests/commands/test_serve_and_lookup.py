@@ -68,6 +68,22 @@ def test_a_lookup_on_a_wrong_port(pair):
     assert "is the server running?" in found.stderr
 
 
+def test_an_insecure_generator_is_named_as_such_by_both_sides(table_file):
+    found = nescio("serve", table_file, "--party", 0, "--generator", "siphash")
+    assert found.returncode == 2
+    assert "or call it 'insecure_siphash'" in found.stderr
+    options = ["--port", 0, "--generator", "insecure_siphash", "--party"]
+    with (
+        serving(table_file, *options, 0) as (_, a, _),
+        serving(table_file, *options, 1) as (_, b, _),
+    ):
+        lookup = ["lookup", "--servers", a, b, "--table", "words", 17]
+        refused = nescio(*lookup)
+        assert_one_sentence(refused)
+        assert "--insecure-generator" in refused.stderr
+        assert nescio(*lookup, "--insecure-generator").stdout == "17 51.0 52.0 53.0\n"
+
+
 def test_a_lookup_that_trusts_no_certificates(pair, tmp_path):
     empty = tmp_path / "empty.pem"
     empty.write_text("")

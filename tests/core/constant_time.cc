@@ -52,7 +52,8 @@ void leak_on_purpose() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--leak-on-purpose") == 0) leak_on_purpose();
   for (Tier tier : supported_tiers()) {
-    for (auto generator : {prg::GeneratorId::aes128, prg::GeneratorId::chacha20}) {
+    for (std::uint8_t id = 1; prg::is_generator(id); ++id) {
+      const auto generator = static_cast<prg::GeneratorId>(id);
       for (auto output : {dpf::Output::bit, dpf::Output::u8, dpf::Output::u32, dpf::Output::u64,
                           dpf::Output::u128}) {
         generate_keys({100'000, output, generator}, tier);

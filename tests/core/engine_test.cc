@@ -16,6 +16,8 @@
 #include "dpf/shares.h"
 #include "pir/answer.h"
 #include "prg/aes128.h"
+#include "prg/highwayhash.h"
+#include "prg/salsa20.h"
 
 namespace {
 
@@ -24,7 +26,11 @@ using Bytes = std::vector<std::uint8_t>;
 
 constexpr dpf::Output kOutputs[] = {dpf::Output::bit, dpf::Output::u8, dpf::Output::u32,
                                     dpf::Output::u64, dpf::Output::u128};
-constexpr prg::GeneratorId kGenerators[] = {prg::GeneratorId::aes128, prg::GeneratorId::chacha20};
+constexpr prg::GeneratorId kGenerators[] = {
+    prg::GeneratorId::aes128,           prg::GeneratorId::chacha20,
+    prg::GeneratorId::chacha12,         prg::GeneratorId::chacha8,
+    prg::GeneratorId::salsa20,          prg::GeneratorId::sha256,
+    prg::GeneratorId::insecure_siphash, prg::GeneratorId::insecure_highwayhash};
 constexpr std::uint64_t kDomains[] = {1, 2, 127, 513, 5000};
 
 struct KeyPair {
@@ -60,6 +66,31 @@ void test_aes_known_answer(Tier) {
   Block out;
   prg::aes128::portable::encrypt(prg::aes128::variable_time_expand_key(key), &plain, 1, &out);
   CHECK(std::memcmp(&out, cipher, sizeof(cipher)) == 0);  // FIPS 197, appendix C.1
+}
+
+/// Inputs that no node makes: the cores compute on words, whatever they are.
+void test_cores_known_answers(Tier) {
+  // "Salsa20 specification", section 8, third example.
+  const std::uint32_t words[16] = {0x730d9fd3, 0xb752374c, 0x25de7503, 0x88eabbbf,
+                                   0x30b3ed31, 0xdbb26a01, 0x30a6c7af, 0xcfb31056,
+                                   0x3f20f01f, 0xa15d530f, 0x71309374, 0x24cc37ee,
+                                   0x4febc94f, 0x2f9c5103, 0xf3f41acb, 0x36687658};
+  const std::uint32_t hashed[16] = {0xa8b22a6d, 0xeef8f09c, 0xcbbec4a8, 0x9aaa6e1a,
+                                    0x1a961d1d, 0xf9eb1e96, 0x30fba3be, 0x39339045,
+                                    0x9d982876, 0x5e1b39b4, 0x23ec2a6b, 0x72726f1b,
+                                    0x87e8ecdb, 0x126e9b6f, 0x9e5fe818, 0xca3013b3};
+  std::uint32_t out[16];
+  prg::Salsa20Core::hash(words, out);
+  CHECK(std::equal(out, out + 16, hashed));
+
+  // Google's vectors of HighwayHash-256, for the message 00 01 .. 1f under the key 00 01 .. 1f.
+  const std::uint64_t counted[4] = {0x0706050403020100, 0x0f0e0d0c0b0a0908, 0x1716151413121110,
+                                    0x1f1e1d1c1b1a1918};
+  const std::uint64_t expected[4] = {0xbce38c9039a1c3fe, 0x42d56326a3c11289, 0xe35595f764fcaea9,
+                                     0xc9b03c6bc9475a99};
+  std::uint64_t digest[4];
+  prg::HighwayHashCore::hash(counted, counted, digest);
+  CHECK(std::equal(digest, digest + 4, expected));
 }
 
 void test_shares_add_up(Tier tier) {
@@ -216,8 +247,9 @@ void test_keys_are_checked(Tier tier) {
 
 int main() {
   for (Tier tier : supported_tiers()) {
-    for (auto test : {test_aes_known_answer, test_shares_add_up, test_ranges_and_points_agree,
-                      test_answers, test_rows_come_back, test_thread_pool, test_keys_are_checked}) {
+    for (auto test : {test_aes_known_answer, test_cores_known_answers, test_shares_add_up,
+                      test_ranges_and_points_agree, test_answers, test_rows_come_back,
+                      test_thread_pool, test_keys_are_checked}) {
       test(tier);
     }
     std::printf("tier %s: good\n", tier_name(tier));

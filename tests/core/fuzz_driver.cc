@@ -34,7 +34,7 @@ class Inputs {
   dpf::Shape shape() {
     const std::uint64_t domain = 1 + (random_() >> (24 + random_() % 40)) % dpf::kMostDomain;
     return {domain, static_cast<dpf::Output>(random_() % 5),
-            static_cast<prg::GeneratorId>(1 + random_() % 2)};
+            static_cast<prg::GeneratorId>(1 + random_() % 8)};
   }
 
   Bytes valid_key() {

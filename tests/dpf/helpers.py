@@ -2,9 +2,12 @@
 
 import numpy as np
 
+import nescio.dpf
 from spec import dpf as spec
 
+# A generator of each arity, for what does not depend on which it is.
 GENERATORS = ("aes128", "chacha20")
+ALL_GENERATORS = nescio.dpf.GENERATORS
 OUTPUTS = tuple(spec.OUTPUT_BITS)
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nescio.dpf
-from dpf.helpers import GENERATORS, OUTPUTS, to_integers
+from dpf.helpers import ALL_GENERATORS, GENERATORS, OUTPUTS, to_integers
 from nescio import _core
 from spec.dpf import OUTPUT_BITS
 
@@ -39,6 +39,21 @@ def test_shares_add_up_to_the_function_at_any_point(function, data):
     points = [p for p in points if 0 <= p < domain]
     expected = [payload if p == alpha else 0 for p in points]
     assert sums_at(keys, points, output) == expected
+
+
+@pytest.mark.parametrize("output", ["bit", "u32"])
+@pytest.mark.parametrize("generator", ALL_GENERATORS)
+def test_shares_from_every_generator_add_up(generator, output, rng):
+    domain = 70_001
+    points = rng.integers(domain, size=3)
+    keys = nescio.dpf.generate(points, domain=domain, output=output, generator=generator)
+    total = nescio.dpf.combine(*map(nescio.dpf.evaluate_all, keys), output)
+    assert np.array_equal(np.argwhere(total), list(enumerate(points)))
+    assert (total[range(3), points] == 1).all()
+    assert sums_at([key[0] for key in keys], points, output) == [
+        1,
+        *map(int, points[1:] == points[0]),
+    ]
 
 
 @given(function=functions(), data=st.data())

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import nescio.dpf
-from dpf.helpers import GENERATORS, OUTPUTS
+from dpf.helpers import ALL_GENERATORS, GENERATORS, OUTPUTS
+from spec import prg
 from spec.dpf import OUTPUT_BITS
 
 DOMAIN = 1 << 17
@@ -21,6 +22,10 @@ HEADER = 16
 # The chance that one sound statistic lies beyond this many standard deviations is 6e-14; there are
 # some two million of them in this file.
 Z = 7.5
+
+
+CASES = [(generator, output) for generator in GENERATORS for output in OUTPUTS]
+CASES += [(generator, "bit") for generator in ALL_GENERATORS if generator not in GENERATORS]
 
 
 def generate(generator, output, alphas, payload=None):
@@ -36,7 +41,7 @@ def secret_bits(keys, generator, output):
     the party, and the padding of the control bits."""
     bits = np.unpackbits(keys, axis=1, bitorder="little")
     shape = nescio.dpf.inspect(keys[0].tobytes())
-    radix = {"aes128": 1, "chacha20": 2}[generator]
+    radix = {2: 1, 4: 2}[prg.GENERATORS[generator].arity]
     leaf_bits = (shape.domain * OUTPUT_BITS[output] - 1) // 512
     depth = -(-leaf_bits.bit_length() // radix)
     wanted = np.ones(bits.shape[1], bool)
@@ -90,8 +95,7 @@ def telling_bytes(keys, features):
     return found
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-@pytest.mark.parametrize("generator", GENERATORS)
+@pytest.mark.parametrize(("generator", "output"), CASES)
 def test_no_bit_or_byte_of_a_key_goes_with_a_bit_of_the_index(generator, output, rng):
     alphas = rng.integers(DOMAIN, size=KEYS)
     features = index_bits(alphas)

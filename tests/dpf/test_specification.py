@@ -4,13 +4,22 @@ import numpy as np
 import pytest
 
 import nescio.dpf
-from dpf.helpers import GENERATORS, OUTPUTS, random_payload, random_roots, roots_array, to_integers
+from dpf.helpers import (
+    ALL_GENERATORS,
+    GENERATORS,
+    OUTPUTS,
+    random_payload,
+    random_roots,
+    roots_array,
+    to_integers,
+)
 from nescio import _core
 from spec import dpf as spec
 
 # Around the edges of leaves (4 to 512 elements), of trees and of the walk's chunks.
 DOMAINS = [1, 2, 3, 127, 128, 129, 511, 512, 513, 2049, 4097]
 CASES = [(g, o, n) for g in GENERATORS for o in OUTPUTS for n in DOMAINS]
+CASES += [(g, o, 2049) for g in ALL_GENERATORS if g not in GENERATORS for o in ("bit", "u32")]
 
 
 def specified_keys(shape, rng):

@@ -69,6 +69,8 @@ def test_json_there_and_back(params):
         ("dtype", 5),
         ("output", "u16"),
         ("generator", "md5"),
+        ("generator", "siphash"),
+        ("generator", "\ud800"),
         ("version", ""),
         ("version", "a" * 129),
         ("version", "\x1b[31m"),

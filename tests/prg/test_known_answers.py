@@ -1,16 +1,37 @@
-"""The primitives under the generators against their standards, and the generators against the
-executable specification."""
+"""The primitives under the generators against their standards, in the engine and in the executable
+specification."""
+
+import hashlib
 
 import numpy as np
 import pytest
 
 from nescio import _core
 from spec import prg
+from spec.hashes import highwayhash, sha256, siphash
+from spec.streams import (
+    chacha_block,
+    from_words,
+    salsa20_expand,
+    salsa20_hash,
+    salsa20_stream,
+    to_words,
+)
+
+COUNTED = bytes(range(64))
 
 
 def raw(data: bytes):
     return np.frombuffer(data, np.uint8)
 
+
+def generate(name, node, tier, *, leaves):
+    """What the engine makes of one node."""
+    zeros = np.zeros(16 * (4 if leaves else prg.GENERATORS[name].arity), np.uint8)
+    return _core.generate_blocks(name, raw(node), zeros, leaves, tier=tier).tobytes()
+
+
+# ---- AES-128 -------------------------------------------------------------------------------------
 
 # FIPS 197, appendix B and appendix C.1; NIST SP 800-38A, F.1.1 (ECB-AES128.Encrypt).
 AES_ANSWERS = [
@@ -47,6 +68,8 @@ def test_the_specifications_aes128_gives_the_standards_answers(key, plain, ciphe
     assert found.hex() == cipher
 
 
+# ---- ChaCha --------------------------------------------------------------------------------------
+
 # RFC 8439, section 2.3.2: key 00 01 .. 1f, counter 1, nonce 00 00 00 09 00 00 00 4a 00 00 00 00.
 CHACHA_STATE = (
     "657870616e642033322d62797465206b000102030405060708090a0b0c0d0e0f101112131415161718191a1b"
@@ -57,46 +80,145 @@ CHACHA_OUTPUT = (
     "d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
 )
 
+# draft-strombergson-chacha-test-vectors-01, TC1: a key of 128 bits, all zero, as the nonce; the
+# keystream's first two blocks.
+CHACHA_STREAMS = {
+    "chacha8": (
+        "e28a5fa4a67f8c5defed3e6fb7303486aa8427d31419a729572d777953491120"
+        "b64ab8e72b8deb85cd6aea7cb6089a101824beeb08814a428aab1fa2c816081b",
+        "8a26af448a1ba906368fd8c83831c18cec8ced811a028e675b8d2be8fce08116"
+        "5ceae9f1d1b7a975497749480569ceb83de6a0a587d4984f19925f5d338e430d",
+    ),
+    "chacha12": (
+        "e1047ba9476bf8ff312c01b4345a7d8ca5792b0ad467313f1dc412b5fdce3241"
+        "0dea8b68bd774c36a920f092a04d3f95274fbeff97bc8491fcef37f85970b450",
+        "1d43b61a8f7e19fceddef368ae6bfb11101bd9fd3e4d127de30db2db1b472e76"
+        "426803a45e15b962751986ef1d9d50f598a5dcdc9fa529a28357991e784ea20f",
+    ),
+}
+
 
 def test_chacha20_gives_the_standards_answer():
-    assert _core.chacha20_block(raw(bytes.fromhex(CHACHA_STATE))).tobytes().hex() == CHACHA_OUTPUT
-
-
-def test_the_specifications_chacha20_gives_the_standards_answer():
     state = bytes.fromhex(CHACHA_STATE)
-    words = [int.from_bytes(state[i : i + 4], "little") for i in range(0, 64, 4)]
-    output = b"".join(w.to_bytes(4, "little") for w in prg.chacha20_block(words))
-    assert output.hex() == CHACHA_OUTPUT
+    assert _core.chacha20_block(raw(state)).tobytes().hex() == CHACHA_OUTPUT
+    assert from_words(chacha_block(to_words(state))).hex() == CHACHA_OUTPUT
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["children", "leaves"])
-@pytest.mark.parametrize("name", prg.GENERATORS)
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 100])
-def test_every_tier_agrees_with_the_specification(name, count, leaves, tier, rng):
-    generator = prg.GENERATORS[name]
-    width = 4 if leaves else generator.arity
-    nodes, corrections = rng.bytes(16 * count), rng.bytes(16 * width)
-    expected = b""
-    for i in range(0, len(nodes), 16):
-        node = nodes[i : i + 16]
-        own = generator.leaf(node) if leaves else b"".join(generator.children(node))
-        expected += prg.xor(own, corrections) if prg.control_bit(node) else own
-    found = _core.generate_blocks(name, raw(nodes), raw(corrections), leaves, tier=tier)
-    assert found.tobytes() == expected
+@pytest.mark.parametrize("name", CHACHA_STREAMS)
+def test_chacha_of_fewer_rounds_gives_the_published_answers(name, tier):
+    zeros = bytes(16)
+    children, leaf = CHACHA_STREAMS[name]
+    assert generate(name, zeros, tier, leaves=False).hex() == children
+    assert generate(name, zeros, tier, leaves=True).hex() == leaf
+    assert b"".join(prg.GENERATORS[name].children(zeros)).hex() == children
+    assert prg.GENERATORS[name].leaf(zeros).hex() == leaf
 
 
-@pytest.mark.parametrize("leaves", [False, True], ids=["children", "leaves"])
-@pytest.mark.parametrize("name", prg.GENERATORS)
-@pytest.mark.parametrize("group_bits", [0, 1, 2, 3, 4, 5])
-def test_nodes_of_several_trees_get_their_own_corrections(name, leaves, group_bits, tier, rng):
-    count = 45
-    width = 4 if leaves else prg.GENERATORS[name].arity
-    nodes = rng.bytes(16 * count)
-    corrections = rng.bytes(16 * width * (((count - 1) >> group_bits) + 1))
-    arguments = (name, raw(nodes), raw(corrections), leaves, group_bits, tier)
-    found = _core.generate_blocks(*arguments).tobytes()
-    for i in range(count):
-        own = 16 * width * (i >> group_bits)
-        node, correction = nodes[16 * i : 16 * i + 16], corrections[own : own + 16 * width]
-        alone = _core.generate_blocks(name, raw(node), raw(correction), leaves, tier=tier)
-        assert found[16 * width * i : 16 * width * (i + 1)] == alone.tobytes()
+# ---- Salsa20 -------------------------------------------------------------------------------------
+
+# eSTREAM's verified vectors for keys of 128 bits and a nonce of zero: set 1, vector 0, and set 2,
+# vector 0. The first 64 bytes.
+SALSA20_STREAMS = {
+    "80000000000000000000000000000000": (
+        "4dfa5e481da23ea09a31022050859936da52fcee218005164f267cb65f5cfd7f"
+        "2b4f97e0ff16924a52df269515110a07f9e460bc65ef95da58f740b7d1dbb0aa"
+    ),
+    "00000000000000000000000000000000": (
+        "6513adaecfeb124c1cbe6bdaef690b4ffb00b0fcace33ce806792bb414801998"
+        "34bfb1cfdd095802c6e95e251002989ac22ae588d32ae79320d9bd7732e00338"
+    ),
+}
+
+
+@pytest.mark.parametrize("key", SALSA20_STREAMS)
+def test_salsa20_gives_the_published_answers(key, tier):
+    node, stream = bytes.fromhex(key), SALSA20_STREAMS[key]
+    assert generate("salsa20", node, tier, leaves=False).hex() == stream
+    assert salsa20_stream(node, 0).hex() == stream
+
+
+def test_the_specifications_salsa20_counts_as_the_published_answers_do():
+    # Set 1, vector 0: bytes 192 to 255, and the XOR of all blocks of the first 512 bytes.
+    key = bytes.fromhex("80000000000000000000000000000000")
+    assert salsa20_stream(key, 3).hex().startswith("da9c1581f429e0a00f7d67e23b730676")
+    total = bytes(64)
+    for counter in range(8):
+        total = prg.xor(total, salsa20_stream(key, counter))
+    assert total.hex() == (
+        "f7a274d268316790a67ec058f45c0f2a067a99fcde6236c0cef8e056349fe54c"
+        "5f13ac74d2539570fd34feab06c572053949b59585742181a5a760223afa22d4"
+    )
+
+
+def test_the_specifications_salsa20_gives_its_specifications_answers():
+    # "Salsa20 specification", section 8, third example, and section 9, a key of 16 bytes.
+    state = (
+        "d39f0d734c3752b70375de25bfbbea8831edb330016ab2dbafc7a6305610b3cf"
+        "1ff0203f0f535da174933071ee37cc244fc9eb4f03519c2fcb1af4f358766836"
+    )
+    assert salsa20_hash(bytes.fromhex(state)).hex() == (
+        "6d2ab2a89cf0f8eea8c4becb1a6eaa9a1d1d961a961eebf9bea3fb3045903339"
+        "7628989db4391b5e6b2aec231b6f7272dbece8876f9b6e1218e85f9eb31330ca"
+    )
+    assert salsa20_expand(bytes(range(1, 17)), bytes(range(101, 117))).hex() == (
+        "27ad2ef81ec852113043feef25120df7f1c83d900a3732b9062ff6fd8f56bbe1"
+        "86556ef6a1a32bebe75eab3391d6701d0ee80510978cb78dab097ab568b6b1c1"
+    )
+
+
+# ---- SHA-256, beside an independent implementation -----------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0, 1, 17, 55, 56, 63, 64, 65, 200])
+def test_the_specifications_sha256_is_hashlibs(length, rng):
+    message = rng.bytes(length)
+    assert sha256(message) == hashlib.sha256(message).digest()
+
+
+def test_sha256_is_hashlibs(tier, rng):
+    for node in (bytes(16), b"\xff" * 16, *(rng.bytes(16) for _ in range(20))):
+        first, second, third = (hashlib.sha256(node + bytes([j])).digest() for j in range(3))
+        assert generate("sha256", node, tier, leaves=False) == first
+        assert generate("sha256", node, tier, leaves=True) == second + third
+
+
+# ---- SipHash and HighwayHash ---------------------------------------------------------------------
+
+# SipHash-2-4 of 00 01 .. under the key 00 01 .. 0f, by the length of the message: from the vectors
+# beside its reference code; that of 15 bytes is also in appendix A of the paper.
+SIPHASH_ANSWERS = {
+    0: "310e0edd47db6f72",
+    1: "fd67dc93c539f874",
+    2: "5a4fa9d909806c0d",
+    7: "37d1018bf50002ab",
+    8: "6224939a79f5f593",
+    9: "b0e4a90bdf82009e",
+    15: "e545be4961ca29a1",
+    16: "db9bc2577fcc2a3f",
+}
+
+# HighwayHash-256 of 00 01 .. under the key 00 01 .. 1f, by the length of the message: from the
+# vectors of google/highwayhash, as the four words that it prints.
+HIGHWAYHASH_ANSWERS = {
+    0: (0xDD44482AC2C874F5, 0xD946017313C7351F, 0xB3AEBECCB98714FF, 0x41DA233145751DF4),
+    32: (0xBCE38C9039A1C3FE, 0x42D56326A3C11289, 0xE35595F764FCAEA9, 0xC9B03C6BC9475A99),
+    64: (0x90D8E6FF6AC12475, 0x1A422A196EDAC1F2, 0x9E3765FE1F8EB002, 0xC1BDD7C4C351CFBE),
+}
+
+
+@pytest.mark.parametrize("length", SIPHASH_ANSWERS)
+def test_the_specifications_siphash_gives_the_published_answers(length):
+    assert siphash(COUNTED[:16], COUNTED[:length]).hex() == SIPHASH_ANSWERS[length]
+
+
+def test_siphash_gives_the_published_answer_for_a_message_of_one_byte(tier):
+    children = generate("insecure_siphash", COUNTED[:16], tier, leaves=False)
+    assert children[:8].hex() == SIPHASH_ANSWERS[1]
+
+
+# That the engine's own does, too, is in tests/core/engine_test.cc: no node makes this key.
+@pytest.mark.parametrize("length", HIGHWAYHASH_ANSWERS)
+def test_the_specifications_highwayhash_gives_the_published_answers(length):
+    found = highwayhash(COUNTED[:32], COUNTED[:length])
+    expected = b"".join(w.to_bytes(8, "little") for w in HIGHWAYHASH_ANSWERS[length])
+    assert found == expected

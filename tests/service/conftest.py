@@ -52,8 +52,16 @@ def running(app, head_seconds=30, most_connections=1024, **options):
         assert not thread.is_alive()
 
 
-def make_app(party, values=VALUES, version="1", server=nescio.Server, limits=None, token=None):
-    table = nescio.Table(values, version=version)
+def make_app(
+    party,
+    values=VALUES,
+    version="1",
+    server=nescio.Server,
+    limits=None,
+    token=None,
+    generator="chacha20",
+):
+    table = nescio.Table(values, version=version, generator=generator)
     servers = {"words": server(table, threads=1, party=party)}
     return create_app(servers, party=party, limits=limits or Limits(), admin_token=token)
 

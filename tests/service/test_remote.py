@@ -45,6 +45,14 @@ def test_more_rows_than_a_request_may_carry(remote):
         assert np.array_equal(table.lookup(indices), VALUES[indices])
 
 
+def test_servers_that_chose_an_insecure_generator(remote):
+    with running_pair(generator="insecure_siphash") as urls:
+        with pytest.raises(ArgumentError, match="insecure_siphash, which makes no claim"):
+            remote(urls, "words")
+        with remote(urls, "words", insecure_generator=True) as table:
+            assert np.array_equal(table.lookup([7]), VALUES[[7]])
+
+
 def test_an_index_out_of_range(pair, remote):
     with remote(pair, "words") as table, pytest.raises(IndexRangeError, match="0 to 999"):
         table.lookup([1000])

@@ -1,13 +1,17 @@
 """The generators in plain Python, written from their standards; slow, for reading and checking.
 
 `aes128`: AES-128 (FIPS 197) under a fixed key in the Matyas-Meyer-Oseas form with sigma
-(Guo, Katz, Wang and Yu 2020). `chacha20`: the ChaCha20 block function (RFC 8439, section 2.3) with
-a 128-bit key. A node is 16 bytes; its control bit is the lowest bit of byte 0.
+(Guo, Katz, Wang and Yu 2020). The others are keyed by the node: stream ciphers of which a block
+makes the children and the next the leaf, and hashes of one more byte. A node is 16 bytes; its
+control bit is the lowest bit of byte 0.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+
+from .hashes import highwayhash, sha256, siphash
+from .streams import chacha_stream, salsa20_stream
 
 # ---- AES-128, FIPS 197 ---------------------------------------------------------------------------
 
@@ -71,28 +75,6 @@ def _mix_column(a: bytes) -> bytes:
     )
 
 
-# ---- ChaCha20, RFC 8439 --------------------------------------------------------------------------
-
-
-def chacha20_block(state: list[int]) -> list[int]:
-    """The block function on its 16 words, section 2.3."""
-    x = list(state)
-    for _ in range(10):
-        for a, b, c, d in (
-            (0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
-            (0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14),
-        ):  # fmt: skip
-            for p, q, r, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
-                x[p] = (x[p] + x[q]) & 0xFFFFFFFF
-                y = x[r] ^ x[p]
-                x[r] = (y << bits | y >> (32 - bits)) & 0xFFFFFFFF
-    return [(v + w) & 0xFFFFFFFF for v, w in zip(x, state, strict=True)]
-
-
-def _words(data: bytes) -> list[int]:
-    return [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
-
-
 # ---- The generators ------------------------------------------------------------------------------
 
 
@@ -124,15 +106,25 @@ def _aes128_hash(node: bytes, tweak: int) -> bytes:
     return xor(aes128_encrypt(b"Nescio fixed key", x), x)
 
 
-def _chacha20_stream(node: bytes, counter: int) -> bytes:
-    key = _words(node)
-    output = chacha20_block([*_words(b"expand 16-byte k"), *key, *key, counter, 0, 0, 0])
-    return b"".join(w.to_bytes(4, "little") for w in output)
+def _split(data: bytes) -> list[bytes]:
+    return [data[i : i + 16] for i in range(0, len(data), 16)]
 
 
-def _chacha20_children(node: bytes) -> list[bytes]:
-    stream = _chacha20_stream(node, 0)
-    return [stream[i : i + 16] for i in range(0, 64, 16)]
+def _stream(name: str, number: int, block: Callable[[bytes, int], bytes]) -> Generator:
+    """From a stream cipher keyed by the node: block 0 is the four children, block 1 the leaf."""
+    return Generator(name, number, 4, lambda s: _split(block(s, 0)), lambda s: block(s, 1))
+
+
+def _hash(name: str, number: int, size: int, digest: Callable[[bytes, int], bytes]) -> Generator:
+    """From a function of the node and a number with `size` bytes of output: as many numbers as give
+    32 bytes make the two children, the next the leaf's 64 bytes."""
+
+    def outputs(node: bytes, first: int, length: int) -> bytes:
+        return b"".join(digest(node, first + j) for j in range(length // size))
+
+    return Generator(
+        name, number, 2, lambda s: _split(outputs(s, 0, 32)), lambda s: outputs(s, 32 // size, 64)
+    )
 
 
 GENERATORS = {
@@ -145,6 +137,14 @@ GENERATORS = {
             lambda s: [_aes128_hash(s, j) for j in range(2)],
             lambda s: b"".join(_aes128_hash(s, 2 + j) for j in range(4)),
         ),
-        Generator("chacha20", 2, 4, _chacha20_children, lambda s: _chacha20_stream(s, 1)),
+        _stream("chacha20", 2, lambda s, j: chacha_stream(s, j, 20)),
+        _stream("chacha12", 3, lambda s, j: chacha_stream(s, j, 12)),
+        _stream("chacha8", 4, lambda s, j: chacha_stream(s, j, 8)),
+        _stream("salsa20", 5, salsa20_stream),
+        _hash("sha256", 6, 32, lambda s, j: sha256(s + bytes([j]))),
+        _hash("insecure_siphash", 7, 8, lambda s, j: siphash(s, bytes([j]))),
+        _hash(
+            "insecure_highwayhash", 8, 32, lambda s, j: highwayhash(s + s, bytes([j]) + bytes(31))
+        ),
     )
 }

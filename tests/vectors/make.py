@@ -4,6 +4,7 @@ python tests/vectors/make.py
 """
 
 import hashlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -11,14 +12,39 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
-from spec import dpf, pir  # noqa: E402 - found next to this file
+from spec import dpf, pir, prg  # noqa: E402 - found next to this file
 
 DOMAINS = (1, 2, 100, 512, 513, 5000)
+
+# The generators to serve a table with have all outputs and domains; the others, those where a tree
+# has no level, one, and some.
+COMMON = ("aes128", "chacha20")
+OTHERS_OUTPUTS = ("bit", "u32")
+OTHERS_DOMAINS = (2, 513, 5000)
 
 
 def stream(label: str, count: int) -> bytes:
     """Bytes that anyone can make again."""
     return hashlib.shake_128(f"nescio test vector {label}".encode()).digest(count)
+
+
+def prg_case(generator: prg.Generator, node: bytes) -> dict[str, object]:
+    """One case of prg.json."""
+    return {
+        "generator": generator.name,
+        "number": generator.number,
+        "node": node.hex(),
+        "children": [child.hex() for child in generator.children(node)],
+        "leaf": generator.leaf(node).hex(),
+    }
+
+
+def dpf_shapes() -> list[dpf.Shape]:
+    """The shapes of dpf.json."""
+    common = itertools.product(COMMON, dpf.OUTPUT_BITS, DOMAINS)
+    others = [g for g in prg.GENERATORS if g not in COMMON]
+    more = itertools.product(others, OTHERS_OUTPUTS, OTHERS_DOMAINS)
+    return [dpf.Shape(domain, output, name) for name, output, domain in (*common, *more)]
 
 
 def dpf_case(shape: dpf.Shape) -> dict[str, object]:
@@ -73,14 +99,14 @@ def wire_case() -> dict[str, object]:
 
 
 def main() -> None:
-    """Writes both files."""
-    shapes = [
-        dpf.Shape(domain, output, generator)
-        for generator in dpf.GENERATORS
-        for output in dpf.OUTPUT_BITS
-        for domain in DOMAINS
-    ]
-    for name, content in (("dpf", [dpf_case(s) for s in shapes]), ("wire", wire_case())):
+    """Writes all files."""
+    nodes = (bytes(16), bytes(range(16)), stream("node", 16))
+    contents = {
+        "prg": [prg_case(g, node) for g in prg.GENERATORS.values() for node in nodes],
+        "dpf": [dpf_case(shape) for shape in dpf_shapes()],
+        "wire": wire_case(),
+    }
+    for name, content in contents.items():
         (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 

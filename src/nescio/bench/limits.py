@@ -6,7 +6,7 @@ from .. import _core
 from ..dpf import Generator, Output
 from .timing import median_seconds
 
-_RADIX_BITS = {"aes128": 1, "chacha20": 2}
+_WIDE = ("chacha20", "chacha12", "chacha8", "salsa20")  # whose trees have arity 4
 _BITS = {"bit": 1, "u8": 8, "u32": 32, "u64": 64, "u128": 128}
 _LEAF_BITS = 512
 _KEY_GROUP = 8
@@ -16,12 +16,13 @@ def expansion_seconds(rows: int, output: Output, generator: Generator, tier: str
     """One thread's time for one key's tree: the generator alone, its data never leaving the cache.
 
     A tree has as many leaves as hold the shares, 512 bits each, and above them a node for every
-    two (or, of chacha20, four) below.
+    two (or, of ChaCha and Salsa20, four) below.
     """
     leaves = math.ceil(rows * _BITS[output] / _LEAF_BITS)
+    arity = 4 if generator in _WIDE else 2
     expansions, level = 0, leaves
     while level > 1:
-        level = math.ceil(level / (1 << _RADIX_BITS[generator]))
+        level = math.ceil(level / arity)
         expansions += level
     return leaves * _core.seconds_per_node(
         generator, True, tier

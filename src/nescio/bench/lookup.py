@@ -118,11 +118,12 @@ def _table(rows: int, row_bytes: int, output: Output, generator: Generator) -> t
 def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMemory) -> Case:
     params = server.params
     indices = np.random.default_rng().integers(params.rows, size=batch)
-    query = Client(params).query(indices)
+    client = Client(params, insecure_generator=True)
+    query = client.query(indices)
     memory.forget()
     answer = server.answer(query.keys[0])
     peak = memory.bytes()
-    rows = Client(params).decode(query, answer, server.answer(query.keys[1]))
+    rows = client.decode(query, answer, server.answer(query.keys[1]))
     if not np.array_equal(rows, server.table[indices]):
         raise WrongResultError("the answers are not the rows")
     seconds = median_seconds(lambda: server.answer(query.keys[0]), duration)

@@ -88,7 +88,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
 def _case(arguments: argparse.Namespace, path: Path) -> Case:
     # The table is mapped here and by the server: in memory it stands once.
     server = Server(Table.load(path), threads=arguments.threads, party=0)
-    client = Client(server.params)
+    client = Client(server.params, insecure_generator=True)
     random = np.random.default_rng()
     queries = [
         client.query(random.integers(arguments.rows, size=arguments.batch)).keys[0]

@@ -7,9 +7,20 @@ only when it runs: `nescio info` needs NumPy alone.
 import argparse
 from typing import TYPE_CHECKING
 
-__all__ = ["Subparsers"]
+from ..dpf import Generator, check_generator
+from ..errors import ArgumentError
+
+__all__ = ["Subparsers", "generator"]
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 else:
     Subparsers = object
+
+
+def generator(name: str) -> Generator:
+    """A generator's name, for argparse, which prints why it is none."""
+    try:
+        return check_generator(name)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -3,8 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ..dpf import GENERATORS
-from . import Subparsers
+from . import Subparsers, generator
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -21,7 +20,7 @@ def add_parser(commands: Subparsers) -> None:
     add("--table", type=Path, metavar="TABLE.npy", help="a table of your own, a word a row")
     add("--words", type=Path, metavar="WORDS.txt", help="its words, one a line")
     add("--rows", type=int, help="use only the table's first rows")
-    add("--generator", choices=GENERATORS, default="chacha20", help="the keys' generator")
+    add("--generator", type=generator, default="chacha20", help="the keys' generator")
     add("--ports", nargs=2, type=int, default=(0, 0), metavar="PORT", help="ports of the servers")
     add("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)

@@ -28,6 +28,11 @@ def add_parser(commands: Subparsers) -> None:
     add("--timeout", type=float, default=30.0, help="seconds to wait for a server")
     add("--retries", type=int, default=2, help="further tries if a server fails")
     add("--ca-cert", type=Path, help="certificates to trust, PEM, instead of the usual ones")
+    add(
+        "--insecure-generator",
+        action="store_true",
+        help="ask even if the servers chose a generator without 128-bit security",
+    )
     parser.set_defaults(run=_run)
 
 
@@ -40,6 +45,7 @@ def _run(arguments: argparse.Namespace) -> int:
         timeout=arguments.timeout,
         retries=arguments.retries,
         verify=_trust(arguments.ca_cert),
+        insecure_generator=arguments.insecure_generator,
     ) as remote:
         rows = remote.lookup(arguments.indices)
     if arguments.json:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
-from ..dpf import GENERATORS, OUTPUTS
+from ..dpf import OUTPUTS
 from ..errors import ArgumentError
 from ..pir import Table, stored
-from . import Subparsers
+from . import Subparsers, generator
 
 _DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
@@ -38,7 +38,7 @@ def add_parser(commands: Subparsers) -> None:
     add("--party", type=int, choices=(0, 1), required=True, help="which of the two parties this is")
     add("--version", help="version of the tables, the same at both servers (default: 1)")
     add("--output", choices=OUTPUTS, help="group that shares add up in (default: bit)")
-    add("--generator", choices=GENERATORS, help="the keys' generator (default: chacha20)")
+    add("--generator", type=generator, help="the keys' generator (default: chacha20)")
     add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add("--port", type=int, default=8080, help="port; 0 is any free one (default: %(default)s)")

@@ -39,13 +39,23 @@ class Client:
     are asked for, and nothing of which: its keys are pseudorandom. A server that answers wrongly
     goes unnoticed. The engine's time does not depend on the indices; to read Python integers into
     an array does, so pass an array where that matters.
+
+    The servers' parameters choose the generator. One that makes no claim of 128-bit security
+    (`insecure_siphash`, `insecure_highwayhash`) is refused with ArgumentError unless
+    `insecure_generator` is true.
     """
 
-    def __init__(self, params: TableParams) -> None:
+    def __init__(self, params: TableParams, *, insecure_generator: bool = False) -> None:
         if not isinstance(params, TableParams):
             raise ArgumentError(
                 f"a client is made from TableParams, not {type(params).__name__}: "
                 "read JSON with TableParams.from_json"
+            )
+        if params.generator.startswith("insecure_") and not insecure_generator:
+            raise ArgumentError(
+                f"the table's generator is {params.generator}, which makes no claim of 128-bit "
+                "security: one key may tell its server what is asked; insecure_generator=True "
+                "(nescio lookup --insecure-generator) takes it all the same"
             )
         self.params = params
 

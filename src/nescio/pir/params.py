@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import MOST_DIMENSIONS, shown
-from ..dpf import GENERATORS, OUTPUTS, Generator, Output
+from ..dpf import OUTPUTS, Generator, Output, check_generator
 from ..errors import ArgumentError, MalformedMessageError
 
 FORMAT = 1
@@ -71,8 +71,10 @@ class TableParams:
             yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MOST_ROW_BYTES}"
         if self.output not in OUTPUTS:
             yield f"there is no output {self.output!r}; there are: {', '.join(OUTPUTS)}"
-        if self.generator not in GENERATORS:
-            yield f"there is no generator {self.generator!r}; there are: {', '.join(GENERATORS)}"
+        try:
+            check_generator(self.generator)
+        except ArgumentError as error:
+            yield str(error)
         if not self.version.isprintable() or not 1 <= len(self.version) <= MOST_VERSION_LENGTH:
             yield f"a version has 1 to {MOST_VERSION_LENGTH} printable characters"
         if not re.fullmatch("[0-9a-f]{64}", self.digest):

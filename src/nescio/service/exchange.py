@@ -169,7 +169,9 @@ class Lookup:
     `urls[p]` is where party p's answers come from.
     """
 
-    def __init__(self, descriptions: Sequence[Description]) -> None:
+    def __init__(
+        self, descriptions: Sequence[Description], *, insecure_generator: bool = False
+    ) -> None:
         first, second = sorted(descriptions, key=lambda d: d.party)
         if first.party == second.party:
             raise ArgumentError(
@@ -184,7 +186,7 @@ class Lookup:
                 found=second.params.describe(),
                 expected=first.params.describe(),
             )
-        self.client = Client(first.params)
+        self.client = Client(first.params, insecure_generator=insecure_generator)
         self.urls = (f"{first.url}/answer", f"{second.url}/answer")
         self.max_keys = min(first.max_keys, second.max_keys)
 

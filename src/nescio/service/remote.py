@@ -41,11 +41,13 @@ class AsyncRemoteTable:
         timeout: float = 30.0,
         retries: int = 2,
         verify: bool | ssl.SSLContext = True,
+        insecure_generator: bool = False,
     ) -> None:
         check_servers(servers)
         self._urls = [table_url(server, table) for server in servers]
         self._http = Http(timeout=timeout, retries=retries, verify=verify)
         self._patience = timeout
+        self._insecure_generator = insecure_generator
         self._lookup: Lookup | None = None  # None while the servers are to be asked (again)
         self._params: TableParams | None = None
 
@@ -121,7 +123,8 @@ class AsyncRemoteTable:
             first, second = self._urls
             texts = await both(self._http.get(first), self._http.get(second))
             self._lookup = Lookup(
-                [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)]
+                [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)],
+                insecure_generator=self._insecure_generator,
             )
             self._params = self._lookup.client.params
         return self._lookup
@@ -155,7 +158,7 @@ class RemoteTable(Closing):
     busy are tried again up to `retries` times; servers that have just changed the table and do not
     agree yet, as long as `timeout`. `verify` is httpx's: True, False or an `ssl.SSLContext` that
     trusts the servers' certificates. Proxies of the environment are not used: one that both queries
-    go through would see both keys.
+    go through would see both keys. `insecure_generator` is `nescio.Client`'s.
 
     What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, MismatchError
     when the two do not hold the same table, MalformedMessageError for a reply that is none. Close
@@ -171,12 +174,14 @@ class RemoteTable(Closing):
         timeout: float = 30.0,
         retries: int = 2,
         verify: bool | ssl.SSLContext = True,
+        insecure_generator: bool = False,
     ) -> None:
         self._servers = servers
         self._name = table
         self._timeout = timeout
         self._retries = retries
         self._verify = verify
+        self._insecure_generator = insecure_generator
         self._left: list[object] = []
         self._begin()
 
@@ -188,6 +193,7 @@ class RemoteTable(Closing):
             timeout=self._timeout,
             retries=self._retries,
             verify=self._verify,
+            insecure_generator=self._insecure_generator,
         )
         self._loop = LoopThread()
         try:

@@ -1,0 +1,258 @@
+// The body of cores*.cc: each tier's file includes it once and compiles it with its own flags. All
+// of it is private to the file that includes it.
+//
+// A tier takes as many nodes at once as its registers hold words. Node and output have their words
+// side by side in memory and a core wants each word of all nodes in one register, so the words are
+// transposed on the way in and back on the way out. A register is a row of blocks (of 128 bits);
+// k words make a block, and a k x k transposition of words inside each block of k registers turns
+// nodes into words and words into nodes. With q blocks in a register, lane k j + e then belongs to
+// node q e + j.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "prg/chacha.h"
+#include "prg/cores.h"
+#include "prg/highwayhash.h"
+#include "prg/salsa20.h"
+#include "prg/sha256.h"
+#include "prg/siphash.h"
+
+namespace nescio::prg {
+namespace {
+
+/// What is made of a node.
+enum class Part { children, leaf };
+
+template <class Core, Part part>
+constexpr std::size_t kBlocks = part == Part::leaf ? 4 : 1 << Core::kRadixBits;
+
+template <class Core, Part part, class W>
+inline void generate(const W* node, W* out) {
+  if constexpr (part == Part::leaf) {
+    Core::leaf(node, out);
+  } else {
+    Core::children(node, out);
+  }
+}
+
+#if defined(__AVX512F__)
+
+constexpr std::size_t kRegisterBytes = 64;
+using Register = __m512i;
+
+inline Register load(const Block* from) { return _mm512_loadu_si512(from); }
+
+inline Register low_words(Register a, Register b) { return _mm512_unpacklo_epi32(a, b); }
+inline Register high_words(Register a, Register b) { return _mm512_unpackhi_epi32(a, b); }
+inline Register low_halves(Register a, Register b) { return _mm512_unpacklo_epi64(a, b); }
+inline Register high_halves(Register a, Register b) { return _mm512_unpackhi_epi64(a, b); }
+
+/// Stores a node's 32 bytes, corrected.
+inline void store(__m256i value, const Block* node, const Block* correction, Block* out) {
+  const __m256i low = _mm256_set1_epi64x(static_cast<long long>(node->lo));
+  const __m256i mask = _mm256_srai_epi64(_mm256_slli_epi64(low, 63), 63);
+  const __m256i own = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(correction));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(out),
+                      _mm256_ternarylogic_epi64(value, mask, own, 0x78));
+}
+
+/// Stores a node's 64 bytes, corrected.
+inline void store(__m512i value, const Block* node, const Block* correction, Block* out) {
+  const __m512i low = _mm512_set1_epi64(static_cast<long long>(node->lo));
+  const __m512i mask = _mm512_srai_epi64(_mm512_slli_epi64(low, 63), 63);
+  _mm512_storeu_si512(out,
+                      _mm512_ternarylogic_epi64(value, mask, _mm512_loadu_si512(correction), 0x78));
+}
+
+/// Block g of four nodes in x[g], for g below 2: stores the nodes.
+inline void store_nodes(const Register (&x)[2], const Block* nodes, Corrections corrections,
+                        std::size_t first, Block* out) {
+  const Register even = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+  const Register odd = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+  const Register pairs[2] = {_mm512_permutex2var_epi64(x[0], even, x[1]),
+                             _mm512_permutex2var_epi64(x[0], odd, x[1])};
+  for (std::size_t p = 0; p < 2; ++p) {
+    const std::size_t i = 2 * p;
+    store(_mm512_castsi512_si256(pairs[p]), nodes + i, corrections.of(first + i, 2), out + 2 * i);
+    store(_mm512_extracti64x4_epi64(pairs[p], 1), nodes + i + 1, corrections.of(first + i + 1, 2),
+          out + 2 * i + 2);
+  }
+}
+
+/// The same for g below 4.
+inline void store_nodes(const Register (&x)[4], const Block* nodes, Corrections corrections,
+                        std::size_t first, Block* out) {
+  const Register low01 = _mm512_shuffle_i64x2(x[0], x[1], 0x44);
+  const Register low23 = _mm512_shuffle_i64x2(x[2], x[3], 0x44);
+  const Register high01 = _mm512_shuffle_i64x2(x[0], x[1], 0xEE);
+  const Register high23 = _mm512_shuffle_i64x2(x[2], x[3], 0xEE);
+  const Register node[4] = {
+      _mm512_shuffle_i64x2(low01, low23, 0x88), _mm512_shuffle_i64x2(low01, low23, 0xDD),
+      _mm512_shuffle_i64x2(high01, high23, 0x88), _mm512_shuffle_i64x2(high01, high23, 0xDD)};
+  for (std::size_t i = 0; i < 4; ++i) {
+    store(node[i], nodes + i, corrections.of(first + i, 4), out + 4 * i);
+  }
+}
+
+#elif defined(__AVX2__)
+
+constexpr std::size_t kRegisterBytes = 32;
+using Register = __m256i;
+
+inline Register load(const Block* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const Register*>(from));
+}
+
+inline Register low_words(Register a, Register b) { return _mm256_unpacklo_epi32(a, b); }
+inline Register high_words(Register a, Register b) { return _mm256_unpackhi_epi32(a, b); }
+inline Register low_halves(Register a, Register b) { return _mm256_unpacklo_epi64(a, b); }
+inline Register high_halves(Register a, Register b) { return _mm256_unpackhi_epi64(a, b); }
+
+/// Stores 32 bytes of a node's, corrected.
+inline void store(Register value, Register mask, const Block* correction, Block* out) {
+  _mm256_storeu_si256(reinterpret_cast<Register*>(out),
+                      _mm256_xor_si256(value, _mm256_and_si256(mask, load(correction))));
+}
+
+/// Block g of two nodes in x[g], for g below 2 or 4: stores the nodes.
+template <std::size_t blocks>
+inline void store_nodes(const Register (&x)[blocks], const Block* nodes, Corrections corrections,
+                        std::size_t first, Block* out) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Register low = _mm256_set1_epi32(static_cast<int>(nodes[i].lo));
+    const Register mask = _mm256_srai_epi32(_mm256_slli_epi32(low, 31), 31);
+    const Block* correction = corrections.of(first + i, blocks);
+    for (std::size_t g = 0; g < blocks; g += 2) {
+      const Register pair = i == 0 ? _mm256_permute2x128_si256(x[g], x[g + 1], 0x20)
+                                   : _mm256_permute2x128_si256(x[g], x[g + 1], 0x31);
+      store(pair, mask, correction + g, out + blocks * i + g);
+    }
+  }
+}
+
+#endif
+
+#if defined(__AVX2__)
+
+template <class Core>
+constexpr std::size_t kNodes = kRegisterBytes / sizeof(typename Core::Word);
+
+template <class Word>
+struct Lanes {
+  typedef Word Words __attribute__((vector_size(kRegisterBytes)));
+};
+
+/// Transposes the words inside each block of as many registers as a block has words.
+template <class Word>
+inline void transpose(Register* x) {
+  if constexpr (sizeof(Word) == 8) {
+    const Register low = low_halves(x[0], x[1]);
+    x[1] = high_halves(x[0], x[1]);
+    x[0] = low;
+  } else {
+    const Register low01 = low_words(x[0], x[1]), low23 = low_words(x[2], x[3]);
+    const Register high01 = high_words(x[0], x[1]), high23 = high_words(x[2], x[3]);
+    x[0] = low_halves(low01, low23);
+    x[1] = high_halves(low01, low23);
+    x[2] = low_halves(high01, high23);
+    x[3] = high_halves(high01, high23);
+  }
+}
+
+/// The part of each of kNodes nodes, of which the first is number `first` of its run.
+template <class Core, Part part>
+inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
+                           Block* out) {
+  using Words = typename Lanes<typename Core::Word>::Words;
+  constexpr std::size_t blocks = kBlocks<Core, part>;
+  constexpr std::size_t k = sizeof(Block) / sizeof(typename Core::Word);
+  constexpr std::size_t q = kRegisterBytes / sizeof(Block);
+  Register in[k], x[k * blocks];
+  for (std::size_t e = 0; e < k; ++e) in[e] = load(nodes + q * e);
+  transpose<typename Core::Word>(in);
+  Words node[k], words[k * blocks];
+  for (std::size_t e = 0; e < k; ++e) node[e] = reinterpret_cast<Words>(in[e]);
+  generate<Core, part>(node, words);
+  for (std::size_t w = 0; w < k * blocks; ++w) x[w] = reinterpret_cast<Register>(words[w]);
+  for (std::size_t g = 0; g < blocks; ++g) transpose<typename Core::Word>(x + k * g);
+  for (std::size_t e = 0; e < k; ++e) {
+    Register own[blocks];
+    for (std::size_t g = 0; g < blocks; ++g) own[g] = x[k * g + e];
+    store_nodes(own, nodes + q * e, corrections, first + q * e, out + blocks * q * e);
+  }
+}
+
+#else
+
+template <class Core>
+constexpr std::size_t kNodes = 1;
+
+template <class Word>
+struct Lanes {
+  using Words = Word;
+};
+
+/// The part of one node, number `first` of its run.
+template <class Core, Part part>
+inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
+                           Block* out) {
+  using Word = typename Core::Word;
+  constexpr std::size_t blocks = kBlocks<Core, part>;
+  Word node[sizeof(Block) / sizeof(Word)], words[blocks * sizeof(Block) / sizeof(Word)];
+  std::memcpy(node, nodes, sizeof(node));
+  generate<Core, part>(node, words);
+  Block own[blocks];
+  std::memcpy(own, words, sizeof(own));
+  const Block mask = block_mask(control_bit(*nodes));
+  const Block* correction = corrections.of(first, blocks);
+  for (std::size_t j = 0; j < blocks; ++j) out[j] = own[j] ^ (mask & correction[j]);
+}
+
+#endif
+
+/// The part of each of n nodes.
+template <class Core, Part part>
+void generate_all(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
+  constexpr std::size_t lanes = kNodes<Core>, blocks = kBlocks<Core, part>;
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    generate_lanes<Core, part>(nodes + i, corrections, i, out + blocks * i);
+  }
+  if (i == n) return;
+  alignas(64) Block last[lanes], result[blocks * lanes], correction[blocks * lanes];
+  for (std::size_t l = 0; l < lanes; ++l) {
+    const std::size_t own = i + l < n ? i + l : n - 1;
+    last[l] = nodes[own];
+    for (std::size_t j = 0; j < blocks; ++j) {
+      correction[blocks * l + j] = corrections.of(own, blocks)[j];
+    }
+  }
+  generate_lanes<Core, part>(last, {correction, 0}, 0, result);
+  for (std::size_t j = blocks * i; j < blocks * n; ++j) out[j] = result[j - blocks * i];
+}
+
+}  // namespace
+
+/// prg::Generator's functions of one generator in the tier that is being compiled.
+#define NESCIO_DEFINE_CORE(name, tier, ...)                                               \
+  namespace name::tier {                                                                  \
+  void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) { \
+    generate_all<__VA_ARGS__, Part::children>(parents, n, corrections, out);              \
+  }                                                                                       \
+  void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {   \
+    generate_all<__VA_ARGS__, Part::leaf>(nodes, n, corrections, out);                    \
+  }                                                                                       \
+  }
+
+#define NESCIO_DEFINE_CORES(tier)                         \
+  NESCIO_DEFINE_CORE(chacha20, tier, ChaChaCore<20>)      \
+  NESCIO_DEFINE_CORE(chacha12, tier, ChaChaCore<12>)      \
+  NESCIO_DEFINE_CORE(chacha8, tier, ChaChaCore<8>)        \
+  NESCIO_DEFINE_CORE(salsa20, tier, Salsa20Core)          \
+  NESCIO_DEFINE_CORE(sha256, tier, Sha256Core)            \
+  NESCIO_DEFINE_CORE(insecure_siphash, tier, SipHashCore) \
+  NESCIO_DEFINE_CORE(insecure_highwayhash, tier, HighwayHashCore)
+
+}  // namespace nescio::prg
