@@ -1,46 +1,11 @@
-#include "base/error.h"
 #include "bindings/bindings.h"
-
-namespace nescio::bindings {
-namespace {
-
-const char* class_name(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::argument: return "ArgumentError";
-    case ErrorKind::index: return "IndexRangeError";
-    case ErrorKind::malformed_key: return "MalformedKeyError";
-    case ErrorKind::mismatch: return "MismatchError";
-    case ErrorKind::resource: return "ResourceError";
-  }
-  return "NescioError";
-}
-
-/// Raises the class of nescio.errors that the engine's error stands for.
-void raise(const Error& error) {
-  const nb::object type = nb::module_::import_("nescio.errors").attr(class_name(error.kind()));
-  if (error.kind() == ErrorKind::mismatch) {
-    const nb::object value = type(nb::str(error.what()), nb::arg("found") = error.found().c_str(),
-                                  nb::arg("expected") = error.expected().c_str());
-    PyErr_SetObject(type.ptr(), value.ptr());
-  } else {
-    PyErr_SetString(type.ptr(), error.what());
-  }
-}
-
-}  // namespace
-}  // namespace nescio::bindings
+#include "bindings/errors.h"
 
 NB_MODULE(_core, m) {
   using namespace nescio::bindings;
   m.doc() = "The engine of Nescio. Private: use the package's own modules.";
   nb::set_leak_warnings(false);  // pools may outlive the interpreter; that is no fault of a user
-  nb::register_exception_translator([](const std::exception_ptr& p, void*) {
-    try {
-      std::rethrow_exception(p);
-    } catch (const nescio::Error& error) {
-      raise(error);
-    }
-  });
+  translate_errors();
   bind_base(m);
   bind_prg(m);
   bind_dpf(m);

@@ -1,0 +1,7 @@
+#include "bindings/gpu.h"
+#include "gpu/cuda_device.h"
+
+NB_MODULE(_cuda, m) {
+  m.doc() = "Tables on NVIDIA GPUs. Private: use the package's own modules.";
+  nescio::bindings::bind_gpu<nescio::gpu::CudaDevice>(m);
+}

@@ -1,0 +1,104 @@
+#pragma once
+
+// A thread block on an NVIDIA GPU: each function of thread_block.h is one instruction, or what an
+// older card has in its place. Compiled by nvcc only.
+
+#include <cuda_pipeline_primitives.h>
+
+#include "gpu/thread_block.h"
+
+namespace nescio::gpu {
+
+class CudaBlock {
+ public:
+  static constexpr unsigned kAll = 0xFFFFFFFF;
+
+  __device__ std::uint32_t x() const { return blockIdx.x; }
+  __device__ std::uint32_t y() const { return blockIdx.y; }
+  __device__ unsigned thread() const { return threadIdx.x; }
+  __device__ unsigned warp() const { return threadIdx.x / kWarp; }
+  __device__ unsigned lane() const { return threadIdx.x % kWarp; }
+  __device__ std::byte* shared() const {
+    extern __shared__ Quad memory[];
+    return reinterpret_cast<std::byte*>(memory);
+  }
+
+  __device__ void sync() { __syncthreads(); }
+  __device__ void sync_warp() { __syncwarp(); }
+  __device__ std::uint32_t shuffle_xor(std::uint32_t value, unsigned mask) {
+    return __shfl_xor_sync(kAll, value, static_cast<int>(mask));
+  }
+  __device__ std::uint32_t ballot(bool bit) { return __ballot_sync(kAll, bit); }
+
+  __device__ void multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                                const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    count_without_matrices(c, a, b);
+#endif
+  }
+
+  __device__ void multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                                 const std::uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+    for (int half = 0; half < 2; ++half) {
+      for (int rows = 0; rows < 2; ++rows) {
+        asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+            : "+r"(c[2 * rows]), "+r"(c[2 * rows + 1])
+            : "r"(a[2 * half + rows]), "r"(b[half]));
+      }
+    }
+#endif
+  }
+
+  __device__ static std::uint32_t dot_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    return __dp4a(a, b, c);
+  }
+
+  __device__ static void add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
+  __device__ static void add(std::uint64_t* to, std::uint64_t value) {
+    static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
+    atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+  }
+  __device__ static void flip(std::uint32_t* to, std::uint32_t value) { atomicXor(to, value); }
+
+  __device__ void copy_async(void* to, const void* from) {
+    __pipeline_memcpy_async(to, from, sizeof(Quad));
+  }
+  __device__ void commit_copies() { __pipeline_commit(); }
+  template <unsigned newest>
+  __device__ void wait_copies() {
+    __pipeline_wait_prior(newest);
+  }
+
+ private:
+  /// The matrix instruction on bits for cards that only count XORs: each lane asks the others for
+  /// their words.
+  __device__ void count_without_matrices(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                                         const std::uint32_t (&b)[2]) {
+    const unsigned group = lane() / 4, pair = lane() % 4;
+    for (unsigned t = 0; t < 4; ++t) {
+      for (unsigned half = 0; half < 2; ++half) {
+        const std::uint32_t low = __shfl_sync(kAll, a[2 * half], 4 * group + t);
+        const std::uint32_t high = __shfl_sync(kAll, a[2 * half + 1], 4 * group + t);
+        const std::uint32_t even = __shfl_sync(kAll, b[half], 8 * pair + t);
+        const std::uint32_t odd = __shfl_sync(kAll, b[half], 8 * pair + 4 + t);
+        c[0] += __popc(low & even);
+        c[1] += __popc(low & odd);
+        c[2] += __popc(high & even);
+        c[3] += __popc(high & odd);
+      }
+    }
+  }
+};
+
+}  // namespace nescio::gpu

@@ -1,0 +1,96 @@
+#pragma once
+
+// Devices: where kernels run. Two classes offer the same functions, and what is written over them
+// (ggm/tree_gpu.h, pir/answer_gpu.h) runs on both:
+//
+//     HostDevice   runs kernels on the processor, for tests
+//     CudaDevice   runs them on an NVIDIA GPU
+//
+//     info()                              what the device is
+//     allocate(bytes), release(p)         memory of the device; Error(resource) if it is short
+//     upload(to, from, bytes)             from the host's memory; download(...) back
+//     download_rows(to, from, ...)        rows of bytes that stand apart on the device
+//     zero(p, bytes)
+//     launch(kernel, grid)                queues a kernel
+//     finish()                            waits for all of it, and throws what went wrong
+//     settle()                            waits for what others have queued on the device
+//     memory_use(), forget_peak()         bytes held, now and at most since the peak was forgotten
+//     kLoad                               how much larger than the smallest a measurement is to be
+//
+// All work of one device object is queued on one stream of its own, in order.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "gpu/thread_block.h"
+
+namespace nescio::gpu {
+
+/// What a device is.
+struct DeviceInfo {
+  std::string name;
+  unsigned processors;           ///< streaming multiprocessors
+  unsigned capability;           ///< 10 x compute capability: 90 for a Hopper
+  std::size_t cache_bytes;       ///< of the second level
+  std::size_t memory_bytes;      ///< in all
+  std::size_t free_bytes;        ///< now
+  std::size_t shared_bytes_max;  ///< that a block may ask for
+};
+
+/// Bytes of device memory that an object holds.
+struct MemoryUse {
+  std::size_t now = 0;
+  std::size_t most = 0;
+
+  void add(std::size_t bytes) {
+    now += bytes;
+    if (now > most) most = now;
+  }
+};
+
+/// An owned array in a device's memory, not initialised. The device outlives it.
+template <class Device, class T>
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device& device, std::size_t size)
+      : device_(&device),
+        data_(static_cast<T*>(device.allocate(size * sizeof(T)))),
+        size_(size) {}
+  DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
+    DeviceBuffer moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~DeviceBuffer() {
+    if (data_ != nullptr) device_->release(data_, size_ * sizeof(T));
+  }
+
+  /// At least `size` elements: the same memory if it is large enough, or other memory.
+  T* at_least(Device& device, std::size_t size) {
+    if (size > size_) {
+      *this = DeviceBuffer();  // first give back what is too small
+      *this = DeviceBuffer(device, size);
+    }
+    return data_;
+  }
+
+  T* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  void swap(DeviceBuffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+  }
+
+  Device* device_ = nullptr;
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace nescio::gpu

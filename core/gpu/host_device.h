@@ -1,0 +1,94 @@
+#pragma once
+
+// The processor as a device: memory is memory, and a kernel runs when it is launched, block by block.
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "gpu/device.h"
+#include "gpu/host_block.h"
+
+namespace nescio::gpu {
+
+class HostDevice {
+ public:
+
+
+  /// `device` is 0, or 1 for one whose threads take turns in the other order: answers are the same,
+  /// or threads race.
+  explicit HostDevice(unsigned device)
+      : turns_(device % 2 == 0 ? Turns::forwards : Turns::backwards) {}
+
+  /// How much larger than the smallest a measurement is to be.
+  static constexpr unsigned kLoad = 1;
+
+  static constexpr unsigned count() { return 2; }
+  DeviceInfo info() const { return {"emulated", 4, 80, 64 << 10, kMemory, kMemory, 99 << 10}; }
+
+  void* allocate(std::size_t bytes) {
+    void* memory = bytes > kMemory ? nullptr : std::malloc(bytes + 1);
+    if (memory == nullptr) {
+      throw Error(ErrorKind::resource, "the emulated device is out of memory: " +
+                                           std::to_string(bytes) + " bytes were asked for, " +
+                                           std::to_string(kMemory) + " are there");
+    }
+    std::memset(memory, 0xA5, bytes);  // a card's is not initialised either
+    memory_use_.add(bytes);
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept {
+    memory_use_.now -= bytes;
+    std::free(memory);
+  }
+
+  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                     std::size_t rows) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::memcpy(static_cast<std::byte*>(to) + i * bytes,
+                  static_cast<const std::byte*>(from) + i * stride, bytes);
+    }
+  }
+  void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
+  void finish() {}
+  void settle() {}
+  MemoryUse memory_use() const { return memory_use_; }
+  void forget_peak() { memory_use_.most = memory_use_.now; }
+
+  template <class Kernel>
+  void launch(const Kernel& kernel, Grid grid) {
+    if constexpr (Kernel::kTogether) {
+      HostTeam team(Kernel::kThreads, kernel.shared_bytes(), turns_);
+      for_each_block(grid,
+                     [&](Grid at) { team.run(at, [&](HostBlock& block) { kernel(block); }); });
+    } else {
+      for_each_block(grid, [&](Grid at) {
+        for (unsigned i = 0; i < Kernel::kThreads; ++i) {
+          HostBlock block(nullptr, at,
+                          turns_ == Turns::forwards ? i : Kernel::kThreads - 1 - i);
+          kernel(block);
+        }
+      });
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMemory = std::size_t{1} << 30;
+
+  template <class Work>
+  void for_each_block(Grid grid, Work work) const {
+    for (std::uint32_t y = 0; y < grid.y; ++y) {
+      for (std::uint32_t x = 0; x < grid.x; ++x) {
+        work(turns_ == Turns::forwards ? Grid{x, y} : Grid{grid.x - 1 - x, grid.y - 1 - y});
+      }
+    }
+  }
+
+  Turns turns_;
+  MemoryUse memory_use_;
+};
+
+}  // namespace nescio::gpu

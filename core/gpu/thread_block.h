@@ -1,0 +1,73 @@
+#pragma once
+
+// What a GPU kernel of Nescio is written against, so that the same source runs on a card and, slowly
+// but exactly, on a processor.
+//
+// A kernel is a struct of plain arguments with a function
+//
+//     template <class B> NESCIO_DEVICE void operator()(B& block) const;
+//
+// that every thread of a grid runs, and with
+//
+//     static constexpr unsigned kThreads;    threads of a block, a multiple of 32
+//     static constexpr bool kTogether;       whether threads of a block talk to each other
+//     std::size_t shared_bytes() const;      of memory that they share, if they do
+//
+// `block` is the thread's view of its block:
+//
+//     x(), y()                  the block's place in the grid
+//     thread(), warp(), lane()  the thread's place in the block, its warp, and its place there
+//     shared()                  the block's shared memory, on a boundary of 16 bytes
+//     sync()                    every thread of the block waits for all others
+//     sync_warp()               the same for a warp
+//     shuffle_xor(v, mask)      the value of v in lane ^ mask
+//     ballot(bit)               bit l is the value in lane l
+//     multiply_bits(c, a, b)    the matrix instruction m16n8k256 on bits: AND, then the count of ones
+//     multiply_bytes(c, a, b)   the matrix instruction m16n8k32 on unsigned bytes, sums mod 2^32
+//     dot_bytes(a, b, c)        c + the products of four pairs of unsigned bytes
+//     add(p, v), flip(p, v)     *p += v, *p ^= v, atomically
+//     copy_async(to, from)      16 bytes from global to shared memory, in the background
+//     commit_copies()           ends a group of such copies
+//     wait_copies<n>()          waits for all of this thread's groups but the newest n
+//
+// CudaBlock (cuda_block.h) maps each to the instruction of that name; HostBlock (host_block.h) gives
+// them their documented meaning and refuses what would be undefined on a card: a barrier that some
+// threads do not reach, lanes of a warp at different instructions, a copy that is read before it was
+// waited for (it has not happened yet).
+//
+// The matrix instructions are collective: lane l = 4g + t of a warp holds, of C = C + A x B,
+//
+//     a[0], a[2]   row g of A,      words t and 4 + t      (a word is 32 bits of the 32 bytes that
+//     a[1], a[3]   row g + 8 of A,  words t and 4 + t       a row of A or a column of B has)
+//     b[0], b[1]   column g of B,   words t and 4 + t
+//     c[0], c[1]   row g of C,      columns 2t and 2t + 1
+//     c[2], c[3]   row g + 8 of C,  columns 2t and 2t + 1
+//
+// (PTX ISA 8.0, sections 9.7.13.4.8 and 9.7.13.4.12).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+
+namespace nescio::gpu {
+
+inline constexpr unsigned kWarp = 32;
+
+/// Sixteen bytes that travel in one instruction.
+struct alignas(16) Quad {
+  std::uint32_t w[4];
+};
+
+/// The blocks of a grid.
+struct Grid {
+  std::uint32_t x = 1;
+  std::uint32_t y = 1;
+};
+
+/// The smallest number of parts of `size` that hold `count`.
+NESCIO_INLINE std::uint64_t parts(std::uint64_t count, std::uint64_t size) {
+  return (count + size - 1) / size;
+}
+
+}  // namespace nescio::gpu

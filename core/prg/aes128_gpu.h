@@ -1,0 +1,111 @@
+#pragma once
+
+// The generator `aes128` for a thread of a GPU, by table: a round of AES is four lookups and XORs a
+// column (Daemen and Rijmen, "AES Proposal: Rijndael", 1999, section 5.2.1). The table stands in
+// shared memory once for each lane of a warp, each copy in a bank of its own, so that no two lanes
+// wait for each other whatever they look up (Tezcan, "Optimization of Advanced Encryption Standard on
+// Graphics Processing Units", 2021). What is looked up depends on the keys that the server was sent,
+// which it knows: the tables hide nothing, and need to hide nothing. Clients run prg/aes128.cc.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/thread_block.h"
+#include "prg/aes128.h"
+#include "prg/prg.h"
+#include "prg/word.h"
+
+namespace nescio::prg {
+
+/// What the kernels of all generators are given: public constants.
+struct GpuTables {
+  std::array<std::uint32_t, 44> round_keys;  ///< of the fixed key, as columns
+  const std::uint32_t* aes;                  ///< aes_table(), in the device's memory
+};
+
+/// T[x] = the column (2 S[x], S[x], S[x], 3 S[x]), its first byte lowest.
+std::array<std::uint32_t, 256> aes_table();
+
+/// The round keys of the fixed key as little-endian words.
+std::array<std::uint32_t, 44> aes_round_keys();
+
+class Aes128Gpu {
+ public:
+  static constexpr GeneratorId kId = GeneratorId::aes128;
+  static constexpr unsigned kRadixBits = 1;
+  static constexpr std::size_t kSharedBytes = 256 * gpu::kWarp * sizeof(std::uint32_t);
+
+  /// Every thread of the block makes one, with the same shared memory.
+  template <class B>
+  NESCIO_DEVICE Aes128Gpu(B& block, const GpuTables& tables, std::byte* shared, unsigned threads)
+      : keys_(&tables), table_(reinterpret_cast<std::uint32_t*>(shared)), lane_(block.lane()) {
+    for (unsigned i = block.thread(); i < 256 * gpu::kWarp; i += threads) {
+      table_[i] = tables.aes[i / gpu::kWarp];
+    }
+    block.sync();
+  }
+
+  NESCIO_DEVICE void children(Block s, Block* out) const {
+    NESCIO_UNROLL
+    for (unsigned j = 0; j < 2; ++j) out[j] = hash(s, j);
+  }
+  NESCIO_DEVICE void leaf(Block s, Block* out) const {
+    NESCIO_UNROLL
+    for (unsigned j = 0; j < 4; ++j) out[j] = hash(s, aes128::kFirstLeafTweak + j);
+  }
+
+ private:
+  /// F(sigma(s) ^ tweak), where F(x) = pi(x) ^ x.
+  NESCIO_DEVICE Block hash(Block s, std::uint64_t tweak) const {
+    const Block x = {s.hi ^ tweak, s.hi ^ s.lo};
+    return encrypt(x) ^ x;
+  }
+
+  NESCIO_DEVICE Block encrypt(Block x) const {
+    const auto& k = keys_->round_keys;
+    std::uint32_t c[4] = {static_cast<std::uint32_t>(x.lo), static_cast<std::uint32_t>(x.lo >> 32),
+                          static_cast<std::uint32_t>(x.hi), static_cast<std::uint32_t>(x.hi >> 32)};
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < 4; ++i) c[i] ^= k[i];
+    NESCIO_UNROLL
+    for (unsigned round = 1; round < 10; ++round) {
+      const std::uint32_t d[4] = {column(c[0], c[1], c[2], c[3]), column(c[1], c[2], c[3], c[0]),
+                                  column(c[2], c[3], c[0], c[1]), column(c[3], c[0], c[1], c[2])};
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ k[4 * round + i];
+    }
+    const std::uint32_t d[4] = {last(c[0], c[1], c[2], c[3]), last(c[1], c[2], c[3], c[0]),
+                                last(c[2], c[3], c[0], c[1]), last(c[3], c[0], c[1], c[2])};
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ k[40 + i];
+    return {c[0] | std::uint64_t{c[1]} << 32, c[2] | std::uint64_t{c[3]} << 32};
+  }
+
+  /// A column of SubBytes, ShiftRows and MixColumns: byte r is taken from the r-th of the columns.
+  NESCIO_DEVICE std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                     std::uint32_t d) const {
+    return look_up(a) ^ rotate(look_up(b >> 8), 8) ^ rotate(look_up(c >> 16), 16) ^
+           rotate(look_up(d >> 24), 24);
+  }
+
+  /// A column of SubBytes and ShiftRows; the S-box is the table's second byte.
+  NESCIO_DEVICE std::uint32_t last(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                   std::uint32_t d) const {
+    return ((look_up(a) >> 8) & 0xFF) | (look_up(b >> 8) & 0xFF00) |
+           ((look_up(c >> 16) << 8) & 0xFF0000) | ((look_up(d >> 24) << 16) & 0xFF000000);
+  }
+
+  NESCIO_DEVICE std::uint32_t look_up(std::uint32_t x) const {
+    return table_[(x & 0xFF) * gpu::kWarp + lane_];
+  }
+  NESCIO_DEVICE static std::uint32_t rotate(std::uint32_t x, unsigned bits) {
+    return (x << bits) | (x >> (32 - bits));
+  }
+
+  const GpuTables* keys_;
+  std::uint32_t* table_;
+  unsigned lane_;
+};
+
+}  // namespace nescio::prg
