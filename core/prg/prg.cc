@@ -53,12 +53,11 @@ constexpr std::array kEntries = {
 #undef ROW
 
 /// Why a generator goes by no other name than its insecure_ one.
-Error refusal(std::string_view name) {
-  const std::string own(name);
+Error refusal(const std::string& name) {
   return Error(ErrorKind::argument,
-               "the generator '" + own +
-                   "' makes no claim of 128-bit security, so one key may tell " +
-                   "its server what is asked: use another, or call it 'insecure_" + own + "'");
+               "nobody claims 128-bit security for '" + name +
+                   "' as a generator, so one key may tell its server what is asked: use another, " +
+                   "or call it 'insecure_" + name + "'");
 }
 
 }  // namespace
@@ -76,7 +75,7 @@ GeneratorId parse_generator(std::string_view name) {
   for (const Entry& entry : kEntries) {
     if (entry.tier != Tier::portable) continue;
     if (name == entry.generator.name) return entry.generator.id;
-    if (entry.generator.name == "insecure_" + std::string(name)) throw refusal(name);
+    if (entry.generator.name == "insecure_" + std::string(name)) throw refusal(std::string(name));
     names += std::string(names.empty() ? "" : ", ") + entry.generator.name;
   }
   throw Error(ErrorKind::argument,

@@ -19,7 +19,7 @@ Outputs, their shares as NumPy arrays, and how shares add up:
 Security: each key is pseudorandom to a party that holds it alone, for polynomially bounded
 parties; the two key holders must not collude. A key says openly its domain, output, generator and
 party. See docs/security.md for the assumption that each generator rests on; those whose name begins
-with `insecure_` make no claim of 128-bit security and are there for comparison.
+with `insecure_` have no claim to 128-bit security and are there for comparison.
 """
 
 from collections.abc import Sequence

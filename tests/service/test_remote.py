@@ -47,7 +47,7 @@ def test_more_rows_than_a_request_may_carry(remote):
 
 def test_servers_that_chose_an_insecure_generator(remote):
     with running_pair(generator="insecure_siphash") as urls:
-        with pytest.raises(ArgumentError, match="insecure_siphash, which makes no claim"):
+        with pytest.raises(ArgumentError, match="insecure_siphash, for which nobody claims"):
             remote(urls, "words")
         with remote(urls, "words", insecure_generator=True) as table:
             assert np.array_equal(table.lookup([7]), VALUES[[7]])

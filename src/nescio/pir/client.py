@@ -40,7 +40,7 @@ class Client:
     goes unnoticed. The engine's time does not depend on the indices; to read Python integers into
     an array does, so pass an array where that matters.
 
-    The servers' parameters choose the generator. One that makes no claim of 128-bit security
+    The servers' parameters choose the generator. One that nobody claims 128-bit security for
     (`insecure_siphash`, `insecure_highwayhash`) is refused with ArgumentError unless
     `insecure_generator` is true.
     """
@@ -53,7 +53,7 @@ class Client:
             )
         if params.generator.startswith("insecure_") and not insecure_generator:
             raise ArgumentError(
-                f"the table's generator is {params.generator}, which makes no claim of 128-bit "
+                f"the table's generator is {params.generator}, for which nobody claims 128-bit "
                 "security: one key may tell its server what is asked; insecure_generator=True "
                 "(nescio lookup --insecure-generator) takes it all the same"
             )
