@@ -22,8 +22,8 @@ export PIP_CONSTRAINT := $(CONSTRAINTS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export SENTENCE
 
-ENGINE := $(shell find core -name '*.cc' -o -name '*.h') CMakeLists.txt
-CXX_FILES := $(shell find core tests -name '*.cc' -o -name '*.h')
+ENGINE := $(shell find core cmake -type f) CMakeLists.txt
+CXX_FILES := $(shell find core tests -name "*.cc" -o -name "*.h" -o -name "*.cu")
 CMAKE := $(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python
 
 .PHONY: demo test engine-test compat check build bench fuzz docs format clean
@@ -85,12 +85,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # The package is installed in place: Python sources are used as they are, the engine is rebuilt when
-# its own sources change. Each extra adds what one of the lines above needs.
+# its own sources change. Each extra adds what one of the lines above needs. The tools of the build
+# stay in the environment, so that an install that changes no source compiles nothing.
 $(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
 	mkdir -p build
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet $$($(BIN)/python scripts/build_requires.py)
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
 	touch $@
 
 $(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
-	$(BIN)/pip install --quiet --editable '.[$*]'
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[$*]'
 	touch $@

@@ -2,10 +2,9 @@
 # for tests, and `_cuda` on NVIDIA GPUs.
 
 if(NESCIO_EMULATED)
-  nanobind_add_module(_emulated NB_STATIC NOMINSIZE
-    core/bindings/gpu_emulated.cc core/bindings/errors.cc
-    core/pir/answer_emulated.cc core/gpu/host_block.cc)
-  target_link_libraries(_emulated PRIVATE nescio_core)
+  nanobind_add_module(_emulated NB_STATIC
+    core/bindings/gpu_emulated.cc core/bindings/errors.cc)
+  target_link_libraries(_emulated PRIVATE nescio_emulated)
   install(TARGETS _emulated LIBRARY DESTINATION nescio)
 endif()
 

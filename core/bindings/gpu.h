@@ -94,7 +94,8 @@ void bind_gpu(nb::module_& m) {
           "__init__",
           [](Table* self, unsigned device, std::uint64_t first_row, std::uint64_t rows,
              std::uint64_t domain, std::size_t row_bytes, const std::string& output) {
-            new (self) Table(device, {first_row, rows, domain}, row_bytes, dpf::parse_output(output));
+            new (self)
+                Table(device, {first_row, rows, domain}, row_bytes, dpf::parse_output(output));
           },
           nb::arg("device"), nb::arg("first_row"), nb::arg("rows"), nb::arg("domain"),
           nb::arg("row_bytes"), nb::arg("output"))

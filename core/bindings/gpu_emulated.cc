@@ -2,6 +2,7 @@
 #include "gpu/host_device.h"
 
 NB_MODULE(_emulated, m) {
-  m.doc() = "The kernels of `_cuda` on the processor, for tests. Private: use the package's modules.";
+  m.doc() =
+      "The kernels of `_cuda` on the processor, for tests. Private: use the package's modules.";
   nescio::bindings::bind_gpu<nescio::gpu::HostDevice>(m);
 }

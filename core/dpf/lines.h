@@ -34,8 +34,8 @@ struct LineShape {
 
   NESCIO_INLINE bool bits() const { return element_bytes == 0; }
   NESCIO_INLINE std::uint32_t planes() const { return bits() ? 1 : element_bytes; }
-  NESCIO_INLINE std::uint32_t rows() const { return bits() ? 512 : 64; }    ///< of a line
-  NESCIO_INLINE std::uint32_t leaves() const { return planes(); }           ///< of a chunk
+  NESCIO_INLINE std::uint32_t rows() const { return bits() ? 512 : 64; }  ///< of a line
+  NESCIO_INLINE std::uint32_t leaves() const { return planes(); }         ///< of a chunk
 };
 
 }  // namespace nescio::dpf

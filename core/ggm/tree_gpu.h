@@ -51,8 +51,8 @@ struct ExpandLevel {
   static constexpr bool kTogether = G::kSharedBytes > 0;
 
   GpuForest forest;
-  unsigned level;      ///< of the parents
-  GpuNodes parents;    ///< the parents of `children`, and perhaps others
+  unsigned level;    ///< of the parents
+  GpuNodes parents;  ///< the parents of `children`, and perhaps others
   GpuNodes children;
 
   std::size_t shared_bytes() const { return G::kSharedBytes; }

@@ -1,8 +1,7 @@
-#include "gpu/cuda_device.h"
-
 #include <string>
 
 #include "base/error.h"
+#include "gpu/cuda_device.h"
 
 namespace nescio::gpu {
 namespace {
@@ -92,7 +91,8 @@ void CudaDevice::release(void* memory, std::size_t bytes) noexcept {
 
 void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
   const Current current(device_);
-  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "a copy to a GPU failed");
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_),
+             "a copy to a GPU failed");
 }
 
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
@@ -104,9 +104,8 @@ void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
 void CudaDevice::download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
                                std::size_t rows) {
   const Current current(device_);
-  check_cuda(
-      cudaMemcpy2DAsync(to, bytes, from, stride, bytes, rows, cudaMemcpyDefault, stream_),
-      "a copy from a GPU failed");
+  check_cuda(cudaMemcpy2DAsync(to, bytes, from, stride, bytes, rows, cudaMemcpyDefault, stream_),
+             "a copy from a GPU failed");
 }
 
 void CudaDevice::zero(void* memory, std::size_t bytes) {

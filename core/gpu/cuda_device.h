@@ -27,7 +27,8 @@ class Current {
 
 /// Runs a kernel for one thread of a grid.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads) run_kernel(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(Kernel::kThreads)
+    run_kernel(const __grid_constant__ Kernel kernel) {
   CudaBlock block;
   kernel(block);
 }

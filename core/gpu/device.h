@@ -56,9 +56,7 @@ class DeviceBuffer {
  public:
   DeviceBuffer() = default;
   DeviceBuffer(Device& device, std::size_t size)
-      : device_(&device),
-        data_(static_cast<T*>(device.allocate(size * sizeof(T)))),
-        size_(size) {}
+      : device_(&device), data_(static_cast<T*>(device.allocate(size * sizeof(T)))), size_(size) {}
   DeviceBuffer(DeviceBuffer&& other) noexcept { swap(other); }
   DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
     DeviceBuffer moved(std::move(other));

@@ -14,25 +14,31 @@ namespace nescio::gpu {
 
 class HostDevice {
  public:
-
-
-  /// `device` is 0, or 1 for one whose threads take turns in the other order: answers are the same,
-  /// or threads race.
+  /// `device` is 0, 1 for one whose threads take turns in the other order (answers are the same, or
+  /// threads race), or 2 for an older one without matrix instructions on bits. Throws Error(resource)
+  /// for any other.
   explicit HostDevice(unsigned device)
-      : turns_(device % 2 == 0 ? Turns::forwards : Turns::backwards) {}
+      : turns_(device == 1 ? Turns::backwards : Turns::forwards),
+        capability_(device == 2 ? 75 : 80) {
+    if (device < count()) return;
+    throw Error(ErrorKind::resource, "there is no emulated:" + std::to_string(device) + ": found " +
+                                         std::to_string(count()));
+  }
 
   /// How much larger than the smallest a measurement is to be.
   static constexpr unsigned kLoad = 1;
 
-  static constexpr unsigned count() { return 2; }
-  DeviceInfo info() const { return {"emulated", 4, 80, 64 << 10, kMemory, kMemory, 99 << 10}; }
+  static constexpr unsigned count() { return 3; }
+  DeviceInfo info() const {
+    return {"emulated", 4, capability_, 64 << 10, kMemory, kMemory, 99 << 10};
+  }
 
   void* allocate(std::size_t bytes) {
-    void* memory = bytes > kMemory ? nullptr : std::malloc(bytes + 1);
+    void* memory = bytes > kMemory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
     if (memory == nullptr) {
-      throw Error(ErrorKind::resource, "the emulated device is out of memory: " +
-                                           std::to_string(bytes) + " bytes were asked for, " +
-                                           std::to_string(kMemory) + " are there");
+      throw Error(ErrorKind::resource,
+                  "the emulated device is out of memory: " + std::to_string(bytes) +
+                      " bytes were asked for, " + std::to_string(kMemory) + " are there");
     }
     std::memset(memory, 0xA5, bytes);  // a card's is not initialised either
     memory_use_.add(bytes);
@@ -67,8 +73,7 @@ class HostDevice {
     } else {
       for_each_block(grid, [&](Grid at) {
         for (unsigned i = 0; i < Kernel::kThreads; ++i) {
-          HostBlock block(nullptr, at,
-                          turns_ == Turns::forwards ? i : Kernel::kThreads - 1 - i);
+          HostBlock block(nullptr, at, turns_ == Turns::forwards ? i : Kernel::kThreads - 1 - i);
           kernel(block);
         }
       });
@@ -88,6 +93,7 @@ class HostDevice {
   }
 
   Turns turns_;
+  unsigned capability_;
   MemoryUse memory_use_;
 };
 

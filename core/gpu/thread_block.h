@@ -43,7 +43,7 @@
 //     c[0], c[1]   row g of C,      columns 2t and 2t + 1
 //     c[2], c[3]   row g + 8 of C,  columns 2t and 2t + 1
 //
-// (PTX ISA 8.0, sections 9.7.13.4.8 and 9.7.13.4.12).
+// (PTX ISA 9.0, sections 9.7.14.5.11 and 9.7.14.5.13).
 
 #include <cstddef>
 #include <cstdint>

@@ -43,11 +43,10 @@ GpuTable<Device>::GpuTable(unsigned device, const GpuShard& shard, std::size_t r
                                          std::to_string(shard.domain) + " rows");
   }
   const dpf::LineShape shape(output);
-  table_ = {nullptr, shape, shard.rows, static_cast<std::uint32_t>(row_bytes),
-            static_cast<std::uint32_t>(LineTable::columns_for(
-                shape, answer_bytes(output, row_bytes)))};
-  const std::size_t words =
-      checked_product(table_.chunks() * dpf::kLineWords, table_.columns);
+  table_ = {
+      nullptr, shape, shard.rows, static_cast<std::uint32_t>(row_bytes),
+      static_cast<std::uint32_t>(LineTable::columns_for(shape, answer_bytes(output, row_bytes)))};
+  const std::size_t words = checked_product(table_.chunks() * dpf::kLineWords, table_.columns);
   lines_ = Buffer<std::uint32_t>(device_, words);
   table_.lines = lines_.data();
   table_bytes_ = words * sizeof(std::uint32_t);
@@ -173,11 +172,11 @@ void GpuTable<Device>::load(Pass& pass, const dpf::Keys& keys, std::size_t first
   device_.upload(parties, own.data(), count);
 
   const std::uint64_t elements = dpf::leaf_elements(output_);
-  pass.keys = {{static_cast<std::uint32_t>(count), forest.depth, roots, corrections, level_blocks,
-                tables_},
-               leaf_corrections,
-               parties,
-               table_.shape};
+  pass.keys = {
+      {static_cast<std::uint32_t>(count), forest.depth, roots, corrections, level_blocks, tables_},
+      leaf_corrections,
+      parties,
+      table_.shape};
   pass.generator = keys.shape().generator;
   pass.radix_bits = radix_bits;
   pass.first_leaf = shard_.first_row / elements;
@@ -226,20 +225,18 @@ template <class Device>
 template <class G, class Op>
 void GpuTable<Device>::slabs(Pass& pass, Strategy strategy) {
   const std::uint64_t all = table_.chunks(), leaves = table_.shape.leaves();
-  const std::uint64_t slab = strategy == Strategy::level
-                                 ? all
-                                 : GpuPlan::slab_chunks(info_, table_.shape, pass.count());
+  const std::uint64_t slab =
+      strategy == Strategy::level ? all : GpuPlan::slab_chunks(info_, table_.shape, pass.count());
   const std::uint64_t end = pass.first_leaf + pass.leaves;
   for (std::uint64_t first = 0; first < all; first += slab) {
     const std::uint64_t chunks = std::min(slab, all - first);
     const std::uint64_t begin = pass.first_leaf + first * leaves;
     const std::uint64_t stop = std::min(begin + chunks * leaves, end);
-    std::uint32_t* shares =
-        shares_.at_least(device_, chunks * pass.rows() * dpf::kLineWords);
+    std::uint32_t* shares = shares_.at_least(device_, chunks * pass.rows() * dpf::kLineWords);
     const std::uint64_t chunk = begin / leaves;
     if (strategy == Strategy::branch) {
-      launch(pass, dpf::WriteLines<G, true>{pass.keys, {nullptr, begin, stop - begin}, chunk,
-                                            chunks, shares});
+      launch(pass, dpf::WriteLines<G, true>{
+                       pass.keys, {nullptr, begin, stop - begin}, chunk, chunks, shares});
       pass.work.expansions += pass.count() * (stop - begin) * pass.keys.forest.depth;
     } else {
       grow<G>(pass, begin, stop);
@@ -299,8 +296,7 @@ template <class Device>
 template <class G, class Op>
 void GpuTable<Device>::bounded(Pass& pass, unsigned run) {
   auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
-  BoundedWalk<G, Op> walk = {
-      {pass.keys, table_, pass.first_leaf, pass.leaves, sums}, run, nullptr};
+  BoundedWalk<G, Op> walk = {{pass.keys, table_, pass.first_leaf, pass.leaves, sums}, run, nullptr};
   if (levels_.empty()) levels_.resize(1);
   walk.scratch = levels_[0].at_least(device_, walk.scratch_blocks());
   launch(pass, walk);

@@ -85,7 +85,8 @@ struct BoundedWalk {
     const std::uint64_t end = of.first_leaf + of.leaves;
     for (std::uint64_t first = of.first_leaf / run * run; first < end; first += run) {
       for (unsigned level = 1; level <= depth; ++level) {
-        const bool known = first > of.first_leaf && run_of(first - run, level) == run_of(first, level);
+        const bool known =
+            first > of.first_leaf && run_of(first - run, level) == run_of(first, level);
         if (!known) expand_run(block, generator, key, level, run_of(first, level), levels);
       }
       const std::uint64_t begin = first < of.first_leaf ? of.first_leaf : first;
@@ -135,9 +136,7 @@ struct MultiplyLeaves {
   unsigned run;
 
   std::size_t shared_bytes() const { return G::kSharedBytes + run * sizeof(Block) * 4; }
-  gpu::Grid grid() const {
-    return {static_cast<std::uint32_t>(gpu::parts(of.leaves, run)), 1};
-  }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(gpu::parts(of.leaves, run)), 1}; }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {

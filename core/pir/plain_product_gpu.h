@@ -62,8 +62,7 @@ struct PlainProduct {
 
   std::size_t shared_bytes() const { return kAtOnce * kTileM * kLineQuads * sizeof(gpu::Quad); }
   gpu::Grid grid() const {
-    return {tiles_m * tiles_n,
-            static_cast<std::uint32_t>(gpu::parts(of.chunks, chunks_per_block))};
+    return {tiles_m * tiles_n, static_cast<std::uint32_t>(gpu::parts(of.chunks, chunks_per_block))};
   }
 
   template <class B>
@@ -81,8 +80,8 @@ struct PlainProduct {
       block.sync();
       if (column < of.table.columns) {
         for (unsigned i = 0; i < count; ++i) {
-          const auto* line = reinterpret_cast<const gpu::Quad*>(
-              of.table.line(of.first_chunk + chunk + i, column));
+          const auto* line =
+              reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk + i, column));
           NESCIO_UNROLL
           for (unsigned m = 0; m < kTileM; ++m) {
             if (m0 + m >= of.rows) continue;

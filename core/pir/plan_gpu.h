@@ -42,10 +42,10 @@ inline Strategy parse_strategy(std::string_view name) {
 
 /// How the product is made.
 enum class Product : std::uint8_t {
-  plain,     ///< without matrix instructions
-  narrow,    ///< matrix tiles of 16 x 256: all that counts is to read the table
-  middle,    ///< of 64 x 128
-  wide,      ///< of 128 x 128
+  plain,   ///< without matrix instructions
+  narrow,  ///< matrix tiles of 16 x 256: all that counts is to read the table
+  middle,  ///< of 64 x 128
+  wide,    ///< of 128 x 128
 };
 
 struct GpuPlan {
@@ -65,8 +65,8 @@ struct GpuPlan {
   std::size_t keys_per_pass;
 
   GpuPlan(std::size_t keys, std::size_t sum_bytes_per_key)
-      : keys_per_pass(std::min({keys, kMostKeys,
-                                std::max<std::size_t>(1, kSumBytes / sum_bytes_per_key)})) {}
+      : keys_per_pass(
+            std::min({keys, kMostKeys, std::max<std::size_t>(1, kSumBytes / sum_bytes_per_key)})) {}
 
   /// Chunks of a slab: its nodes and lines stay in the second-level cache between the kernels.
   static std::uint64_t slab_chunks(const gpu::DeviceInfo& device, dpf::LineShape shape,

@@ -109,8 +109,7 @@ struct MatrixProduct {
 
   std::size_t shared_bytes() const { return kStages * kStageQuads * sizeof(gpu::Quad); }
   gpu::Grid grid() const {
-    return {tiles_m * tiles_n,
-            static_cast<std::uint32_t>(gpu::parts(of.chunks, chunks_per_block))};
+    return {tiles_m * tiles_n, static_cast<std::uint32_t>(gpu::parts(of.chunks, chunks_per_block))};
   }
 
   template <class B>
@@ -150,9 +149,10 @@ struct MatrixProduct {
   template <class B>
   NESCIO_DEVICE void fetch(B& block, std::uint32_t m0, std::uint32_t n0, std::uint64_t chunk,
                            gpu::Quad* stage) const {
-    const auto* shares = reinterpret_cast<const gpu::Quad*>(of.shares) +
-                         chunk * of.rows * kLineQuads;
-    const auto* table = reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk, 0));
+    const auto* shares =
+        reinterpret_cast<const gpu::Quad*>(of.shares) + chunk * of.rows * kLineQuads;
+    const auto* table =
+        reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk, 0));
     for (unsigned i = block.thread(); i < kTileM * kLineQuads; i += kThreads) {
       const std::uint32_t m = m0 + i / kLineQuads;
       const std::uint64_t line = m < of.rows ? m : of.rows - 1;

@@ -36,8 +36,8 @@ struct BlockWords<std::uint32_t> {
     out[3] = static_cast<std::uint32_t>(s.hi >> 32);
   }
   NESCIO_INLINE static Block join(const std::uint32_t* w) {
-    return {w[0] | static_cast<std::uint64_t>(w[1]) << 32,
-            w[2] | static_cast<std::uint64_t>(w[3]) << 32};
+    return {w[0] | static_cast<std::uint64_t>(w[1]) << 32, w[2] | static_cast<std::uint64_t>(w[3])
+                                                                      << 32};
   }
 };
 

@@ -35,7 +35,7 @@ class Recorder:
 
 @contextlib.asynccontextmanager
 async def batching(answer, limits=None, **options):
-    batcher = Batcher(answer, limits or Limits(), **options)
+    batcher = Batcher(answer, limits or Limits(), **{"max_batch_keys": 128, **options})
     try:
         yield batcher
     finally:

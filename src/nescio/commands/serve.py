@@ -40,6 +40,14 @@ def add_parser(commands: Subparsers) -> None:
     add("--output", choices=OUTPUTS, help="group that shares add up in (default: bit)")
     add("--generator", type=generator, help="the keys' generator (default: chacha20)")
     add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
+    add(
+        "--device",
+        type=lambda names: names.split(","),
+        default=["auto"],
+        metavar="NAME",
+        help="where answers are made: cpu, cuda, cuda:1; several, with commas between, share the "
+        "rows (default: cpu)",
+    )
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add("--port", type=int, default=8080, help="port; 0 is any free one (default: %(default)s)")
     add("--tls-cert", type=Path, help="TLS certificate chain, PEM")
@@ -131,7 +139,12 @@ def _run(arguments: argparse.Namespace) -> int:
         for name, path in zip(names, arguments.tables, strict=True):
             with _progress(f"reading {name}") as progress:
                 table = open_table(path, arguments, progress)
-            servers[name] = Server(table, threads=arguments.threads, party=arguments.party)
+            servers[name] = Server(
+                table,
+                threads=arguments.threads,
+                party=arguments.party,
+                **_places(arguments.device),
+            )
             print(f"table {name}: {table.params.describe()}", flush=True)
 
         def ready(url: str) -> None:
@@ -140,6 +153,10 @@ def _run(arguments: argparse.Namespace) -> int:
         app = create_app(servers, party=arguments.party, limits=limits, admin_token=token)
         serve(app, address, listener, ready=ready, until_stdin_closes=arguments.exit_with_stdin)
     return 0
+
+
+def _places(names: list[str]) -> dict[str, Any]:
+    return {"device": names[0]} if len(names) == 1 else {"devices": names}
 
 
 def open_table(

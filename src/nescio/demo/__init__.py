@@ -23,7 +23,9 @@ def run(arguments: argparse.Namespace) -> int:
         step("reading the word vectors")
         with load(arguments.table, arguments.words, arguments.rows) as vocabulary:
             step("starting two servers")
-            with two_servers(vocabulary.path, arguments.ports, arguments.generator) as urls:
+            with two_servers(
+                vocabulary.path, arguments.ports, arguments.generator, arguments.device
+            ) as urls:
                 step("looking the words up")
                 result = look_up(vocabulary, sentence, urls)
     (print_json if arguments.json else print_report)(result)

@@ -11,13 +11,16 @@ TABLE = "words"
 
 
 @contextmanager
-def two_servers(table: Path, ports: Sequence[int], generator: str) -> Iterator[tuple[str, str]]:
+def two_servers(
+    table: Path, ports: Sequence[int], generator: str, device: str
+) -> Iterator[tuple[str, str]]:
     """The addresses of a server of each party, started together, stopped on the way out.
 
     Raises ServiceError with the server's own words if one does not start.
     """
     threads = max(1, _core.available_processors() // 2)
     options = ["--name", TABLE, "--generator", generator, "--threads", str(threads)]
+    options += ["--device", device]
     with ExitStack() as stack:
         servers = [
             stack.enter_context(

@@ -4,14 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import _core
-from .._arrays import as_threads
+from .. import _core, _devices
+from .._arrays import ByteArray, as_threads
+from .._devices import STRATEGIES, Strategy
 from ..errors import ArgumentError, MismatchError
 from . import wire
 from .params import TableParams
-from .table import Table
+from .placed import PlacedTable
+from .table import Table, TableState
 
-_DEVICES = ("auto", "cpu")
+# From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
+# would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
+_BATCH_KEYS = 128
+_GPU_BATCH_KEYS = 1024
 
 
 class Server:
@@ -21,6 +26,11 @@ class Server:
     answered: a client that sends both keys to one server is then stopped instead of served. `tier`
     names a CPU tier for tests and benchmarks (None: the widest, or NESCIO_CPU's). A server may be
     used from several threads; one query at a time has its workers.
+
+    `device` is where the answers are made: "auto" or "cpu" (the processor), "cuda" or "cuda:1" (a
+    GPU). `devices` names several, which hold a stretch of the rows each. They get a copy of the
+    table, which follows its changes. `strategy` is one of the paper's ways to walk the keys' trees
+    on a GPU, for comparison; "auto" is the fast one. All of them give the same answers.
 
     Each query costs one pass over the table, shared by the queries that are answered together, and
     the expansion of each key. Security model: see `nescio.Client`.
@@ -33,10 +43,17 @@ class Server:
         threads: int = 0,
         party: int | None = None,
         device: str = "auto",
+        devices: Sequence[str] | None = None,
+        strategy: Strategy = "auto",
         tier: str | None = None,
     ) -> None:
-        if device not in _DEVICES:
-            raise ArgumentError(f"device: found {device!r}, expected one of {', '.join(_DEVICES)}")
+        places = _devices.chosen(device, devices)
+        if strategy not in STRATEGIES:
+            raise ArgumentError(
+                f"strategy: found {strategy!r}, expected one of {', '.join(STRATEGIES)}"
+            )
+        if strategy != "auto" and not places:
+            raise ArgumentError(f"the strategy {strategy!r} is a GPU's: name one as device")
         if party not in (None, 0, 1):
             raise ArgumentError(f"party: found {party!r}, expected 0 or 1")
         if not isinstance(table, Table):
@@ -49,6 +66,7 @@ class Server:
         self.party = party
         self._tier = tier
         self._pool = _core.ThreadPool(as_threads(threads))
+        self._placed = PlacedTable(table, places, strategy, self._pool) if places else None
 
     @property
     def params(self) -> TableParams:
@@ -59,6 +77,16 @@ class Server:
     def threads(self) -> int:
         """Worker threads in use."""
         return self._pool.threads
+
+    @property
+    def batch_keys(self) -> int:
+        """Keys from which on more in one batch gain little."""
+        return _BATCH_KEYS if self._placed is None else _GPU_BATCH_KEYS
+
+    @property
+    def placed(self) -> PlacedTable | None:
+        """The table on its devices; None if the processor answers."""
+        return self._placed
 
     def answer(self, query: bytes) -> bytes:
         """The answer to one query, `Query.keys[party]`.
@@ -92,7 +120,7 @@ class Server:
             params = state.params
             current = [query for query in queries if query.table == params.id]
             keys = _core.Keys.join([query.keys for query in current])
-            rows = state.rows.answer(keys, self._pool, self._tier)
+            rows = self._answer(state, keys)
         ends = np.cumsum([len(query.keys) for query in current])
         parts = iter(np.split(rows, ends[:-1]))
         return [
@@ -101,3 +129,8 @@ class Server:
             else wire.wrong_table("a query", query.table, params)
             for query in queries
         ]
+
+    def _answer(self, state: TableState, keys: _core.Keys) -> ByteArray:
+        if self._placed is not None:
+            return self._placed.answer(state, keys)
+        return state.rows.answer(keys, self._pool, self._tier)

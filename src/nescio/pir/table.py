@@ -26,12 +26,21 @@ _PART_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class Overwritten:
+    """What an update changed: the rows at `indices` of the version with the id `since`."""
+
+    since: bytes
+    indices: IndexArray
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """A table at one version: its parameters, its rows in the engine, the hashes of its runs."""
 
     params: TableParams
     rows: _core.Table
     hashes: ByteArray
+    changed: Overwritten | None = None
 
 
 class Table:
@@ -151,7 +160,7 @@ class Table:
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), old.params)
             hashes = _rehash(old, where, new, self._pool)
-            state = _new_version(old, old.rows, hashes, version)
+            state = _new_version(old, hashes, where, version)
             with self._lock.writing():
                 old.rows.replace(where, new)
                 self._state = state
@@ -297,14 +306,14 @@ def _rehash(
 
 
 def _new_version(
-    old: TableState, rows: _core.Table, hashes: ByteArray, version: str | None
+    old: TableState, hashes: ByteArray, where: IndexArray, version: str | None
 ) -> TableState:
     params = replace(
         old.params,
         digest=digest_of(hashes),
         version=version or next_version(old.params.version),
     )
-    return TableState(params, rows, hashes)
+    return TableState(params, old.rows, hashes, Overwritten(old.params.id, where))
 
 
 def _as_values(rows: ByteArray, shape: tuple[int, ...], params: TableParams) -> Array:

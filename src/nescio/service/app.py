@@ -47,7 +47,8 @@ class _Service:
         self._token = admin_token
         self._budget = Budget(limits.max_held_bytes)
         self._batchers = {
-            name: Batcher(server.answer_batch, limits) for name, server in servers.items()
+            name: Batcher(server.answer_batch, limits, server.batch_keys)
+            for name, server in servers.items()
         }
 
     @asynccontextmanager

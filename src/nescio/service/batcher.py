@@ -21,10 +21,6 @@ from .limits import Limits, answer_too_slow, overloaded
 
 AnswerBatch = Callable[[Sequence[QueryMessage]], Sequence[bytes | MismatchError]]
 
-# From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
-# would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
-MOST_BATCH_KEYS = 128
-
 
 @dataclass(slots=True)
 class _Request:
@@ -51,9 +47,7 @@ class Batcher:
     the first query and ends with `stop`.
     """
 
-    def __init__(
-        self, answer_batch: AnswerBatch, limits: Limits, max_batch_keys: int = MOST_BATCH_KEYS
-    ) -> None:
+    def __init__(self, answer_batch: AnswerBatch, limits: Limits, max_batch_keys: int) -> None:
         self._answer_batch = answer_batch
         self._limits = limits
         self._max_batch_keys = max_batch_keys

@@ -1,0 +1,235 @@
+// The emulated device: that it does what a card does, that it refuses what a card would not define,
+// and, under the sanitizers, that kernels stay within their memory.
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <vector>
+
+#include "check.h"
+#include "dpf/generate.h"
+#include "gpu/host_device.h"
+#include "pir/answer.h"
+#include "pir/answer_gpu.h"
+#include "prg/generator_gpu.h"
+
+namespace nescio {
+namespace {
+
+std::mt19937_64 rng(20261122);  // test data, never keys
+
+template <class Work>
+void run_block(gpu::Turns turns, Work work) {
+  gpu::HostTeam team(64, 1024, turns);
+  team.run({0, 0}, [&](gpu::HostBlock& block) { work(block); });
+}
+
+template <class Work>
+bool is_refused(Work work) {
+  try {
+    run_block(gpu::Turns::forwards, work);
+  } catch (const std::logic_error&) {
+    return true;
+  }
+  return false;
+}
+
+void test_barriers() {
+  for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
+    std::vector<unsigned> seen(64);
+    run_block(turns, [&](gpu::HostBlock& block) {
+      auto* shared = reinterpret_cast<unsigned*>(block.shared());
+      shared[block.thread()] = block.thread();
+      block.sync();
+      seen[block.thread()] = shared[63 - block.thread()];
+    });
+    for (unsigned i = 0; i < 64; ++i) CHECK(seen[i] == 63 - i);
+  }
+}
+
+void test_what_a_card_does_not_define() {
+  CHECK(is_refused([](gpu::HostBlock& block) {
+    if (block.thread() != 7) block.sync();  // one thread never comes
+  }));
+  CHECK(is_refused([](gpu::HostBlock& block) {
+    if (block.lane() < 16) {
+      block.ballot(true);
+    } else {
+      block.sync_warp();  // half a warp is elsewhere
+    }
+  }));
+}
+
+void test_races_show() {
+  std::uint32_t last[2] = {};
+  for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
+    run_block(turns, [&](gpu::HostBlock& block) {
+      last[turns == gpu::Turns::forwards ? 0 : 1] = block.thread();
+    });
+  }
+  CHECK(last[0] != last[1]);
+}
+
+void test_copies_happen_when_they_are_waited_for() {
+  alignas(16) std::uint8_t from[16], to[16] = {};
+  std::memset(from, 7, sizeof(from));
+  run_block(gpu::Turns::forwards, [&](gpu::HostBlock& block) {
+    if (block.thread() != 0) return;
+    block.copy_async(to, from);
+    block.commit_copies();
+    block.commit_copies();
+    block.wait_copies<2>();
+    CHECK(to[0] == 0);
+    block.wait_copies<1>();
+    CHECK(to[0] == 7);
+  });
+}
+
+void test_shuffles_and_votes() {
+  run_block(gpu::Turns::backwards, [&](gpu::HostBlock& block) {
+    CHECK(block.shuffle_xor(block.thread(), 5) == (block.thread() ^ 5));
+    CHECK(block.ballot(block.lane() % 3 == 0) == 0x49249249u);
+  });
+}
+
+/// Row-major A (16 x 32 bytes) and column-major B (32 bytes x 8) through a warp, against their
+/// product as it is defined.
+template <class Multiply, class Product>
+void test_matrix_instruction(Multiply multiply, Product product) {
+  std::uint32_t a[16][8], b[8][8], c[16][8], found[16][8];
+  for (auto& row : a)
+    for (auto& word : row) word = static_cast<std::uint32_t>(rng());
+  for (auto& row : b)
+    for (auto& word : row) word = static_cast<std::uint32_t>(rng());
+  for (auto& row : c)
+    for (auto& word : row) word = static_cast<std::uint32_t>(rng());
+  run_block(gpu::Turns::forwards, [&](gpu::HostBlock& block) {
+    const unsigned g = block.lane() / 4, t = block.lane() % 4;
+    std::uint32_t sums[4] = {c[g][2 * t], c[g][2 * t + 1], c[g + 8][2 * t], c[g + 8][2 * t + 1]};
+    multiply(block, sums, {a[g][t], a[g + 8][t], a[g][4 + t], a[g + 8][4 + t]},
+             {b[g][t], b[g][4 + t]});
+    if (block.warp() != 0) return;
+    for (unsigned i = 0; i < 4; ++i) found[g + 8 * (i / 2)][2 * t + i % 2] = sums[i];
+  });
+  for (unsigned m = 0; m < 16; ++m) {
+    for (unsigned n = 0; n < 8; ++n) {
+      std::uint32_t sum = c[m][n];
+      for (unsigned w = 0; w < 8; ++w) sum += product(a[m][w], b[n][w]);
+      CHECK(found[m][n] == sum);
+    }
+  }
+}
+
+void test_matrix_instructions() {
+  using Four = const std::uint32_t (&)[4];
+  using Two = const std::uint32_t (&)[2];
+  test_matrix_instruction([](gpu::HostBlock& block, std::uint32_t (&c)[4], Four a,
+                             Two b) { block.multiply_bits(c, a, b); },
+                          [](std::uint32_t x, std::uint32_t y) {
+                            std::uint32_t ones = 0;
+                            for (std::uint32_t z = x & y; z != 0; z &= z - 1) ++ones;
+                            return ones;
+                          });
+  test_matrix_instruction([](gpu::HostBlock& block, std::uint32_t (&c)[4], Four a,
+                             Two b) { block.multiply_bytes(c, a, b); },
+                          [](std::uint32_t x, std::uint32_t y) {
+                            return (x & 255) * (y & 255) + (x >> 8 & 255) * (y >> 8 & 255) +
+                                   (x >> 16 & 255) * (y >> 16 & 255) + (x >> 24) * (y >> 24);
+                          });
+}
+
+/// Every generator's code for a thread against the portable tier.
+void test_generators() {
+  const auto table = prg::aes_table();
+  const prg::GpuTables tables = {prg::aes_round_keys(), table.data()};
+  for (unsigned id = 1; prg::is_generator(static_cast<std::uint8_t>(id)); ++id) {
+    const auto& portable = prg::generator(static_cast<prg::GeneratorId>(id), Tier::portable);
+    prg::with_gpu_generator(portable.id, [&]<class G>() {
+      CHECK(G::kId == portable.id && G::kRadixBits == portable.radix_bits);
+      gpu::HostTeam team(32, G::kSharedBytes, gpu::Turns::forwards);
+      team.run({0, 0}, [&](gpu::HostBlock& block) {
+        const G generator(block, tables, block.shared(), 32);
+        const Block s = {rng(), rng()};
+        Block own[4] = {}, expected[4] = {};
+        generator.children(s, own);
+        portable.expand(&s, 1, prg::kNoCorrections, expected);
+        CHECK(std::memcmp(own, expected, sizeof(own)) == 0);
+        generator.leaf(s, own);
+        portable.leaves(&s, 1, prg::kNoCorrections, expected);
+        CHECK(std::memcmp(own, expected, sizeof(own)) == 0);
+      });
+    });
+  }
+}
+
+struct Case {
+  std::uint64_t rows;
+  std::size_t row_bytes;
+  std::size_t keys;
+};
+
+void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generator) {
+  std::vector<std::uint8_t> rows(of.rows * of.row_bytes);
+  for (auto& byte : rows) byte = static_cast<std::uint8_t>(rng());
+  const dpf::Shape shape = {of.rows, output, generator};
+  std::vector<std::uint64_t> points(of.keys);
+  for (auto& point : points) point = rng() % of.rows;
+  const std::vector<Block> payloads(of.keys, Block{1, 0});
+  std::vector<std::uint8_t> bytes[2];
+  for (auto& party : bytes) party.resize(of.keys * shape.key_bytes());
+  dpf::generate(shape, points, payloads, bytes[0].data(), bytes[1].data(), Tier::portable);
+  const dpf::Keys keys(bytes[1].data(), of.keys, shape.key_bytes());
+
+  ThreadPool pool(1);
+  const pir::Extent extent = {of.rows, of.row_bytes, pir::layout_for(output)};
+  std::vector<std::uint8_t> table(extent.bytes());
+  pir::store_rows(extent, rows.data(), 0, of.rows, table.data(), pool);
+  std::vector<std::uint8_t> expected(of.keys * pir::answer_bytes(output, of.row_bytes));
+  pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
+  for (unsigned device = 0; device < gpu::HostDevice::count(); ++device) {
+    pir::GpuTable<gpu::HostDevice> placed(device, {0, of.rows, of.rows}, of.row_bytes, output);
+    placed.store(0, rows.data(), of.rows, device == 1);
+    for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
+      std::vector<std::uint8_t> found(expected.size());
+      placed.answer(keys, {static_cast<pir::Strategy>(strategy), 64}, found.data());
+      CHECK(found == expected);
+    }
+  }
+}
+
+void test_answers() {
+  for (auto output :
+       {dpf::Output::bit, dpf::Output::u8, dpf::Output::u32, dpf::Output::u64, dpf::Output::u128}) {
+    for (auto generator : {prg::GeneratorId::aes128, prg::GeneratorId::chacha20}) {
+      check_answers({1, 1, 1}, output, generator);
+      check_answers({700, 21, 3}, output, generator);
+    }
+  }
+  check_answers({1200, 5, 70}, dpf::Output::bit, prg::GeneratorId::chacha20);
+}
+
+void test_limits() {
+  pir::GpuTable<gpu::HostDevice> placed(0, {0, 600, 600}, 8, dpf::Output::bit);
+  const std::vector<std::uint8_t> rows(600 * 8);
+  placed.store(0, rows.data(), 600, false);
+  CHECK(placed.seconds_per_pass() > 0);
+  CHECK(placed.products_per_second() > 0);
+  CHECK(placed.calls_per_second(prg::GeneratorId::chacha20, true) > 0);
+}
+
+}  // namespace
+}  // namespace nescio
+
+int main() {
+  using namespace nescio;
+  test_barriers();
+  test_what_a_card_does_not_define();
+  test_races_show();
+  test_copies_happen_when_they_are_waited_for();
+  test_shuffles_and_votes();
+  test_matrix_instructions();
+  test_generators();
+  test_answers();
+  test_limits();
+}

@@ -1,0 +1,169 @@
+"""Answers of the GPU's kernels, bit for bit those of the portable engine.
+
+The kernels run on the emulated devices everywhere, and on a card where there is one.
+"""
+
+import numpy as np
+import pytest
+
+import devices
+from nescio import _core, dpf
+from nescio._devices import STRATEGIES, Device, DeviceTable
+from nescio.errors import ArgumentError, IndexRangeError, MismatchError, ResourceError
+
+
+def table_of(rng, rows, row_bytes):
+    return rng.integers(0, 256, (rows, row_bytes), dtype=np.uint8)
+
+
+def keys_of(rng, rows, output, generator, count):
+    """Keys of both parties, in turn, for random rows."""
+    points = rng.integers(0, rows, count, dtype=np.uint64)
+    payloads = np.tile(np.array([1, 0], np.uint64), (count, 1))
+    pair = _core.generate(points, payloads, rows, output, generator)
+    return _core.Keys(np.stack([pair[i % 2][i] for i in range(count)]))
+
+
+def expected(values, keys, pool):
+    rows = _core.Table(*values.shape, keys.output)
+    rows.store(0, values, pool)
+    return rows.answer(keys, pool, "portable")
+
+
+def placed(values, output, *names):
+    table = DeviceTable([Device.parse(name) for name in names], *values.shape, output)
+    table.store(0, values)
+    return table
+
+
+# One row; a part of a line; whole lines; many tiles of columns; more keys than a tile of 64 has.
+SHAPES = [(1, 1, 1), (65, 7, 3), (1024, 64, 17), (1500, 300, 2), (600, 9, 70)]
+
+
+@pytest.mark.parametrize("device", devices.ALL)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("output", dpf.OUTPUTS)
+def test_every_output_and_strategy(device, strategy, output, rng, pool):
+    for rows, row_bytes, batch in SHAPES:
+        values = table_of(rng, rows, row_bytes)
+        keys = keys_of(rng, rows, output, "chacha20", batch)
+        found, _ = placed(values, output, device).answer_by(strategy, keys)
+        assert np.array_equal(found, expected(values, keys, pool)), (rows, row_bytes, batch)
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("output", ["bit", "u32"])
+@pytest.mark.parametrize("generator", dpf.GENERATORS)
+def test_every_generator(device, strategy, output, generator, rng, pool):
+    values = table_of(rng, 1300, 24)
+    keys = keys_of(rng, 1300, output, generator, 5)
+    found, _ = placed(values, output, device).answer_by(strategy, keys)
+    assert np.array_equal(found, expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("device", devices.ALL)
+@pytest.mark.parametrize("output", ["bit", "u8"])
+def test_more_slabs_than_one(device, output, rng, pool):
+    # 20,001 rows are 40 chunks of bits, of which the emulated cache holds a few at a time.
+    values = table_of(rng, 20001, 40)
+    keys = keys_of(rng, 20001, output, "chacha20", 130)
+    assert np.array_equal(placed(values, output, device).answer(keys), expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+@pytest.mark.parametrize("strategy", ["bounded", "cooperative"])
+@pytest.mark.parametrize("run", [64, 256, 512])
+def test_nodes_at_a_time(device, strategy, run, rng, pool):
+    values = table_of(rng, 5000, 16)
+    for output in ("bit", "u64"):
+        keys = keys_of(rng, 5000, output, "aes128", 3)
+        found, _ = placed(values, output, device).answer_by(strategy, keys, run)
+        assert np.array_equal(found, expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("output", dpf.OUTPUTS)
+def test_rows_split_over_devices(strategy, output, rng, pool):
+    values = table_of(rng, 3000, 20)
+    keys = keys_of(rng, 3000, output, "aes128", 4)
+    table = placed(values, output, *devices.EMULATED)
+    found, work = table.answer_by(strategy, keys)
+    assert np.array_equal(found, expected(values, keys, pool))
+    assert work.leaves >= 4 * -(-3000 // (512 if output == "bit" else 64))
+
+
+@pytest.mark.parametrize("device", devices.ALL)
+@pytest.mark.parametrize("output", ["bit", "u32"])
+def test_rows_that_are_overwritten(device, output, rng, pool):
+    values = table_of(rng, 1400, 33)
+    table = placed(values, output, device)
+    indices = np.array([3, 1399, 512, 3, 4, 5], np.uint64)  # of two for one row the later stays
+    rows = table_of(rng, 6, 33)
+    table.replace(indices, rows)
+    for index, row in zip(indices, rows, strict=True):
+        values[index] = row
+    keys = keys_of(rng, 1400, output, "chacha20", 9)
+    assert np.array_equal(table.answer(keys), expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+def test_rows_that_come_in_parts_and_from_other_libraries(device, rng, pool, dlpack):
+    values = table_of(rng, 1500, 12)
+    table = DeviceTable([Device.parse(device)], 1500, 12, "bit")
+    table.store(1024, values[1024:])
+    table.store(0, values[:1024])
+    keys = keys_of(rng, 1500, "bit", "chacha20", 2)
+    assert np.array_equal(table.answer(keys), expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("generator", dpf.GENERATORS)
+def test_the_work_that_strategies_say_they_do(generator, rng):
+    """Branches redo their paths; the others expand every node once, and bounded walks hold less."""
+    rows = 1 << 15  # 64 leaves of 512 bits
+    table = placed(table_of(rng, rows, 8), "bit", "emulated")
+    keys = keys_of(rng, rows, "bit", generator, 3)
+    work = {s: table.answer_by(s, keys)[1] for s in ("bounded", "branch", "level", "cooperative")}
+    depth = 3 if generator.startswith(("chacha", "salsa")) else 6
+    nodes = (4**3 - 1) // 3 if depth == 3 else 63
+    assert {w.leaves for w in work.values()} == {3 * 64}
+    assert work["branch"].expansions == 3 * 64 * depth
+    assert {work[s].expansions for s in ("bounded", "level", "cooperative")} == {3 * nodes}
+    assert work["bounded"].launches == 1
+
+
+def test_no_keys(rng):
+    table = placed(table_of(rng, 100, 8), "bit", "emulated", *[])
+    assert table.answer(_core.Keys(np.zeros((0, 0), np.uint8))).shape == (0, 8)
+
+
+def test_keys_for_another_table(rng):
+    table = placed(table_of(rng, 1000, 8), "bit", "emulated")
+    for rows, output in ((1001, "bit"), (1000, "u8")):
+        with pytest.raises(MismatchError, match="not for this table"):
+            table.answer(keys_of(rng, rows, output, "aes128", 1))
+
+
+@pytest.mark.parametrize("run", [0, 63, 100, 1024])
+def test_nodes_at_a_time_that_cannot_be(run, rng):
+    table = placed(table_of(rng, 10, 8), "bit", "emulated")
+    with pytest.raises(ArgumentError, match="expected a power of two from 64 to 512"):
+        table.answer_by("bounded", keys_of(rng, 10, "bit", "aes128", 1), run)
+
+
+def test_rows_that_the_table_does_not_have(rng):
+    table = placed(table_of(rng, 1000, 8), "bit", "emulated")
+    with pytest.raises(IndexRangeError, match="row 1000 of a table of 1000 rows"):
+        table._shards[0].replace(np.array([1000], np.uint64), table_of(rng, 1, 8))
+    for first, count in ((512, 489), (100, 1), (1024, 1)):
+        with pytest.raises(IndexRangeError, match="of a table of 1000 rows"):
+            table._shards[0].store(first, table_of(rng, count, 8))
+    with pytest.raises(MismatchError, match="found 9 bytes, expected 8 bytes"):
+        table.store(0, table_of(rng, 10, 9))
+
+
+def test_too_large_a_table():
+    with pytest.raises(ResourceError, match=r"out of memory: \d+ bytes were asked for, \d+ are"):
+        DeviceTable([Device.parse("emulated")], 1 << 30, 64, "bit")
+    with pytest.raises(ArgumentError, match="there is no table of"):
+        DeviceTable([Device.parse("emulated")], 1 << 60, 1 << 20, "bit")
