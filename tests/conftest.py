@@ -39,13 +39,19 @@ def rng():
 
 
 class Exchanged:
-    """An array that offers nothing but DLPack, like those of other libraries."""
+    """An array that offers nothing but DLPack, like those of other libraries.
 
-    def __init__(self, array, device=(1, 0)):
+    One that says it is on a GPU is copied to the host by its library, if that can (`copies`).
+    """
+
+    def __init__(self, array, device=(1, 0), *, copies=True):
         self._array = np.array(array)
         self._device = device
+        self._copies = copies
 
     def __dlpack__(self, **arguments):
+        if not self._copies and arguments.get("dl_device") is not None:
+            raise BufferError("cannot export to another device")
         return self._array.__dlpack__(**arguments)
 
     def __dlpack_device__(self):

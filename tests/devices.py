@@ -11,13 +11,13 @@ from nescio import _devices
 EMULATED = ("emulated", "emulated:1", "emulated:2")
 
 
-def _cards():
+def cards():
     try:
         return _devices.Device("cuda", 0).engine().devices()
     except _devices.ResourceError:
         return 0
 
 
-no_card = pytest.mark.skipif(_cards() == 0, reason="this machine has no GPU")
+no_card = pytest.mark.skipif(cards() == 0, reason="this machine has no GPU")
 ALL = (*EMULATED, pytest.param("cuda", marks=(pytest.mark.gpu, no_card)))
 FIRST = (EMULATED[0], ALL[-1])

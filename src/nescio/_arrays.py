@@ -21,8 +21,9 @@ MOST_DIMENSIONS = 16
 def as_array(value: object, what: str) -> Array:
     """The value as a NumPy array, without a copy where that is possible.
 
-    Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...) on the CPU, buffers, sequences.
-    `what` names the value in errors. Raises ArgumentError for anything else.
+    Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...), buffers, sequences. What is on a
+    GPU is copied to the host's memory, by the library it comes from. `what` names the value in
+    errors. Raises ArgumentError for anything else.
     """
     if _is_masked(value):
         raise ArgumentError(f"{what} has masked elements: fill them first (.filled())")
@@ -33,12 +34,19 @@ def as_array(value: object, what: str) -> Array:
         if device is None:
             return np.asarray(value)
         if device()[0] != _DLPACK_CPU:
-            raise ArgumentError(f"{what} is on a GPU: move it to the CPU first (.cpu())")
+            return _copied_to_host(value, what)
         return np.from_dlpack(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, RuntimeError, BufferError, OverflowError) as error:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{what} cannot be read as an array: {error}") from error
+
+
+def _copied_to_host(value: object, what: str) -> Array:
+    try:
+        return np.from_dlpack(value, device="cpu", copy=True)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RuntimeError, BufferError) as error:
+        raise ArgumentError(f"{what} is on a GPU: move it to the CPU first (.cpu())") from error
 
 
 def _is_masked(value: object) -> bool:

@@ -122,6 +122,8 @@ def test_tables_and_indices_of_other_libraries(dlpack, rng):
     values = random_table(rng, (100, 7), "f4")
     table = nescio.Table(dlpack(values))
     assert_same(look_up(table, dlpack(np.array([3, 4]))), values[[3, 4]])
+    on_a_gpu = nescio.Table(dlpack(values, device=(2, 0)))
+    assert on_a_gpu.params == table.params
 
 
 def test_pytorch_tensors():

@@ -1,0 +1,171 @@
+"""Servers whose answers are made on devices: named, several, and while the table changes."""
+
+import contextlib
+import threading
+
+import numpy as np
+import pytest
+
+import devices
+import nescio
+from nescio import _devices
+from nescio.errors import ArgumentError, MismatchError, ResourceError
+from nescio.service import RemoteTable, create_app
+from service.conftest import running
+
+
+def look_up(servers, indices):
+    client = nescio.Client(servers[0].params)
+    query = client.query(indices)
+    return client.decode(query, *(s.answer(k) for s, k in zip(servers, query.keys, strict=True)))
+
+
+def two_servers(table, **options):
+    return [nescio.Server(table, party=party, **options) for party in (0, 1)]
+
+
+@pytest.fixture
+def values(rng):
+    return rng.normal(size=(1500, 11)).astype("f4")
+
+
+@pytest.mark.parametrize("device", devices.ALL)
+@pytest.mark.parametrize("output", ["bit", "u32"])
+def test_a_lookup(device, output, values):
+    table = nescio.Table(values, output=output)
+    indices = [0, 1499, 700]
+    assert np.array_equal(look_up(two_servers(table, device=device), indices), values[indices])
+
+
+def test_one_party_on_a_device_and_one_on_the_processor(values):
+    table = nescio.Table(values)
+    servers = [nescio.Server(table), nescio.Server(table, device="emulated")]
+    assert np.array_equal(look_up(servers, [[3, 4], [5, 6]]), values[[[3, 4], [5, 6]]])
+
+
+@pytest.mark.parametrize("strategy", _devices.STRATEGIES)
+def test_several_devices_and_strategies(strategy, values):
+    table = nescio.Table(values)
+    servers = two_servers(table, devices=["emulated", "emulated:1"], strategy=strategy)
+    assert np.array_equal(look_up(servers, [0, 511, 512, 1499]), values[[0, 511, 512, 1499]])
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+def test_a_table_that_changes(device, values, rng):
+    table = nescio.Table(values)
+    servers = two_servers(table, device=device)
+    wanted = np.arange(0, 1400, 173)
+    row = rng.normal(size=(2, 11)).astype("f4")
+
+    def same(expected):
+        return np.array_equal(look_up(servers, wanted), expected[wanted])
+
+    table.update([346, 5], row)
+    values[[346, 5]] = row
+    assert same(values)
+    table.update([519], row[:1])
+    table.update([346], row[1:])  # two versions on, with no query between
+    values[519], values[346] = row[0], row[1]
+    assert same(values)
+    table.delete([0, 1000])
+    values = np.delete(values, [0, 1000], axis=0)
+    assert same(values)
+    table.insert([7], row[:1])
+    values = np.insert(values, 7, row[0], axis=0)
+    assert same(values)
+
+
+def test_an_update_sends_what_it_changed(values, monkeypatch):
+    table = nescio.Table(values)
+    server = nescio.Server(table, device="emulated")
+    stored = []
+    monkeypatch.setattr(_devices.DeviceTable, "store", lambda *a: stored.append(a))
+    table.update([9], values[:1])
+    server.answer(nescio.Client(table.params).query([9]).keys[0])
+    assert not stored
+
+
+def test_queries_for_a_version_that_is_gone(values):
+    table = nescio.Table(values)
+    server = nescio.Server(table, device="emulated")
+    old = server.check(nescio.Client(table.params).query([1]).keys[0])
+    table.update([1], values[:1])
+    new = server.check(nescio.Client(table.params).query([1, 2]).keys[0])
+    answers = server.answer_batch([old, new, old])
+    assert [isinstance(a, MismatchError) for a in answers] == [True, False, True]
+    assert [isinstance(a, MismatchError) for a in server.answer_batch([old])] == [True]
+
+
+def test_answers_while_rows_change(values):
+    table = nescio.Table(values)
+    servers = two_servers(table, device="emulated")
+    stop = threading.Event()
+
+    def change():
+        while not stop.wait(0.05):
+            table.update([3], values[[3]])  # the same row, under a new version
+
+    worker = threading.Thread(target=change)
+    worker.start()
+    try:
+        answered = 0
+        while answered < 5:
+            with contextlib.suppress(MismatchError):  # the version went before an answer came
+                assert np.array_equal(look_up(servers, [3, 4]), values[[3, 4]])
+                answered += 1
+    finally:
+        stop.set()
+        worker.join()
+
+
+def test_the_service_on_a_device(values):
+    table = nescio.Table(values)
+    apps = [create_app({"words": s}, party=s.party) for s in two_servers(table, device="emulated")]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        with RemoteTable([first, second], "words") as remote:
+            assert np.array_equal(remote.lookup([4, 1499]), values[[4, 1499]])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "device: found 'gpu', expected 'auto', 'cpu', 'cuda'"),
+        ({"device": "cuda:x"}, "device: found 'cuda:x'"),
+        ({"device": None}, "device: found None"),
+        ({"devices": []}, r"devices: found \[\], expected a list of names"),
+        ({"devices": "cuda"}, "devices: found 'cuda', expected a list of names"),
+        ({"devices": ["cpu"]}, "device: found 'cpu'"),
+        ({"device": "emulated", "devices": ["emulated"]}, "not both"),
+        ({"devices": ["emulated"] * 4}, "1500 rows cannot be split over 4 devices"),
+        (
+            {"device": "emulated", "strategy": "fast"},
+            "strategy: found 'fast', expected one of auto",
+        ),
+        ({"strategy": "level"}, "the strategy 'level' is a GPU's: name one as device"),
+    ],
+)
+def test_devices_that_cannot_be(options, message, values):
+    with pytest.raises(ArgumentError, match=message):
+        nescio.Server(nescio.Table(values), **options)
+
+
+def test_a_device_that_is_not_there(values):
+    with pytest.raises(ResourceError, match="there is no emulated:7: found 3"):
+        nescio.Server(nescio.Table(values), device="emulated:7")
+
+
+@pytest.mark.skipif(devices.cards() > 0, reason="this machine has a GPU")
+def test_a_machine_without_a_gpu(values):
+    with pytest.raises(ResourceError, match=r"no GPU can be used|this build has no GPU part"):
+        nescio.Server(nescio.Table(values), device="cuda")
+    assert len(_devices.gpus()) == 1
+    assert _devices.gpus()[0].startswith("none")
+
+
+def test_a_build_without_the_gpu_part(values, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "nescio._cuda", None)
+    with pytest.raises(ResourceError, match="cuda:1: this build has no GPU part: nvcc 12.4"):
+        nescio.Server(nescio.Table(values), device="cuda:1")
+    assert _devices.gpus() == [
+        "none: this build has no GPU part: nvcc 12.4 or newer was not found when it was built"
+    ]
