@@ -105,17 +105,20 @@ class DPF:
     def eval_init(self, table: torch.Tensor) -> None:
         """Takes the table to answer from: int32 of shape (rows, columns), each 1 or more.
 
-        It may be on a GPU. `eval_gpu`'s copy is made here; `eval_cpu` copies what the tensor holds
+        It may be on a GPU, and goes from there to `device` without the host if that is the same.
+        `eval_gpu`'s copy is made here; `eval_cpu` copies what the tensor holds
         when it is first called, so leave the tensor as it is. To take a changed table, call again.
 
         Raises ArgumentError for any other table; floats are not rounded.
         """
-        rows = _rows_as_bytes(table)
+        rows = _on_its_gpu(table, self.device)
+        if rows is None:
+            rows = _rows_as_bytes(table)
         self.table = self.table_num_entries = self.table_effective_entry_size = None
         self._rows = self._device_rows = None  # gives an earlier table's memory back
         self._store_on_device(rows)
         self.table = table
-        self.table_num_entries = len(rows)
+        self.table_num_entries = rows.shape[0]
         self.table_effective_entry_size = rows.shape[1] // _WORD_BYTES
 
     def eval_cpu(self, keys: Sequence[torch.Tensor], one_hot_only: bool = False) -> torch.Tensor:
@@ -149,10 +152,10 @@ class DPF:
             raise ResourceError(f"{self._no_device}; eval_cpu answers without one")
         return self._cut(self._device_rows.answer(checked), checked)
 
-    def _store_on_device(self, rows: ByteArray) -> None:
+    def _store_on_device(self, rows: _devices.Rows) -> None:
         """Copies the rows to the device, or remembers why not: that matters to eval_gpu alone."""
         try:
-            opened = _devices.open_table(self.device, len(rows), rows.shape[1], "u32")
+            opened = _devices.open_table(self.device, rows.shape[0], rows.shape[1], "u32")
             opened.store(0, rows)
         except ResourceError as error:
             self._no_device = str(error)
@@ -254,6 +257,18 @@ def _as_int32(value: object, what: str, dimensions: int) -> Array:
     if array.ndim != dimensions:
         raise ArgumentError(f"{what}: found shape {array.shape}, expected {dimensions}-d")
     return np.ascontiguousarray(array)
+
+
+def _on_its_gpu(table: object, device: str) -> _devices.Rows | None:
+    """A table's rows as bytes where they are, if that is the GPU called `device`."""
+    if not isinstance(table, torch.Tensor) or not table.is_cuda or table.ndim != 2:
+        return None
+    if table.dtype != torch.int32 or not table.numel():
+        return None
+    if _devices.Device.parse(device) != _devices.Device("cuda", table.device.index):
+        return None
+    rows: _devices.Rows = table.detach().contiguous().view(torch.uint8)
+    return rows
 
 
 def _rows_as_bytes(table: object) -> ByteArray:
