@@ -89,6 +89,17 @@ void CudaDevice::release(void* memory, std::size_t bytes) noexcept {
   cudaFree(memory);  // waits for the kernels that use it
 }
 
+void* CudaDevice::allocate_host(std::size_t bytes) {
+  void* memory = nullptr;
+  check_cuda(cudaHostAlloc(&memory, bytes == 0 ? 1 : bytes, cudaHostAllocPortable),
+             "memory that a GPU can read cannot be had");
+  return memory;
+}
+
+void CudaDevice::release_host(void* memory) noexcept {
+  if (memory != nullptr) cudaFreeHost(memory);
+}
+
 void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
   const Current current(device_);
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_),

@@ -50,6 +50,8 @@ class CudaDevice {
 
   void* allocate(std::size_t bytes);
   void release(void* memory, std::size_t bytes) noexcept;
+  static void* allocate_host(std::size_t bytes);
+  static void release_host(void* memory) noexcept;
   void upload(void* to, const void* from, std::size_t bytes);
   void download(void* to, const void* from, std::size_t bytes);
   void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,

@@ -8,6 +8,7 @@
 //
 //     info()                              what the device is
 //     allocate(bytes), release(p)         memory of the device; Error(resource) if it is short
+//     allocate_host(bytes), release_host(p)   memory of the host that copies are fastest with
 //     upload(to, from, bytes)             from the host's memory; download(...) back
 //     download_rows(to, from, ...)        rows of bytes that stand apart on the device
 //     zero(p, bytes)
@@ -89,6 +90,31 @@ class DeviceBuffer {
   Device* device_ = nullptr;
   T* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+/// Memory of the host that a device reads and writes by itself, kept from one use to the next.
+template <class Device>
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  ~HostBuffer() { Device::release_host(data_); }
+
+  /// At least `bytes` bytes, whose content is lost if that is more than before.
+  std::uint8_t* at_least(std::size_t bytes) {
+    if (bytes > bytes_) {
+      Device::release_host(std::exchange(data_, nullptr));
+      bytes_ = 0;
+      data_ = static_cast<std::uint8_t*>(Device::allocate_host(bytes));
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  std::uint8_t* data_ = nullptr;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace nescio::gpu

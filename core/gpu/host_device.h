@@ -49,6 +49,16 @@ class HostDevice {
     std::free(memory);
   }
 
+  static void* allocate_host(std::size_t bytes) {
+    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) {
+      throw Error(ErrorKind::resource,
+                  "out of memory: " + std::to_string(bytes) + " bytes were asked for");
+    }
+    return memory;
+  }
+  static void release_host(void* memory) noexcept { std::free(memory); }
+
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,

@@ -101,8 +101,8 @@ class GpuTable {
   // Room of answers, kept from one to the next.
   std::mutex mutex_;
   Buffer<std::uint8_t> staging_;
-  Buffer<Block> roots_, corrections_, leaf_corrections_;
-  Buffer<std::uint8_t> parties_;
+  gpu::HostBuffer<Device> host_keys_, host_answers_;
+  Buffer<Block> keys_;
   std::vector<Buffer<Block>> levels_;
   Buffer<std::uint32_t> shares_;
   Buffer<std::uint64_t> sums_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <string>
 
 #include "base/buffer.h"
@@ -147,42 +148,62 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
   return work;
 }
 
+/// Where the parts of some keys stand in one stretch of memory, which goes to the device in one copy.
+struct KeysLayout {
+  KeysLayout(const ggm::Forest& forest, std::size_t count)
+      : keys(count),
+        depth(forest.depth),
+        level_blocks(count << forest.generator->radix_bits),
+        corrections(count),
+        leaf_corrections(corrections + depth * level_blocks),
+        parties(leaf_corrections + count * prg::kLeafBlocks) {}
+
+  std::size_t bytes() const { return parties * sizeof(Block) + keys; }
+  void write(const dpf::Keys& from, std::size_t first, const ggm::Forest& forest,
+             std::uint8_t* out) const {
+    const auto put = [out](std::size_t at, const Block* blocks, std::size_t n) {
+      std::memcpy(out + at * sizeof(Block), blocks, n * sizeof(Block));
+    };
+    put(0, forest.roots, keys);
+    for (unsigned level = 0; level < depth; ++level) {
+      put(corrections + level * level_blocks, forest.corrections + level * forest.level_stride,
+          level_blocks);
+    }
+    put(leaf_corrections, from.leaf_corrections(first, keys, 0).blocks, keys * prg::kLeafBlocks);
+    for (std::size_t i = 0; i < keys; ++i) {
+      out[parties * sizeof(Block) + i] = static_cast<std::uint8_t>(from.party(first + i));
+    }
+  }
+
+  std::size_t keys;
+  unsigned depth;
+  std::size_t level_blocks;
+  std::size_t corrections, leaf_corrections, parties;  // in blocks
+};
+
 /// Brings keys to the device.
 template <class Device>
 void GpuTable<Device>::load(Pass& pass, const dpf::Keys& keys, std::size_t first,
                             std::size_t count) {
   const ggm::Forest forest = keys.forest(first, count, Tier::portable);
-  const unsigned radix_bits = forest.generator->radix_bits;
-  const std::size_t level_blocks = count << radix_bits;
-  Block* roots = roots_.at_least(device_, count);
-  Block* corrections = corrections_.at_least(device_, forest.depth * level_blocks);
-  Block* leaf_corrections = leaf_corrections_.at_least(device_, count * prg::kLeafBlocks);
-  std::uint8_t* parties = parties_.at_least(device_, count);
-  device_.upload(roots, forest.roots, count * sizeof(Block));
-  for (unsigned level = 0; level < forest.depth; ++level) {
-    device_.upload(corrections + level * level_blocks,
-                   forest.corrections + level * forest.level_stride, level_blocks * sizeof(Block));
-  }
-  device_.upload(leaf_corrections, keys.leaf_corrections(first, count, 0).blocks,
-                 count * prg::kLeafBytes);
-  ::nescio::Buffer<std::uint8_t> own(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    own[i] = static_cast<std::uint8_t>(keys.party(first + i));
-  }
-  device_.upload(parties, own.data(), count);
+  const KeysLayout layout(forest, count);
+  std::uint8_t* host = host_keys_.at_least(layout.bytes());
+  layout.write(keys, first, forest, host);
+  Block* own = keys_.at_least(device_, gpu::parts(layout.bytes(), sizeof(Block)));
+  device_.upload(own, host, layout.bytes());
 
   const std::uint64_t elements = dpf::leaf_elements(output_);
-  pass.keys = {
-      {static_cast<std::uint32_t>(count), forest.depth, roots, corrections, level_blocks, tables_},
-      leaf_corrections,
-      parties,
-      table_.shape};
+  pass.keys = {{static_cast<std::uint32_t>(count), forest.depth, own, own + layout.corrections,
+                layout.level_blocks, tables_},
+               own + layout.leaf_corrections,
+               reinterpret_cast<const std::uint8_t*>(own + layout.parties),
+               table_.shape};
   pass.generator = keys.shape().generator;
-  pass.radix_bits = radix_bits;
+  pass.radix_bits = forest.generator->radix_bits;
   pass.first_leaf = shard_.first_row / elements;
   pass.leaves = gpu::parts(shard_.first_row + shard_.rows, elements) - pass.first_leaf;
   pass.levels.assign(forest.depth + 1, {nullptr, 0, 0});
-  pass.levels[0] = {roots, 0, 1};
+  pass.levels[0] = {own, 0, 1};
   if (levels_.size() <= forest.depth) levels_.resize(forest.depth + 1);
 }
 
@@ -208,16 +229,18 @@ void GpuTable<Device>::pass(Pass& pass, const GpuOptions& options, std::uint8_t*
     }
   });
   const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
+  std::uint8_t* host = host_answers_.at_least(pass.count() * bytes);
   if constexpr (Op::kBits) {
-    device_.download_rows(out, sums_.data(), table_.columns / 8, bytes, pass.count());
+    device_.download_rows(host, sums_.data(), table_.columns / 8, bytes, pass.count());
   } else {
     std::uint8_t* answers = answers_.at_least(device_, pass.count() * bytes);
     const std::uint32_t element = table_.shape.element_bytes;
     launch(pass, FinishWords{sums_.data(), pass.count(), table_.columns, element,
                              static_cast<std::uint32_t>(bytes / element), answers});
-    device_.download(out, answers, pass.count() * bytes);
+    device_.download(host, answers, pass.count() * bytes);
   }
   device_.finish();
+  std::memcpy(out, host, pass.count() * bytes);
 }
 
 /// A slab of chunks after the other: its bottom nodes, their shares, the product.
