@@ -2,16 +2,16 @@
 
 #include <algorithm>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <string>
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "dpf/keys_gpu.h"
 #include "pir/answer.h"
 #include "pir/answer_gpu.h"
 #include "pir/fused_gpu.h"
-#include "pir/limits_gpu.h"
+#include "pir/limits_gpu_impl.h"
 
 namespace nescio::pir {
 
@@ -148,45 +148,12 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
   return work;
 }
 
-/// Where the parts of some keys stand in one stretch of memory, which goes to the device in one copy.
-struct KeysLayout {
-  KeysLayout(const ggm::Forest& forest, std::size_t count)
-      : keys(count),
-        depth(forest.depth),
-        level_blocks(count << forest.generator->radix_bits),
-        corrections(count),
-        leaf_corrections(corrections + depth * level_blocks),
-        parties(leaf_corrections + count * prg::kLeafBlocks) {}
-
-  std::size_t bytes() const { return parties * sizeof(Block) + keys; }
-  void write(const dpf::Keys& from, std::size_t first, const ggm::Forest& forest,
-             std::uint8_t* out) const {
-    const auto put = [out](std::size_t at, const Block* blocks, std::size_t n) {
-      std::memcpy(out + at * sizeof(Block), blocks, n * sizeof(Block));
-    };
-    put(0, forest.roots, keys);
-    for (unsigned level = 0; level < depth; ++level) {
-      put(corrections + level * level_blocks, forest.corrections + level * forest.level_stride,
-          level_blocks);
-    }
-    put(leaf_corrections, from.leaf_corrections(first, keys, 0).blocks, keys * prg::kLeafBlocks);
-    for (std::size_t i = 0; i < keys; ++i) {
-      out[parties * sizeof(Block) + i] = static_cast<std::uint8_t>(from.party(first + i));
-    }
-  }
-
-  std::size_t keys;
-  unsigned depth;
-  std::size_t level_blocks;
-  std::size_t corrections, leaf_corrections, parties;  // in blocks
-};
-
 /// Brings keys to the device.
 template <class Device>
 void GpuTable<Device>::load(Pass& pass, const dpf::Keys& keys, std::size_t first,
                             std::size_t count) {
   const ggm::Forest forest = keys.forest(first, count, Tier::portable);
-  const KeysLayout layout(forest, count);
+  const dpf::KeysLayout layout(forest, count);
   std::uint8_t* host = host_keys_.at_least(layout.bytes());
   layout.write(keys, first, forest, host);
   Block* own = keys_.at_least(device_, gpu::parts(layout.bytes(), sizeof(Block)));
@@ -275,7 +242,6 @@ void GpuTable<Device>::slabs(Pass& pass, Strategy strategy) {
 template <class Device>
 template <class G>
 void GpuTable<Device>::grow(Pass& pass, std::uint64_t begin, std::uint64_t end) {
-  constexpr std::uint64_t kSmallLevel = 1 << 20;  // bytes
   const unsigned depth = pass.keys.forest.depth;
   const std::uint64_t first = pass.first_leaf, last = first + pass.leaves;
   for (unsigned level = 1; level <= depth; ++level) {
@@ -290,7 +256,8 @@ void GpuTable<Device>::grow(Pass& pass, std::uint64_t begin, std::uint64_t end) 
     const ggm::GpuNodes& parents = pass.levels[level - 1];
     const bool has_parents = parents.first <= all.first >> pass.radix_bits &&
                              ((all.end() - 1) >> pass.radix_bits) < parents.end();
-    if (has_parents && all.count * pass.count() * sizeof(Block) <= kSmallLevel) wanted = all;
+    if (has_parents && all.count * pass.count() * sizeof(Block) <= GpuPlan::small_level(info_))
+      wanted = all;
     wanted.data = levels_[level].at_least(device_, wanted.count * pass.count());
     const ggm::ExpandLevel<G> expand = {pass.keys.forest, level - 1, parents, wanted};
     launch(pass, expand);
@@ -354,54 +321,6 @@ void GpuTable<Device>::cooperative(Pass& pass, unsigned run) {
     pass.work.leaves += pass.leaves;
   }
   pass.keys = all;
-}
-
-/// The best time of a kernel among some.
-template <class Device>
-template <class Kernel>
-double GpuTable<Device>::seconds(const Kernel& kernel) {
-  constexpr int kTries = 5;
-  double best = 1e9;
-  for (int attempt = 0; attempt < kTries; ++attempt) {
-    const auto begin = std::chrono::steady_clock::now();
-    device_.launch(kernel, kernel.grid());
-    device_.finish();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-    best = std::min(best, taken.count());
-  }
-  return best;
-}
-
-template <class Device>
-double GpuTable<Device>::seconds_per_pass() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
-  return seconds(ReadMemory{reinterpret_cast<const gpu::Quad*>(lines_.data()),
-                            table_bytes_ / sizeof(gpu::Quad), info_.processors * 8, sum});
-}
-
-template <class Device>
-double GpuTable<Device>::products_per_second() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
-  const auto measure = [&](auto kernel) { return kernel.products() / seconds(kernel); };
-  const std::uint32_t blocks = info_.processors * Device::kLoad, rounds = 64 * Device::kLoad;
-  return table_.shape.bits() ? measure(MultiplyOnly<BitOp>{blocks, rounds, sum})
-                             : measure(MultiplyOnly<ByteOp>{blocks, rounds, sum});
-}
-
-template <class Device>
-double GpuTable<Device>::calls_per_second(prg::GeneratorId generator, bool leaves) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
-  const auto measure = [&](auto kernel) { return kernel.calls() / seconds(kernel); };
-  const std::uint32_t blocks = info_.processors * 2 * Device::kLoad, rounds = 8 * Device::kLoad;
-  double calls = 0;
-  prg::with_gpu_generator(generator, [&]<class G>() {
-    calls = leaves ? measure(GenerateOnly<G, true>{tables_, blocks, rounds, sum})
-                   : measure(GenerateOnly<G, false>{tables_, blocks, rounds, sum});
-  });
-  return calls;
 }
 
 }  // namespace nescio::pir

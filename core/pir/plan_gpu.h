@@ -79,6 +79,9 @@ struct GpuPlan {
     return std::bit_floor(std::max<std::uint64_t>({1, fit, least}));
   }
 
+  /// Bytes of a level's nodes up to which it is grown for the whole shard at once.
+  static std::size_t small_level(const gpu::DeviceInfo& device) { return device.cache_bytes / 8; }
+
   /// `rows` of the product: keys times planes.
   static Product product(const gpu::DeviceInfo& device, dpf::LineShape shape, std::uint64_t rows) {
     if (shape.bits() && device.capability < 80) return Product::plain;
