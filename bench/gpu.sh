@@ -51,6 +51,7 @@ mkdir -p "$OUT" build || exit 1
 OUT=$(cd "$OUT" && pwd)
 export PYTHONUNBUFFERED=1
 exec > >(tee "$OUT/gpu.log") 2>&1
+log=$!
 
 # run NAME SECONDS COMMAND...: runs a command for so long at most, and says how it ended.
 run() {
@@ -127,4 +128,6 @@ for step in "${STEPS[@]}"; do
 done
 printf '\n== %s s; results: %s\n' "$SECONDS" "$OUT"
 [ ${#failed[@]} = 0 ] || printf 'FAILED: %s\n' "${failed[@]}"
+exec >&- 2>&-
+wait "$log"  # so that the log is whole
 exit ${#failed[@]}

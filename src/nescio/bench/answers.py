@@ -1,6 +1,7 @@
 """What all benchmarks of answers share: a table, a query whose answer is right, and its figures."""
 
 import time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,16 @@ def random_table(
     return table, time.perf_counter() - begin
 
 
-def checked_query(server: Server, batch: int, memory: PeakMemory) -> tuple[bytes, int]:
-    """A query of random rows to party 0, and the bytes of memory at the peak of its answer.
+class Checked(NamedTuple):
+    """A query whose answer is right."""
+
+    query: bytes  # to party 0
+    peak: int  # bytes of memory at the peak of its answer
+    seconds: float  # of the other party's answer, which is the second: its room is there by then
+
+
+def checked_query(server: Server, batch: int, memory: PeakMemory) -> Checked:
+    """A query of random rows, answered by both parties.
 
     Raises WrongResultError unless the answers of both parties add up to the rows.
     """
@@ -32,10 +41,13 @@ def checked_query(server: Server, batch: int, memory: PeakMemory) -> tuple[bytes
     memory.forget()
     answer = server.answer(query.keys[0])
     peak = memory.bytes()
-    rows = client.decode(query, answer, server.answer(query.keys[1]))
+    begin = time.perf_counter()
+    other = server.answer(query.keys[1])
+    seconds = time.perf_counter() - begin
+    rows = client.decode(query, answer, other)
     if not np.array_equal(rows, server.table[indices]):
         raise WrongResultError("the answers are not the rows")
-    return query.keys[0], peak
+    return Checked(query.keys[0], peak, seconds)
 
 
 def answer_fields(server: Server, batch: int, seconds: float, limit: float, peak: int) -> Case:

@@ -24,7 +24,6 @@ MEASURED = "measured"
 NO_MEMORY = "out of memory"
 NO_TIME = "out of time"
 
-_LEAST = 3  # times that a case runs
 _COLUMNS: list[Column] = [*COLUMNS, ("status", "status", "")]
 
 
@@ -127,7 +126,7 @@ class _Measurer:
         else:
             try:
                 server = server or self.bench.open(self._table_for(spec), spec.strategy, spec.nodes)
-                found = self.bench.measure(server, spec, self._duration, self._memory, _LEAST)
+                found = self.bench.measure(server, spec, self._duration, self._memory, hurry=True)
             except (NescioError, MemoryError) as error:
                 short = isinstance(error, MemoryError) or NO_MEMORY in str(error)
                 status = NO_MEMORY if short else str(error)

@@ -1,6 +1,5 @@
 """One measurement of answers on devices, its floor computed before it."""
 
-import time
 from typing import NamedTuple
 
 from .. import _core
@@ -18,7 +17,10 @@ from .timing import Case, Column, median_seconds
 NODES = (64, 128, 256, 512)  # that walks with a K can expand at a time
 WALKS_WITH_NODES: tuple[Strategy, ...] = ("bounded", "cooperative")
 
-_SLOW_SECONDS = 1.0  # an answer that takes longer is timed once
+# How often an answer is timed at least; in a hurry one that takes long is timed once.
+_TIMES = 5
+_HURRIED_TIMES = 3
+_SLOW_SECONDS = 0.5
 
 COLUMNS: list[Column] = [
     ("rows", "rows", "9,d"),
@@ -95,18 +97,28 @@ class GpuBench:
         return server
 
     def measure(
-        self, server: Server, spec: Spec, duration: float, memory: PeakMemory, least: int = 5
+        self,
+        server: Server,
+        spec: Spec,
+        duration: float,
+        memory: PeakMemory,
+        *,
+        hurry: bool = False,
     ) -> Case:
-        """One case: floor, answers and their check, time. Raises WrongResultError."""
+        """One case: floor, answers and their check, time.
+
+        In a hurry the answer that is checked is timed, if it takes long, and no other is made.
+        Raises WrongResultError.
+        """
         rows = _placed(server).rows
         assert rows is not None
         floor = self._limits.floor(rows, spec.generator, spec.batch)
-        begin = time.perf_counter()
-        query, peak = checked_query(server, spec.batch, memory)
-        slow = time.perf_counter() - begin > 2 * _SLOW_SECONDS
+        query, peak, seconds = checked_query(server, spec.batch, memory)
         work = _placed(server).work
         assert work is not None
-        seconds = median_seconds(lambda: server.answer(query), duration, 1 if slow else least)
+        if not hurry or seconds < _SLOW_SECONDS:
+            least = _HURRIED_TIMES if hurry else _TIMES
+            seconds = median_seconds(lambda: server.answer(query), duration, least)
         calls = Tree(work.expansions, work.leaves)
         limit = floor._replace(generator=self._limits.generator(rows, spec.generator, calls))
         return {

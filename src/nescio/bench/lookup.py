@@ -114,7 +114,7 @@ def _cases(
 
 
 def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMemory) -> Case:
-    query, peak = checked_query(server, batch, memory)
+    query, peak, _ = checked_query(server, batch, memory)
     seconds = median_seconds(lambda: server.answer(query), duration)
     limits = _limits(server, tier, batch, duration)
     return {
