@@ -5,18 +5,18 @@ import ipaddress
 
 import numpy as np
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-from hypothesis import HealthCheck, settings
 
 from nescio import _core
 
-settings.register_profile(
-    "nescio", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("nescio")
+try:
+    from hypothesis import HealthCheck, settings
+except ModuleNotFoundError:
+    pass  # the tests that need it say so; those of a GPU run where little is installed
+else:
+    settings.register_profile(
+        "nescio", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("nescio")
 
 TIERS = _core.supported_tiers()
 
@@ -66,6 +66,12 @@ def dlpack():
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 and its key, signed by itself."""
+    # Imported here: the tests of a GPU run where little is installed.
+    from cryptography import x509  # noqa: PLC0415
+    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415
+
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
     now = datetime.datetime.now(datetime.UTC)

@@ -1,6 +1,7 @@
 """What the machine could do at most, measured in the same run as what it does."""
 
 import math
+from typing import NamedTuple
 
 from .. import _core
 from ..dpf import Generator, Output
@@ -12,21 +13,34 @@ _LEAF_BITS = 512
 _KEY_GROUP = 8
 
 
-def expansion_seconds(rows: int, output: Output, generator: Generator, tier: str) -> float:
-    """One thread's time for one key's tree: the generator alone, its data never leaving the cache.
+class Tree(NamedTuple):
+    """The calls of the generator that a key's tree needs: for children, and for leaves.
 
-    A tree has as many leaves as hold the shares, 512 bits each, and above them a node for every
-    two (or, of ChaCha and Salsa20, four) below.
+    It has as many leaves as hold the shares, 512 bits each, and above them a node for every two
+    (or, of ChaCha and Salsa20, four) below.
     """
-    leaves = math.ceil(rows * _BITS[output] / _LEAF_BITS)
-    arity = 4 if generator in _WIDE else 2
-    expansions, level = 0, leaves
-    while level > 1:
-        level = math.ceil(level / arity)
-        expansions += level
-    return leaves * _core.seconds_per_node(
+
+    expansions: int
+    leaves: int
+
+    @classmethod
+    def of(cls, rows: int, output: Output, generator: Generator) -> "Tree":
+        """The tree of a table's keys."""
+        leaves = math.ceil(rows * _BITS[output] / _LEAF_BITS)
+        arity = 4 if generator in _WIDE else 2
+        expansions, level = 0, leaves
+        while level > 1:
+            level = math.ceil(level / arity)
+            expansions += level
+        return cls(expansions, leaves)
+
+
+def expansion_seconds(rows: int, output: Output, generator: Generator, tier: str) -> float:
+    """One thread's time for one key's tree: the generator alone, its data always in the cache."""
+    tree = Tree.of(rows, output, generator)
+    return tree.leaves * _core.seconds_per_node(
         generator, True, tier
-    ) + expansions * _core.seconds_per_node(generator, False, tier)
+    ) + tree.expansions * _core.seconds_per_node(generator, False, tier)
 
 
 def product_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> float:

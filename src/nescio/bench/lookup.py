@@ -1,24 +1,22 @@
 """`nescio bench lookup`: a server's answers, beside what the machine could do at most."""
 
 import argparse
-import time
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-
-import numpy as np
 
 from .. import _core
 from .._arrays import as_count, as_threads
 from ..dpf import MOST_DOMAIN, Generator, Output
 from ..errors import ArgumentError
-from ..pir import Client, Server, Table
+from ..pir import Server
+from . import lookup_gpu
+from .answers import answer_fields, checked_query, random_table
 from .limits import expansion_seconds, pass_seconds, product_seconds
 from .memory import PeakMemory
 from .timing import (
     Case,
     Report,
-    WrongResultError,
     check_duration,
     check_writable,
     median_seconds,
@@ -54,6 +52,20 @@ peak MB: resident memory above the program's own while it answered, the table am
 def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON and a plot if asked to."""
     _check_sizes(arguments)
+    benches = lookup_gpu.check(arguments)
+    cases = _on_processor(arguments) if "cpu" in arguments.device else []
+    if benches:
+        cases += lookup_gpu.measure(arguments, benches)
+    if arguments.json:
+        write_json(Path(arguments.json), cases)
+    if arguments.plot:
+        from .plot import plot_lookup  # noqa: PLC0415 - matplotlib is needed only here
+
+        plot_lookup(Path(arguments.plot), cases)
+    return 0
+
+
+def _on_processor(arguments: argparse.Namespace) -> list[Case]:
     report = Report(_COLUMNS)
     cases = []
     for rows, row_bytes, output, generator in product(
@@ -63,13 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             cases.append(case)
             report.add(case)
     print(_NOTES)
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
-    if arguments.plot:
-        from .plot import plot_lookup  # noqa: PLC0415 - matplotlib is needed only here
-
-        plot_lookup(Path(arguments.plot), cases)
-    return 0
+    return cases
 
 
 def _check_sizes(arguments: argparse.Namespace) -> None:
@@ -97,58 +103,26 @@ def _cases(
 ) -> Iterator[Case]:
     """The cases of one table."""
     memory = PeakMemory()
-    table, load_seconds = _table(rows, row_bytes, output, generator)
+    table, load_seconds = random_table(rows, row_bytes, output, generator)
     for tier, threads, batch in product(
         arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
     ):
-        server = Server(table, threads=threads, tier=tier, device=arguments.device)
+        server = Server(table, threads=threads, tier=tier)
         case = _case(server, tier, batch, arguments.seconds, memory)
         case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
         yield case
 
 
-def _table(rows: int, row_bytes: int, output: Output, generator: Generator) -> tuple[Table, float]:
-    """A table of random bytes, and the seconds that it took to take them in."""
-    values = np.frombuffer(np.random.default_rng().bytes(rows * row_bytes), np.uint8)
-    begin = time.perf_counter()
-    table = Table(values.reshape(rows, row_bytes), output=output, generator=generator)
-    return table, time.perf_counter() - begin
-
-
 def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMemory) -> Case:
-    params = server.params
-    indices = np.random.default_rng().integers(params.rows, size=batch)
-    client = Client(params, insecure_generator=True)
-    query = client.query(indices)
-    memory.forget()
-    answer = server.answer(query.keys[0])
-    peak = memory.bytes()
-    rows = client.decode(query, answer, server.answer(query.keys[1]))
-    if not np.array_equal(rows, server.table[indices]):
-        raise WrongResultError("the answers are not the rows")
-    seconds = median_seconds(lambda: server.answer(query.keys[0]), duration)
+    query, peak, _ = checked_query(server, batch, memory)
+    seconds = median_seconds(lambda: server.answer(query), duration)
     limits = _limits(server, tier, batch, duration)
     return {
-        "rows": params.rows,
-        "row_bytes": params.row_bytes,
-        "batch": batch,
-        "threads": server.threads,
+        **answer_fields(server, batch, seconds, max(limits), peak),
         "tier": tier,
         "device": "cpu",
-        "generator": params.generator,
-        "output": params.output,
-        "queries_per_second": batch / seconds,
-        "milliseconds": seconds * 1e3,
-        "table_gb_per_second": batch * params.rows * params.row_bytes / seconds / 1e9,
         "pass_milliseconds": limits[0] * 1e3,
         "compute_milliseconds": limits[1] * 1e3,
-        "limit_queries_per_second": batch / max(limits),
-        "times_limit": seconds / max(limits),
-        "key_bytes": params.key_bytes,
-        "answer_bytes": params.answer_bytes,
-        "table_bytes": server.table.bytes,
-        "peak_bytes": peak,
-        "peak_megabytes": peak / 1e6,
     }
 
 

@@ -10,7 +10,11 @@ from matplotlib.ticker import LogFormatter
 from ..errors import ArgumentError
 from .timing import Case
 
-_SERIES = ("rows", "row_bytes", "output", "generator", "tier", "threads")
+_SERIES = (
+    *("rows", "row_bytes", "output", "generator", "tier", "threads"),
+    *("device", "strategy", "nodes"),
+)
+_NAMED = ("threads", "nodes")  # numbers that do not say what they count
 
 
 def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
@@ -24,7 +28,7 @@ def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
     axes = figure.add_subplot()
     series: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:
-        series.setdefault(tuple(case[field] for field in _SERIES), []).append(case)
+        series.setdefault(tuple(case.get(field) for field in _SERIES), []).append(case)
     for own in series.values():
         _draw(axes, own, series)
     axes.set(xscale="log", yscale="log", xlabel="latency of a batch, ms", ylabel="queries/s")
@@ -63,8 +67,8 @@ def _name(case: Case, series: dict[tuple[object, ...], list[Case]]) -> str:
     """What tells this line from the others; the rows and row bytes always."""
     parts = [f"{case['rows']:,} x {case['row_bytes']} B"]
     for i, field in enumerate(_SERIES[2:], start=2):
-        if len({key[i] for key in series}) > 1:
-            parts.append(f"threads: {case[field]}" if field == "threads" else str(case[field]))
+        if len({key[i] for key in series}) > 1 and case.get(field) is not None:
+            parts.append(f"{field}: {case[field]}" if field in _NAMED else str(case[field]))
     return ", ".join(parts)
 
 

@@ -6,10 +6,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from ..errors import ArgumentError, NescioError
 
 Case = dict[str, object]
+Column = tuple[str, str, str]
 _LONGEST_SECONDS = 3600
 
 
@@ -56,11 +58,13 @@ def write_json(path: Path, cases: Sequence[Case]) -> None:
 class Report:
     """A table that is printed while it is measured: a line for each case, as soon as it is known.
 
-    A column is the name of a field, its heading, and how to format it, its width included.
+    A column is the name of a field, its heading, and how to format it, its width included. What a
+    case does not have is a dash. `copy`, if given, gets the same lines.
     """
 
-    def __init__(self, columns: Sequence[tuple[str, str, str]]) -> None:
+    def __init__(self, columns: Sequence[Column], copy: TextIO | None = None) -> None:
         self._columns = columns
+        self._copy = copy
         self._widths = [
             max(len(heading), *map(int, re.findall(r"^\d+", spec)), 0)
             for _, heading, spec in columns
@@ -69,8 +73,15 @@ class Report:
 
     def add(self, case: Case) -> None:
         """Prints one case."""
-        self._print(format(case[field], spec) for field, _, spec in self._columns)
+        self._print(_cell(case.get(field), spec) for field, _, spec in self._columns)
 
     def _print(self, cells: Iterable[str]) -> None:
         padded = (cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True))
-        print("  ".join(padded).rstrip(), flush=True)
+        line = "  ".join(padded).rstrip()
+        print(line, flush=True)
+        if self._copy is not None:
+            print(line, file=self._copy, flush=True)
+
+
+def _cell(value: object, spec: str) -> str:
+    return "-" if value is None else format(value, spec)

@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Callable
 
 from .. import _core
+from .._devices import STRATEGIES, Device
 from ..dpf import OUTPUTS
+from ..errors import ArgumentError
 from . import Subparsers, generator
 
 # Those of the table in the README of GPU-DPF, whose entries have 64 bytes.
@@ -21,6 +23,7 @@ def add_parser(commands: Subparsers) -> None:
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="WHAT")
     _add_dpf(benches)
     _add_lookup(benches)
+    _add_figures(benches)
     _add_service(benches)
     _add_table(benches)
 
@@ -60,7 +63,24 @@ def _add_lookup(benches: Subparsers) -> None:
     add("--batch", type=_list_of(int), default=[1, 256], help="queries answered together")
     add("--threads", type=_list_of(int), default=[1], help="0 is every processor")
     _add_kinds(parser, generators=list(_GENERATORS))
-    add("--device", choices=("cpu",), default="cpu")
+    add(
+        "--device",
+        type=_list_of(_device_or_cpu),
+        default=["cpu"],
+        help="cpu, cuda, cuda:1, ...; cuda:0+cuda:1 splits the rows; --threads and --tier are the "
+        "processor's (default: cpu)",
+    )
+    add(
+        "--strategy",
+        type=_list_of(_one_of(STRATEGIES)),
+        default=["auto"],
+        help=f"of a GPU: {', '.join(STRATEGIES)} (default: auto)",
+    )
+    add(
+        "--nodes",
+        type=_list_of(int),
+        help="that bounded and cooperative walks expand at a time (default: 128)",
+    )
     add("--seconds", type=float, default=0.7, help="for each case (default: %(default)s)")
     add("--json", metavar="FILE", help="write the cases as JSON")
     add("--plot", metavar="FILE.png", help="draw throughput against latency over the batch sizes")
@@ -69,6 +89,31 @@ def _add_lookup(benches: Subparsers) -> None:
 
 def _run_lookup(arguments: argparse.Namespace) -> int:
     from ..bench.lookup import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_figures(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "figures",
+        help="the figures and tables of the paper, on a GPU",
+        description="Repeats the figures and tables on GPUs of the paper (Lam et al., 2024) with "
+        "this engine. Writes each as text and, where matplotlib is installed, as a plot, and all "
+        "cases as JSON.",
+    )
+    add = parser.add_argument
+    add("--device", type=_device, default="cuda", help="cuda, cuda:1, ... (default: cuda)")
+    add("--out", metavar="FOLDER", required=True, help="made if it is not there")
+    add("--json", metavar="FILE", help="the cases (default: figures.json in the folder)")
+    add("--quick", action="store_true", help="sizes so small that only the command is tested")
+    add("--only", type=_list_of(str), metavar="NAMES", help="such as table-5,figure-13")
+    add("--seconds", type=float, default=0.2, help="for each case (default: %(default)s)")
+    add("--within", type=float, metavar="SECONDS", help="leave out what is not begun by then")
+    parser.set_defaults(run=_run_figures)
+
+
+def _run_figures(arguments: argparse.Namespace) -> int:
+    from ..bench.figures import run  # noqa: PLC0415
 
     return run(arguments)
 
@@ -135,6 +180,20 @@ def _list_of(kind: Callable[[str], object]) -> Callable[[str], list[object]]:
 
     read.__name__ = "comma-separated list"
     return read
+
+
+def _device(name: str) -> str:
+    """Names of devices joined by "+", for argparse, which prints why they are none."""
+    try:
+        for part in name.split("+"):
+            Device.parse(part)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return name
+
+
+def _device_or_cpu(name: str) -> str:
+    return name if name == "cpu" else _device(name)
 
 
 def _one_of(names: object) -> Callable[[str], str]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from .. import _core
 from .._arrays import ByteArray
-from .._devices import Device, DeviceTable, Strategy, Work
+from .._devices import NODES_AT_A_TIME, Device, DeviceTable, Strategy, Work
 from .table import Table, TableState
 
 _PART_BYTES = 64 << 20
@@ -25,6 +25,7 @@ class PlacedTable:
         self._devices = devices
         self._strategy = strategy
         self._pool = pool
+        self.nodes = NODES_AT_A_TIME  # of a walk that expands some at a time; for comparison
         self._lock = threading.Lock()  # guards what follows
         self._id = b""  # of the version that `rows` are of
         self.rows: DeviceTable | None = None
@@ -36,7 +37,7 @@ class PlacedTable:
         """Answers to keys from a version of the table, which does not change meanwhile."""
         with self._lock:
             rows = self._follow(state)
-            answers, self.work = rows.answer_by(self._strategy, keys)
+            answers, self.work = rows.answer_by(self._strategy, keys, self.nodes)
             return answers
 
     def _follow(self, state: TableState) -> DeviceTable:

@@ -1,0 +1,160 @@
+"""One measurement of answers on devices, its floor computed before it."""
+
+from typing import NamedTuple
+
+from .. import _core
+from .._devices import Device, Strategy, Work
+from ..dpf import Generator, Output
+from ..errors import ArgumentError
+from ..pir import Server, Table
+from ..pir.placed import PlacedTable
+from .answers import answer_fields, checked_query
+from .gpu_limits import DeviceLimits, LimitSeconds
+from .limits import Tree
+from .memory import PeakMemory
+from .timing import Case, Column, median_seconds
+
+NODES = (64, 128, 256, 512)  # that walks with a K can expand at a time
+WALKS_WITH_NODES: tuple[Strategy, ...] = ("bounded", "cooperative")
+
+# How often an answer is timed at least; in a hurry one that takes long is timed once.
+_TIMES = 5
+_HURRIED_TIMES = 3
+_SLOW_SECONDS = 0.5
+
+COLUMNS: list[Column] = [
+    ("rows", "rows", "9,d"),
+    ("row_bytes", "row B", "d"),
+    ("output", "output", ""),
+    ("generator", "generator", ""),
+    ("place", "device", "10"),
+    ("strategy", "strategy", "11"),
+    ("nodes", "K", "3d"),
+    ("batch", "batch", "5d"),
+    ("queries_per_second", "queries/s", "9,.0f"),
+    ("milliseconds", "ms", "9,.3f"),
+    ("floor_milliseconds", "floor ms", "8,.3f"),
+    ("memory_milliseconds", "memory ms", ",.3f"),
+    ("product_milliseconds", "product ms", ",.3f"),
+    ("generator_milliseconds", "generator ms", ",.3f"),
+    ("times_limit", "x limit", ".2f"),
+    ("utilisation", "util", ".0%"),
+    ("prf_calls", "PRF calls", "13,d"),
+    ("launches", "launches", "d"),
+    ("peak_device_megabytes", "device MB", ",.2f"),
+]
+NOTES = """\
+ms: the batch end to end, from the bytes of its keys to those of its answers. floor: what the
+device needs at least, known before: the longest of reading the table once, the products, and the
+fewest calls of the generator. memory, product, generator: those parts alone, as the device does
+them at most, the generator as often as the strategy called it. x limit: ms beside the longest of
+the three. util: the generator's share of ms. device MB: memory beyond the table, at its peak."""
+
+
+class Spec(NamedTuple):
+    """What is measured."""
+
+    rows: int
+    row_bytes: int
+    output: Output
+    generator: Generator
+    strategy: Strategy
+    nodes: int | None  # None for walks that have no such number
+    batch: int
+
+
+def parse_places(name: str) -> list[Device]:
+    """The devices of one server: "cuda:1", or "cuda:0+cuda:1". Raises ArgumentError."""
+    return [Device.parse(part) for part in name.split("+")]
+
+
+def describe(places: list[Device]) -> str:
+    """The devices' own names and numbers. Raises ResourceError if one is not there."""
+    return " + ".join(
+        f"{place.engine().device_info(place.number)['name']} ({place})" for place in places
+    )
+
+
+def check_nodes(nodes: int) -> None:
+    """Raises ArgumentError unless a walk can expand so many nodes at a time."""
+    if nodes not in NODES:
+        raise ArgumentError(f"nodes: found {nodes}, expected one of {', '.join(map(str, NODES))}")
+
+
+class GpuBench:
+    """Measures answers on some devices, beside limits that are measured once."""
+
+    def __init__(self, places: list[Device]) -> None:
+        self.places = places
+        self.device = describe(places)
+        self._limits = DeviceLimits()
+
+    def open(self, table: Table, strategy: Strategy, nodes: int | None) -> Server:
+        """A server of a table that walks as it is told. Errors: Server's."""
+        server = Server(table, devices=[str(place) for place in self.places], strategy=strategy)
+        if nodes is not None:
+            _placed(server).nodes = nodes
+        return server
+
+    def measure(
+        self,
+        server: Server,
+        spec: Spec,
+        duration: float,
+        memory: PeakMemory,
+        *,
+        hurry: bool = False,
+    ) -> Case:
+        """One case: floor, answers and their check, time.
+
+        In a hurry the answer that is checked is timed, if it takes long, and no other is made.
+        Raises WrongResultError.
+        """
+        rows = _placed(server).rows
+        assert rows is not None
+        floor = self._limits.floor(rows, spec.generator, spec.batch)
+        query, peak, seconds = checked_query(server, spec.batch, memory)
+        work = _placed(server).work
+        assert work is not None
+        if not hurry or seconds < _SLOW_SECONDS:
+            least = _HURRIED_TIMES if hurry else _TIMES
+            seconds = median_seconds(lambda: server.answer(query), duration, least)
+        calls = Tree(work.expansions, work.leaves)
+        limit = floor._replace(generator=self._limits.generator(rows, spec.generator, calls))
+        return {
+            **answer_fields(server, spec.batch, seconds, limit.longest, peak),
+            **self._fields(spec, seconds, floor, limit),
+            **_work_fields(work),
+        }
+
+    def _fields(self, spec: Spec, seconds: float, floor: LimitSeconds, limit: LimitSeconds) -> Case:
+        return {
+            "tier": _core.active_tier(),
+            "device": self.device,
+            "place": "+".join(map(str, self.places)),
+            "strategy": spec.strategy,
+            "nodes": spec.nodes,
+            "pass_milliseconds": limit.memory * 1e3,
+            "compute_milliseconds": max(limit.product, limit.generator) * 1e3,
+            "floor_milliseconds": floor.longest * 1e3,
+            "memory_milliseconds": limit.memory * 1e3,
+            "product_milliseconds": limit.product * 1e3,
+            "generator_milliseconds": limit.generator * 1e3,
+            "utilisation": limit.generator / seconds,
+        }
+
+
+def _work_fields(work: Work) -> Case:
+    return {
+        "expansions": work.expansions,
+        "leaves": work.leaves,
+        "prf_calls": work.expansions + work.leaves,
+        "launches": work.launches,
+        "peak_device_bytes": work.peak_bytes,
+        "peak_device_megabytes": work.peak_bytes / 1e6,
+    }
+
+
+def _placed(server: Server) -> PlacedTable:
+    assert server.placed is not None  # it was opened on devices
+    return server.placed

@@ -1,0 +1,79 @@
+"""`nescio bench lookup` on devices: every strategy, beside the devices' own limits."""
+
+import argparse
+from collections.abc import Iterator
+from itertools import product
+
+from .._devices import Strategy
+from ..errors import ArgumentError
+from ..pir import Table
+from .answers import random_table
+from .gpu_case import (
+    COLUMNS,
+    NOTES,
+    WALKS_WITH_NODES,
+    GpuBench,
+    Spec,
+    check_nodes,
+    parse_places,
+)
+from .memory import PeakMemory
+from .timing import Case, Report
+
+
+def check(arguments: argparse.Namespace) -> list[GpuBench]:
+    """The devices that are named beside the processor, each found to be there.
+
+    Raises ArgumentError for a strategy or nodes that cannot be, ResourceError for devices that are
+    not there.
+    """
+    for nodes in arguments.nodes or []:
+        check_nodes(nodes)
+    walks = [strategy for strategy in arguments.strategy if strategy != "auto"]
+    if "cpu" in arguments.device and (walks or arguments.nodes):
+        what = f"the strategy {walks[0]!r} is" if walks else "nodes are"
+        raise ArgumentError(f"{what} a GPU's: name one with --device, and not 'cpu'")
+    if arguments.nodes and not set(walks) & set(WALKS_WITH_NODES):
+        raise ArgumentError(f"nodes are of the strategies {' and '.join(WALKS_WITH_NODES)} only")
+    return [GpuBench(parse_places(name)) for name in arguments.device if name != "cpu"]
+
+
+def measure(arguments: argparse.Namespace, benches: list[GpuBench]) -> list[Case]:
+    """Runs every case on every device and prints each as it is known."""
+    for bench in benches:
+        print(f"{'+'.join(map(str, bench.places))}: {bench.device}")
+    report = Report(COLUMNS)
+    cases = []
+    for case in _cases(arguments, benches):
+        cases.append(case)
+        report.add(case)
+    print(NOTES)
+    return cases
+
+
+def walks(
+    strategies: list[Strategy], nodes: list[int] | tuple[int, ...]
+) -> Iterator[tuple[Strategy, int | None]]:
+    """Each strategy, with each number of nodes if it has such a number."""
+    for strategy in strategies:
+        yield from product([strategy], nodes if strategy in WALKS_WITH_NODES else [None])
+
+
+def _cases(arguments: argparse.Namespace, benches: list[GpuBench]) -> Iterator[Case]:
+    for kind in product(arguments.rows, arguments.row_bytes, arguments.output, arguments.generator):
+        memory = PeakMemory()
+        table, load_seconds = random_table(*kind)
+        loaded = {"load_gb_per_second": kind[0] * kind[1] / load_seconds / 1e9}
+        for bench, walk, batch in product(
+            benches, walks(arguments.strategy, arguments.nodes or [128]), arguments.batch
+        ):
+            spec = Spec(*kind, *walk, batch)
+            yield {**_case(arguments, bench, table, spec, memory), **loaded}
+
+
+def _case(
+    arguments: argparse.Namespace, bench: GpuBench, table: Table, spec: Spec, memory: PeakMemory
+) -> Case:
+    # A server of its own: a device's memory at its peak counts what earlier answers have kept.
+    server = bench.open(table, spec.strategy, spec.nodes)
+    return bench.measure(server, spec, arguments.seconds, memory)

@@ -1,0 +1,202 @@
+"""`nescio bench` on devices: the emulated one stands for a card, with sizes that mean nothing."""
+
+import importlib.util
+import io
+import json
+
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio
+from commands.test_bench import LOOKUP_FIELDS
+from nescio import _devices, cli
+from nescio._devices import STRATEGIES
+from nescio.bench import figure_run, gpu_case, gpu_limits
+from nescio.bench.figures import FIGURES
+from nescio.bench.gpu_case import Spec
+
+GPU_FIELDS = {
+    *("strategy", "nodes", "prf_calls", "peak_device_bytes", "launches", "utilisation"),
+    *("memory_milliseconds", "product_milliseconds", "generator_milliseconds"),
+    *("floor_milliseconds", "times_limit"),
+}
+
+
+@pytest.fixture
+def quick_limits(monkeypatch):
+    """The emulated device takes seconds to measure its rate of products; here it is made up."""
+    monkeypatch.setattr(gpu_limits.DeviceLimits, "_products", lambda *of: 1e-6)
+
+
+def run(*arguments):
+    """The command, in this process."""
+    return cli.main([*map(str, arguments)])
+
+
+def test_every_strategy_is_a_case(tmp_path):
+    found = nescio(
+        *("bench", "lookup", "--device", "emulated", "--rows", "1100,1600", "--row-bytes", 9),
+        *("--batch", "3,1", "--generator", "aes128", "--strategy", ",".join(STRATEGIES)),
+        *("--nodes", "64,512", "--seconds", 0.01, "--json", tmp_path / "cases.json"),
+        *("--plot", tmp_path / "plot.png"),
+    )
+    assert found.returncode == 0, found.stderr
+    cases = json.loads((tmp_path / "cases.json").read_text())
+    kinds = {(c["rows"], c["strategy"], c["nodes"], c["batch"]) for c in cases}
+    assert len(kinds) == len(cases) == 2 * 7 * 2
+    assert {c["nodes"] for c in cases if c["strategy"] in ("bounded", "cooperative")} == {64, 512}
+    assert {c["nodes"] for c in cases if c["strategy"] in ("auto", "branch", "level")} == {None}
+    for case in cases:
+        assert set(case) >= LOOKUP_FIELDS | GPU_FIELDS
+        assert case["device"] == "emulated (emulated:0)"
+        limits = [case[f"{what}_milliseconds"] for what in ("memory", "product", "generator")]
+        assert case["times_limit"] == pytest.approx(case["milliseconds"] / max(limits))
+        assert case["utilisation"] == pytest.approx(limits[2] / case["milliseconds"])
+        assert 0 < case["floor_milliseconds"] <= max(limits)
+        assert case["peak_device_bytes"] > 0
+    # 1,100 rows have 3 leaves and 3 nodes above them; branches expand 2 for each leaf.
+    calls = {c["strategy"]: c["prf_calls"] for c in cases if (c["rows"], c["batch"]) == (1100, 3)}
+    assert calls == {s: 3 * 9 if s == "branch" else 3 * 6 for s in STRATEGIES}
+    assert len(found.stdout.splitlines()) == 1 + 1 + len(cases) + 5
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_the_processor_and_devices_together(tmp_path, quick_limits, capsys):
+    options = ["--rows", 1100, "--row-bytes", 4, "--batch", 2, "--generator", "chacha20"]
+    options += ["--device", "emulated:0+emulated:2,cpu", "--seconds", 0.01]
+    assert run("bench", "lookup", *options, "--json", tmp_path / "cases.json") == 0
+    processor, split = json.loads((tmp_path / "cases.json").read_text())
+    assert processor["device"] == "cpu"
+    assert "strategy" not in processor
+    assert split["device"] == "emulated (emulated:0) + emulated (emulated:2)"
+    assert "emulated:0+emulated:2" in capsys.readouterr().out
+
+
+def test_nodes_reach_the_walk(tmp_path, quick_limits):
+    options = ["--rows", 3000, "--row-bytes", 4, "--batch", 2, "--generator", "aes128"]
+    options += ["--device", "emulated", "--strategy", "bounded", "--output", "u128"]
+    options += ["--nodes", "64,512", "--seconds", 0.01, "--json", tmp_path / "cases.json"]
+    assert run("bench", "lookup", *options) == 0
+    few, many = json.loads((tmp_path / "cases.json").read_text())
+    assert many["peak_device_bytes"] > few["peak_device_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "output", "expected"),
+    [(3, "bit", 24), (3, "u8", 3), (3, "u32", 4 * 2.5), (17, "u128", 32 * 8.5)],
+)
+def test_products_that_count(row_bytes, output, expected):
+    assert gpu_limits.products_of(10, row_bytes, output) == 10 * expected
+
+
+def test_every_figure(tmp_path):
+    """Whole, as a user runs it."""
+    folder = tmp_path / "deep" / "figures"
+    found = nescio(
+        *("bench", "figures", "--device", "emulated", "--quick", "--seconds", 0.001),
+        *("--out", folder),
+    )
+    assert found.returncode == 0, found.stderr
+    cases = json.loads((folder / "figures.json").read_text())
+    assert {case["status"] for case in cases} == {"measured"}
+    assert [*dict.fromkeys(case["figure"] for case in cases)] == [f.name for f in FIGURES]
+    for figure in FIGURES:
+        first, about, *rest = (folder / f"{figure.name}.txt").read_text().splitlines()
+        assert first == figure.title
+        assert about.startswith("emulated (emulated:0), 20")
+        own = [case for case in cases if case["figure"] == figure.name]
+        assert len(rest) == 1 + len(own) + 5
+        assert (folder / f"{figure.name}.png").read_bytes().startswith(b"\x89PNG\r\n")
+        assert all(case[field] is not None for case in own for field in figure.y)
+
+
+def test_figures_without_matplotlib(tmp_path, quick_limits, monkeypatch, capsys):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else there(name)
+    )
+    options = ["--device", "emulated", "--quick", "--only", "figure-8", "--seconds", 0.001]
+    json_file = tmp_path / "cases.json"
+    assert run("bench", "figures", *options, "--out", tmp_path / "f", "--json", json_file) == 0
+    assert [path.name for path in (tmp_path / "f").iterdir()] == ["figure-8.txt"]
+    assert {case["figure"] for case in json.loads(json_file.read_text())} == {"figure-8"}
+    assert "matplotlib is not installed" in capsys.readouterr().out
+
+
+def test_cases_that_come_too_late(tmp_path):
+    options = ["--device", "emulated", "--within", 1e-9, "--out", tmp_path]
+    assert run("bench", "figures", *options) == 0
+    cases = json.loads((tmp_path / "figures.json").read_text())
+    assert {case["status"] for case in cases} == {"out of time"}
+    assert (tmp_path / "figure-13.png").exists()
+
+
+def test_a_case_that_does_not_fit_memory(quick_limits):
+    bench = gpu_case.GpuBench(gpu_case.parse_places("emulated"))
+    large = Spec(20000, 8, "u128", "aes128", "level", None, 4096)  # 1.3 GB of shares
+    specs = [large, large._replace(rows=100, batch=1)]
+    text = io.StringIO()
+    cases = figure_run._Measurer(bench, 0.001, None).measure(specs, text)
+    assert [case["status"] for case in cases] == ["out of memory", "measured"]
+    assert "out of memory" in text.getvalue()
+    assert cases[0]["rows"] == 20000
+
+
+def test_a_case_that_fails_is_told_at_the_end(tmp_path, quick_limits, monkeypatch):
+    def fail(*of, **options):
+        raise _devices.ResourceError("work on a GPU failed: it was to be expected")
+
+    monkeypatch.setattr(gpu_case, "checked_query", fail)
+    options = ["--device", "emulated", "--quick", "--only", "figure-9a", "--out", tmp_path]
+    assert run("bench", "figures", *options) == 1
+    assert "it was to be expected" in (tmp_path / "figure-9a.txt").read_text()
+
+
+@pytest.mark.skipif(not _devices.gpus()[0].startswith("none"), reason="this machine has a GPU")
+@pytest.mark.parametrize(
+    "arguments",
+    [["lookup", "--device", "cuda"], ["lookup", "--device", "cuda:1"], ["figures", "--out", "."]],
+)
+def test_no_card(arguments, tmp_path):
+    found = nescio("bench", *arguments, cwd=tmp_path)
+    assert_one_sentence(found)
+    assert "GPU" in found.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["lookup", "--strategy", "auto,bounded"], "the strategy 'bounded' is a GPU's"),
+        (["lookup", "--nodes", "128"], "nodes are a GPU's"),
+        (["lookup", "--device", "emulated,cpu", "--strategy", "level"], "'level' is a GPU's"),
+        (
+            ["lookup", "--device", "emulated", "--strategy", "bounded", "--nodes", "64,100"],
+            "nodes: found 100, expected one of 64, 128, 256, 512",
+        ),
+        (["lookup", "--device", "emulated", "--nodes", "64"], "bounded and cooperative only"),
+        (["lookup", "--device", "emulated:7"], "there is no emulated:7"),
+        (["figures", "--device", "emulated", "--out", ".", "--only", "figure-7"], "'figure-7'"),
+        (["figures", "--device", "emulated", "--out", "/dev/null/x"], "cannot be made"),
+        (["figures", "--device", "emulated", "--out", ".", "--within", "0"], "found 0.0"),
+    ],
+)
+def test_what_cannot_be_measured(arguments, words, tmp_path):
+    found = nescio("bench", *arguments, cwd=tmp_path)
+    assert_one_sentence(found)
+    assert words in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--strategy", "clever"], "'clever' is none of auto, branch"),
+        (["--device", "gpu"], "found 'gpu'"),
+        (["--device", "cuda+cpu"], "found 'cpu'"),
+        (["--nodes", "many"], "comma-separated list"),
+    ],
+)
+def test_command_lines_that_make_no_sense(arguments, words):
+    found = nescio("bench", "lookup", *arguments)
+    assert found.returncode == 2
+    assert words in found.stderr
+    assert "Traceback" not in found.stderr
