@@ -80,7 +80,7 @@ step_info() { run info 30 "$PYTHON" -m nescio info; }
 
 step_test() {
   local files=(tests/pir/test_answer_gpu.py)
-  if [ -e tests/pir/test_devices.py ] && can_import "starlette, uvicorn, httptools"; then
+  if [ -e tests/pir/test_devices.py ]; then
     files+=(tests/pir/test_devices.py)
   fi
   run test 120 "${pytest[@]}" "${tests[@]}" "${files[@]}"

@@ -14,7 +14,7 @@ EMULATED = ("emulated", "emulated:1", "emulated:2")
 def cards():
     try:
         return _devices.Device("cuda", 0).engine().devices()
-    except _devices.ResourceError:
+    except _devices.ResourceError:  # no GPU part in this build, or no card
         return 0
 
 

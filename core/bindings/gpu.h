@@ -27,7 +27,6 @@ inline nb::dict to_dict(const gpu::DeviceInfo& info) {
   facts["capability"] = info.capability;
   facts["cache_bytes"] = info.cache_bytes;
   facts["memory_bytes"] = info.memory_bytes;
-  facts["free_bytes"] = info.free_bytes;
   return facts;
 }
 
@@ -50,9 +49,17 @@ void check_width(const Table& table, std::size_t bytes) {
 template <class Device>
 void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& rows) {
   check_width(table, rows.shape(1));
-  const bool on_device = rows.device_type() != nb::device::cpu::value;
+  std::optional<unsigned> device;
+  if (rows.device_type() != nb::device::cpu::value) {
+    if (!Device::kReadsCuda || rows.device_type() != nb::device::cuda::value) {
+      throw Error(
+          ErrorKind::argument,
+          "the rows are on a device that this one cannot read: copy them to the host first");
+    }
+    device = static_cast<unsigned>(rows.device_id());
+  }
   const nb::gil_scoped_release release;
-  table.store(first, rows.data(), rows.shape(0), on_device);
+  table.store(first, rows.data(), rows.shape(0), device);
 }
 
 template <class Device>
@@ -86,9 +93,12 @@ void bind_gpu(nb::module_& m) {
   translate_errors();
   m.def("devices", &Device::count, "Devices that can be used.");
   m.def(
-      "device_info", [](unsigned device) { return to_dict(Device(device).info()); },
+      "device_info", [](unsigned device) { return to_dict(Device::info(device)); },
       nb::arg("device"), "What a device is.");
-  m.attr("STRATEGIES") = nb::make_tuple("auto", "branch", "level", "bounded", "cooperative");
+  nb::list strategies;
+  for (std::string_view name : pir::kStrategies)
+    strategies.append(nb::str(name.data(), name.size()));
+  m.attr("STRATEGIES") = nb::tuple(strategies);
   nb::class_<Table>(m, "Table", "Rows of a table in a device's memory; not initialised.")
       .def(
           "__init__",

@@ -74,18 +74,25 @@ NESCIO_DEVICE inline void write_planes(const std::uint32_t* leaf, const std::uin
                                        std::uint64_t t, std::uint64_t party, unsigned place,
                                        std::uint32_t* lines) {
   constexpr unsigned kPlanes = sizeof(W), kWords = kLineWords / kPlanes;
+  std::uint32_t planes[kPlanes][kWords] = {};
   NESCIO_UNROLL
-  for (unsigned w = 0; w < kWords; ++w) {
-    std::uint32_t plane[kPlanes] = {};
+  for (unsigned i = 0; i < 4 * kWords; ++i) {
+    const W x = correct_word(take_word<W>(leaf, i), take_word<W>(correction, i), t, party);
     NESCIO_UNROLL
-    for (unsigned k = 0; k < 4; ++k) {
-      const unsigned i = 4 * w + k;
-      const W x = correct_word(take_word<W>(leaf, i), take_word<W>(correction, i), t, party);
-      NESCIO_UNROLL
-      for (unsigned b = 0; b < kPlanes; ++b) plane[b] |= byte_of(x, b) << (8 * k);
+    for (unsigned b = 0; b < kPlanes; ++b) planes[b][i / 4] |= byte_of(x, b) << (8 * (i % 4));
+  }
+  NESCIO_UNROLL
+  for (unsigned b = 0; b < kPlanes; ++b) {
+    std::uint32_t* to = lines + b * kLineWords + place * kWords;
+    NESCIO_UNROLL
+    for (unsigned w = 0; w < kWords; ++w) {
+      if constexpr (kWords < 4) {
+        to[w] = planes[b][w];
+      } else if (w % 4 == 0) {  // sixteen bytes at once
+        const auto& own = planes[b];
+        reinterpret_cast<gpu::Quad*>(to)[w / 4] = {own[w], own[w + 1], own[w + 2], own[w + 3]};
+      }
     }
-    NESCIO_UNROLL
-    for (unsigned b = 0; b < kPlanes; ++b) lines[b * kLineWords + place * kWords + w] = plane[b];
   }
 }
 
@@ -152,12 +159,12 @@ struct WriteLines {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, keys.forest.tables, kTogether ? block.shared() : nullptr, kThreads);
-    const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
+    // No memory holds the lines of 2^32 leaves: divisions of 32 bits will do.
+    const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= threads()) return;
     const std::uint32_t trees = keys.forest.trees, leaves = keys.shape.leaves();
-    const auto key = static_cast<std::uint32_t>(id % trees);
-    const std::uint64_t leaf = id / trees, chunk = leaf / leaves;
-    const auto place = static_cast<unsigned>(leaf % leaves);
+    const std::uint32_t key = id % trees, leaf = id / trees, place = leaf % leaves;
+    const std::uint64_t chunk = leaf / leaves;
     const std::uint64_t node = first_chunk * leaves + leaf;
     std::uint32_t* to = lines + (chunk * trees + key) * keys.shape.planes() * kLineWords;
     if (node < nodes.first || node >= nodes.end()) return write_no_leaf(keys.shape, place, to);

@@ -25,7 +25,7 @@ struct GpuForest {
 
 /// Nodes first..first+count-1 of each tree at a level.
 struct GpuNodes {
-  Block* data;
+  const Block* data;
   std::uint64_t first;
   std::uint64_t count;
 
@@ -51,9 +51,10 @@ struct ExpandLevel {
   static constexpr bool kTogether = G::kSharedBytes > 0;
 
   GpuForest forest;
-  unsigned level;    ///< of the parents
-  GpuNodes parents;  ///< the parents of `children`, and perhaps others
-  GpuNodes children;
+  unsigned level;     ///< of the parents
+  GpuNodes parents;   ///< the parents of `children`, and perhaps others
+  GpuNodes children;  ///< what to write, to `out`
+  Block* out;
 
   std::size_t shared_bytes() const { return G::kSharedBytes; }
 
@@ -68,9 +69,10 @@ struct ExpandLevel {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, forest.tables, kTogether ? block.shared() : nullptr, kThreads);
-    const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
+    // No memory holds the children of 2^32 nodes: divisions of 32 bits will do.
+    const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= parent_count() * forest.trees) return;
-    const auto tree = static_cast<std::uint32_t>(id % forest.trees);
+    const std::uint32_t tree = id % forest.trees;
     const std::uint64_t parent = first_parent() + id / forest.trees;
     Block own[1u << G::kRadixBits];
     expand_node(generator, forest, level, tree,
@@ -79,7 +81,7 @@ struct ExpandLevel {
     for (unsigned j = 0; j < 1u << G::kRadixBits; ++j) {
       const std::uint64_t child = (parent << G::kRadixBits | j);
       if (child < children.first || child >= children.end()) continue;
-      children.data[(child - children.first) * forest.trees + tree] = own[j];
+      out[(child - children.first) * forest.trees + tree] = own[j];
     }
   }
 };

@@ -24,35 +24,46 @@ class CudaBlock {
   }
 
   __device__ void sync() { __syncthreads(); }
-  __device__ void sync_warp() { __syncwarp(); }
   __device__ std::uint32_t shuffle_xor(std::uint32_t value, unsigned mask) {
     return __shfl_xor_sync(kAll, value, static_cast<int>(mask));
   }
   __device__ std::uint32_t ballot(bool bit) { return __ballot_sync(kAll, bit); }
 
+  __device__ void load_words(std::uint32_t (&out)[4], const Quad* quad) {
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(quad));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(address)
+                 : "memory");
+  }
+
+  /// Plans leave it to cards that have it.
   __device__ void multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                 const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
+    asm volatile(
+        "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-    count_without_matrices(c, a, b);
+    __trap();
 #endif
   }
 
   __device__ void multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                  const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
     for (int half = 0; half < 2; ++half) {
       for (int rows = 0; rows < 2; ++rows) {
-        asm("mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        asm volatile(
+            "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
             : "+r"(c[2 * rows]), "+r"(c[2 * rows + 1])
             : "r"(a[2 * half + rows]), "r"(b[half]));
       }
@@ -78,26 +89,6 @@ class CudaBlock {
   template <unsigned newest>
   __device__ void wait_copies() {
     __pipeline_wait_prior(newest);
-  }
-
- private:
-  /// The matrix instruction on bits for cards that only count XORs: each lane asks the others for
-  /// their words.
-  __device__ void count_without_matrices(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
-                                         const std::uint32_t (&b)[2]) {
-    const unsigned group = lane() / 4, pair = lane() % 4;
-    for (unsigned t = 0; t < 4; ++t) {
-      for (unsigned half = 0; half < 2; ++half) {
-        const std::uint32_t low = __shfl_sync(kAll, a[2 * half], 4 * group + t);
-        const std::uint32_t high = __shfl_sync(kAll, a[2 * half + 1], 4 * group + t);
-        const std::uint32_t even = __shfl_sync(kAll, b[half], 8 * pair + t);
-        const std::uint32_t odd = __shfl_sync(kAll, b[half], 8 * pair + 4 + t);
-        c[0] += __popc(low & even);
-        c[1] += __popc(low & odd);
-        c[2] += __popc(high & even);
-        c[3] += __popc(high & odd);
-      }
-    }
   }
 };
 

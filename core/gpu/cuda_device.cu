@@ -1,3 +1,5 @@
+#include <dlfcn.h>
+
 #include <string>
 
 #include "base/error.h"
@@ -11,6 +13,20 @@ constexpr std::size_t kPlainSharedBytes = 48 << 10;
 
 std::string megabytes(std::size_t bytes) { return std::to_string(bytes / 1000000) + " MB"; }
 
+/// Whether anyone in this process uses a device. Asked of the driver's library, which is loaded by
+/// now; the runtime's has no such question.
+bool has_context(int device) {
+  using State = int (*)(int, unsigned*, int*);
+  static const auto state = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOLOAD | RTLD_NOW);
+    return driver == nullptr ? nullptr
+                             : reinterpret_cast<State>(dlsym(driver, "cuDevicePrimaryCtxGetState"));
+  }();
+  unsigned flags = 0;
+  int active = 0;
+  return state != nullptr && state(device, &flags, &active) == 0 && active != 0;
+}
+
 std::string device_name(int device) { return "cuda:" + std::to_string(device); }
 
 }  // namespace
@@ -21,27 +37,47 @@ void check_cuda(cudaError_t status, const char* what) {
   throw Error(ErrorKind::resource, std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-Current::Current(int device) {
+Current::Current(int device) : device_(device) {
   check_cuda(cudaGetDevice(&before_), "the current GPU is not known");
-  check_cuda(cudaSetDevice(device), "a GPU cannot be used");
+  if (before_ != device_) check_cuda(cudaSetDevice(device_), "a GPU cannot be used");
+}
+
+Current::~Current() {
+  if (before_ != device_ && has_context(before_)) cudaSetDevice(before_);
 }
 
 unsigned CudaDevice::count() {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess) {
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver || status == cudaErrorNoDevice) {
     cudaGetLastError();
-    return 0;
+    throw Error(ErrorKind::resource, "no GPU can be used: no card, or no driver for CUDA " +
+                                         std::to_string(CUDART_VERSION / 1000) + "." +
+                                         std::to_string(CUDART_VERSION % 1000 / 10) +
+                                         " or newer, was found");
   }
+  check_cuda(status, "no GPU can be used");
   return static_cast<unsigned>(devices);
 }
 
-CudaDevice::CudaDevice(unsigned device) : device_(static_cast<int>(device)) {
-  int devices = 0;
-  check_cuda(cudaGetDeviceCount(&devices), "no GPU can be used");
-  if (device_ >= devices) {
-    throw Error(ErrorKind::resource, "there is no " + device_name(device_) + ": found " +
+DeviceInfo CudaDevice::info(unsigned device) {
+  const unsigned devices = count();
+  if (device >= devices) {
+    throw Error(ErrorKind::resource, "there is no cuda:" + std::to_string(device) + ": found " +
                                          std::to_string(devices) + " GPUs");
   }
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, static_cast<int>(device)),
+             "a GPU does not say what it is");
+  return {properties.name,
+          static_cast<unsigned>(properties.multiProcessorCount),
+          static_cast<unsigned>(10 * properties.major + properties.minor),
+          static_cast<std::size_t>(properties.l2CacheSize),
+          properties.totalGlobalMem,
+          properties.sharedMemPerBlockOptin};
+}
+
+CudaDevice::CudaDevice(unsigned device) : device_(static_cast<int>(device)), info_(info(device)) {
   const Current current(device_);
   check_cuda(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
              "a stream could not be made");
@@ -49,21 +85,6 @@ CudaDevice::CudaDevice(unsigned device) : device_(static_cast<int>(device)) {
 
 CudaDevice::~CudaDevice() {
   if (stream_ != nullptr) cudaStreamDestroy(stream_);
-}
-
-DeviceInfo CudaDevice::info() const {
-  const Current current(device_);
-  cudaDeviceProp properties;
-  check_cuda(cudaGetDeviceProperties(&properties, device_), "a GPU does not say what it is");
-  std::size_t free = 0, total = 0;
-  check_cuda(cudaMemGetInfo(&free, &total), "a GPU does not say what memory it has");
-  return {properties.name,
-          static_cast<unsigned>(properties.multiProcessorCount),
-          static_cast<unsigned>(10 * properties.major + properties.minor),
-          static_cast<std::size_t>(properties.l2CacheSize),
-          total,
-          free,
-          properties.sharedMemPerBlockOptin};
 }
 
 void* CudaDevice::allocate(std::size_t bytes) {
@@ -106,6 +127,13 @@ void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
              "a copy to a GPU failed");
 }
 
+void CudaDevice::upload_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                             std::size_t rows) {
+  const Current current(device_);
+  check_cuda(cudaMemcpy2DAsync(to, bytes, from, stride, bytes, rows, cudaMemcpyDefault, stream_),
+             "a copy to a GPU failed");
+}
+
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
   const Current current(device_);
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_),
@@ -126,16 +154,17 @@ void CudaDevice::zero(void* memory, std::size_t bytes) {
 
 void CudaDevice::finish() {
   const Current current(device_);
-  check_cuda(cudaStreamSynchronize(stream_), "work on a GPU failed");
+  check_cuda(cudaStreamSynchronize(stream_), "work on a GPU failed, start this process anew");
 }
 
-void CudaDevice::settle() {
-  const Current current(device_);
+void CudaDevice::settle(unsigned device) {
+  const Current current(static_cast<int>(device));
   check_cuda(cudaDeviceSynchronize(), "earlier work on a GPU failed");
 }
 
-void CudaDevice::allow_shared(const void* kernel, std::size_t bytes) {
+void CudaDevice::allow_shared(const void* kernel, std::size_t bytes) const {
   if (bytes <= kPlainSharedBytes) return;
+  if (bytes > info_.shared_bytes_max) throw too_much_shared(bytes, info_);
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                   static_cast<int>(bytes)),
              "a kernel's shared memory cannot be had");

@@ -13,16 +13,18 @@ namespace nescio::gpu {
 /// Throws Error(resource), naming what was tried, unless `status` is success.
 void check_cuda(cudaError_t status, const char* what);
 
-/// Makes a device the current one for a while: its caller may be at work on another.
+/// Makes a device the current one for a while: its caller may be at work on another, and gets that
+/// back if it has been used at all. (To name a device that has not would make a context there.)
 class Current {
  public:
   explicit Current(int device);
-  ~Current() { cudaSetDevice(before_); }
+  ~Current();
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
  private:
   int before_ = 0;
+  int device_;
 };
 
 /// Runs a kernel for one thread of a grid.
@@ -37,6 +39,7 @@ class CudaDevice {
  public:
   using Block = CudaBlock;
   static constexpr unsigned kLoad = 16;
+  static constexpr bool kReadsCuda = true;
 
   /// Throws Error(resource) if there is no such device, saying why.
   explicit CudaDevice(unsigned device);
@@ -44,21 +47,25 @@ class CudaDevice {
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  /// Devices that can be used; 0 where there is no driver.
+  /// Devices that can be used. Throws Error(resource), saying why, if there is none.
   static unsigned count();
-  DeviceInfo info() const;
+
+  /// What a device is, without beginning to use it. Throws Error(resource) if it is not there.
+  static DeviceInfo info(unsigned device);
 
   void* allocate(std::size_t bytes);
   void release(void* memory, std::size_t bytes) noexcept;
   static void* allocate_host(std::size_t bytes);
   static void release_host(void* memory) noexcept;
   void upload(void* to, const void* from, std::size_t bytes);
+  void upload_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                   std::size_t rows);
   void download(void* to, const void* from, std::size_t bytes);
   void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
                      std::size_t rows);
   void zero(void* memory, std::size_t bytes);
   void finish();
-  void settle();
+  static void settle(unsigned device);
   MemoryUse memory_use() const { return memory_use_; }
   void forget_peak() { memory_use_.most = memory_use_.now; }
 
@@ -71,14 +78,31 @@ class CudaDevice {
       shared = kernel.shared_bytes();
       allow_shared(reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
     }
-    run_kernel<Kernel><<<dim3(grid.x, grid.y), Kernel::kThreads, shared, stream_>>>(kernel);
-    check_cuda(cudaGetLastError(), "a kernel could not be started");
+    auto* argument = const_cast<Kernel*>(&kernel);  // it is copied
+    void* arguments[] = {argument};
+    check_cuda(
+        cudaLaunchKernel(reinterpret_cast<const void*>(&run_kernel<Kernel>), dim3(grid.x, grid.y),
+                         dim3(Kernel::kThreads), arguments, shared, stream_),
+        "a kernel could not be started");
+  }
+
+  template <class Kernel>
+  unsigned resident_blocks(const Kernel& kernel) const {
+    const Current current(device_);
+    const auto* code = reinterpret_cast<const void*>(&run_kernel<Kernel>);
+    allow_shared(code, kernel.shared_bytes());
+    int blocks = 0;
+    check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, code, Kernel::kThreads,
+                                                             kernel.shared_bytes()),
+               "a GPU does not say how many blocks it holds");
+    return blocks > 0 ? static_cast<unsigned>(blocks) : 1;
   }
 
  private:
-  static void allow_shared(const void* kernel, std::size_t bytes);
+  void allow_shared(const void* kernel, std::size_t bytes) const;
 
   int device_;
+  DeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   MemoryUse memory_use_;
 };

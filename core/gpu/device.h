@@ -6,16 +6,20 @@
 //     HostDevice   runs kernels on the processor, for tests
 //     CudaDevice   runs them on an NVIDIA GPU
 //
-//     info()                              what the device is
+//     count(), info(number)               the devices there are, and what they are
 //     allocate(bytes), release(p)         memory of the device; Error(resource) if it is short
 //     allocate_host(bytes), release_host(p)   memory of the host that copies are fastest with
 //     upload(to, from, bytes)             from the host's memory; download(...) back
-//     download_rows(to, from, ...)        rows of bytes that stand apart on the device
+//     upload_rows(to, from, stride, ...)  rows of bytes that stand apart in the host's memory, and
+//     download_rows(...)                  that stand apart on the device
 //     zero(p, bytes)
-//     launch(kernel, grid)                queues a kernel
+//     launch(kernel, grid)                queues a kernel; Error(resource) if it asks for more shared
+//                                         memory than a block may have
+//     resident_blocks(kernel)             blocks of a kernel that one processor holds at once
 //     finish()                            waits for all of it, and throws what went wrong
-//     settle()                            waits for what others have queued on the device
+//     settle(number)                      waits for what others have queued on a device
 //     memory_use(), forget_peak()         bytes held, now and at most since the peak was forgotten
+//     kReadsCuda                          whether it reads the memory of NVIDIA GPUs
 //     kLoad                               how much larger than the smallest a measurement is to be
 //
 // All work of one device object is queued on one stream of its own, in order.
@@ -25,6 +29,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "gpu/thread_block.h"
 
 namespace nescio::gpu {
@@ -36,9 +41,15 @@ struct DeviceInfo {
   unsigned capability;           ///< 10 x compute capability: 90 for a Hopper
   std::size_t cache_bytes;       ///< of the second level
   std::size_t memory_bytes;      ///< in all
-  std::size_t free_bytes;        ///< now
   std::size_t shared_bytes_max;  ///< that a block may ask for
 };
+
+/// The error of a kernel that no block of a device has room for: a fault of a plan.
+inline Error too_much_shared(std::size_t bytes, const DeviceInfo& info) {
+  return Error(ErrorKind::resource, "a kernel asks for " + std::to_string(bytes) +
+                                        " bytes of shared memory, a block of " + info.name +
+                                        " may have " + std::to_string(info.shared_bytes_max));
+}
 
 /// Bytes of device memory that an object holds.
 struct MemoryUse {
@@ -68,11 +79,12 @@ class DeviceBuffer {
     if (data_ != nullptr) device_->release(data_, size_ * sizeof(T));
   }
 
-  /// At least `size` elements: the same memory if it is large enough, or other memory.
+  /// At least `size` elements: the same memory if it is large enough, or other memory, with room to
+  /// grow by an eighth.
   T* at_least(Device& device, std::size_t size) {
     if (size > size_) {
       *this = DeviceBuffer();  // first give back what is too small
-      *this = DeviceBuffer(device, size);
+      *this = DeviceBuffer(device, size + size / 8);
     }
     return data_;
   }

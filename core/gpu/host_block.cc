@@ -194,6 +194,11 @@ void HostTeam::exchange(unsigned warp, Meeting meeting) {
   for (unsigned lane = 0; lane < kWarp; ++lane) {
     if (meeting == Meeting::shuffle) out[lane].a[0] = in[lane ^ in[lane].mask].a[0];
     if (meeting == Meeting::ballot) out[lane].a[0] = votes;
+    if (meeting == Meeting::words) {
+      for (unsigned i = 0; i < 4; ++i) {
+        out[lane].a[i] = in[8 * i + lane / 4].quad->w[lane % 4];
+      }
+    }
     if (meeting != Meeting::bits && meeting != Meeting::bytes) continue;
     const auto multiply = meeting == Meeting::bits ? count_and : HostBlock::dot_bytes;
     for (unsigned i = 0; i < 4; ++i) {
@@ -221,14 +226,18 @@ std::byte* HostBlock::shared() const { return team_->shared(); }
 
 void HostBlock::sync() { team_->meet(thread_, HostTeam::Meeting::block, {}); }
 
-void HostBlock::sync_warp() { team_->meet(thread_, HostTeam::Meeting::warp, {}); }
-
 std::uint32_t HostBlock::shuffle_xor(std::uint32_t value, unsigned mask) {
-  return team_->meet(thread_, HostTeam::Meeting::shuffle, {{value}, {}, {}, mask}).a[0];
+  return team_->meet(thread_, HostTeam::Meeting::shuffle, {{value}, {}, {}, mask, nullptr}).a[0];
 }
 
 std::uint32_t HostBlock::ballot(bool bit) {
-  return team_->meet(thread_, HostTeam::Meeting::ballot, {{bit ? 1u : 0u}, {}, {}, 0}).a[0];
+  return team_->meet(thread_, HostTeam::Meeting::ballot, {{bit ? 1u : 0u}, {}, {}, 0, nullptr})
+      .a[0];
+}
+
+void HostBlock::load_words(std::uint32_t (&out)[4], const Quad* quad) {
+  const HostTeam::Message message{{}, {}, {}, 0, quad};
+  std::memcpy(out, team_->meet(thread_, HostTeam::Meeting::words, message).a, sizeof(out));
 }
 
 void HostBlock::multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],

@@ -30,9 +30,9 @@ class HostBlock {
   std::byte* shared() const;
 
   void sync();
-  void sync_warp();
   std::uint32_t shuffle_xor(std::uint32_t value, unsigned mask);
   std::uint32_t ballot(bool bit);
+  void load_words(std::uint32_t (&out)[4], const Quad* quad);
   void multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                      const std::uint32_t (&b)[2]);
   void multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
@@ -88,10 +88,11 @@ class HostTeam {
   friend class HostBlock;
   struct State;
 
-  enum class Meeting { none, block, warp, shuffle, ballot, bits, bytes };
+  enum class Meeting { none, block, shuffle, ballot, words, bits, bytes };
   struct Message {
     std::uint32_t a[4], b[2], c[4];
     unsigned mask;
+    const Quad* quad;
   };
 
   /// Ends the thread's turn until all whom it wants to meet have come.

@@ -18,19 +18,20 @@ class HostDevice {
   /// threads race), or 2 for an older one without matrix instructions on bits. Throws Error(resource)
   /// for any other.
   explicit HostDevice(unsigned device)
-      : turns_(device == 1 ? Turns::backwards : Turns::forwards),
-        capability_(device == 2 ? 75 : 80) {
-    if (device < count()) return;
-    throw Error(ErrorKind::resource, "there is no emulated:" + std::to_string(device) + ": found " +
-                                         std::to_string(count()));
-  }
+      : turns_(device == 1 ? Turns::backwards : Turns::forwards), info_(info(device)) {}
 
   /// How much larger than the smallest a measurement is to be.
   static constexpr unsigned kLoad = 1;
+  static constexpr bool kReadsCuda = false;
 
   static constexpr unsigned count() { return 3; }
-  DeviceInfo info() const {
-    return {"emulated", 4, capability_, 64 << 10, kMemory, kMemory, 99 << 10};
+  static DeviceInfo info(unsigned device) {
+    if (device >= count()) {
+      throw Error(ErrorKind::resource, "there is no emulated:" + std::to_string(device) +
+                                           ": found " + std::to_string(count()));
+    }
+    const bool old = device == 2;
+    return {"emulated", 4, old ? 75u : 80u, 64 << 10, kMemory, (old ? 64u : 99u) << 10};
   }
 
   void* allocate(std::size_t bytes) {
@@ -60,23 +61,29 @@ class HostDevice {
   static void release_host(void* memory) noexcept { std::free(memory); }
 
   void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
-  void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
-                     std::size_t rows) {
+  void upload_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                   std::size_t rows) {
     for (std::size_t i = 0; i < rows; ++i) {
       std::memcpy(static_cast<std::byte*>(to) + i * bytes,
                   static_cast<const std::byte*>(from) + i * stride, bytes);
     }
   }
+  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                     std::size_t rows) {
+    upload_rows(to, from, stride, bytes, rows);
+  }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
   void finish() {}
-  void settle() {}
+  static void settle(unsigned) {}
   MemoryUse memory_use() const { return memory_use_; }
   void forget_peak() { memory_use_.most = memory_use_.now; }
 
   template <class Kernel>
   void launch(const Kernel& kernel, Grid grid) {
     if constexpr (Kernel::kTogether) {
+      if (kernel.shared_bytes() > info_.shared_bytes_max)
+        throw too_much_shared(kernel.shared_bytes(), info_);
       HostTeam team(Kernel::kThreads, kernel.shared_bytes(), turns_);
       for_each_block(grid,
                      [&](Grid at) { team.run(at, [&](HostBlock& block) { kernel(block); }); });
@@ -88,6 +95,11 @@ class HostDevice {
         }
       });
     }
+  }
+
+  template <class Kernel>
+  unsigned resident_blocks(const Kernel&) const {
+    return 2;
   }
 
  private:
@@ -103,7 +115,7 @@ class HostDevice {
   }
 
   Turns turns_;
-  unsigned capability_;
+  DeviceInfo info_;
   MemoryUse memory_use_;
 };
 

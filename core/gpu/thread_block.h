@@ -19,9 +19,9 @@
 //     thread(), warp(), lane()  the thread's place in the block, its warp, and its place there
 //     shared()                  the block's shared memory, on a boundary of 16 bytes
 //     sync()                    every thread of the block waits for all others
-//     sync_warp()               the same for a warp
 //     shuffle_xor(v, mask)      the value of v in lane ^ mask
 //     ballot(bit)               bit l is the value in lane l
+//     load_words(out, quad)     out[i] is word lane % 4 of the quad that lane 8 i + lane / 4 names
 //     multiply_bits(c, a, b)    the matrix instruction m16n8k256 on bits: AND, then the count of ones
 //     multiply_bytes(c, a, b)   the matrix instruction m16n8k32 on unsigned bytes, sums mod 2^32
 //     dot_bytes(a, b, c)        c + the products of four pairs of unsigned bytes
@@ -34,6 +34,8 @@
 // them their documented meaning and refuses what would be undefined on a card: a barrier that some
 // threads do not reach, lanes of a warp at different instructions, a copy that is read before it was
 // waited for (it has not happened yet).
+//
+// What a warp does together it does with all of its lanes.
 //
 // The matrix instructions are collective: lane l = 4g + t of a warp holds, of C = C + A x B,
 //

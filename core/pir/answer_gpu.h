@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace nescio::pir {
 
 struct GpuOptions {
   Strategy strategy = Strategy::automatic;
-  unsigned run = GpuPlan::kRun;  ///< of strategies `bounded` and `cooperative`
+  unsigned run = GpuPlan::kRun;  ///< nodes that a bounded walk expands at a time
 };
 
 /// Where the rows of a device stand among those of the whole table, whose keys it is sent.
@@ -37,9 +38,11 @@ class GpuTable {
   /// its memory is short. The rows are not initialised.
   GpuTable(unsigned device, const GpuShard& shard, std::size_t row_bytes, dpf::Output output);
 
-  /// Writes `count` rows from row `first` of the shard on, a multiple of kTileRows. `rows` may lie in
-  /// the host's memory, or (`on_device`) in this device's, and is then not copied.
-  void store(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count, bool on_device);
+  /// Writes `count` rows from row `first` of the shard on, a multiple of kTileRows; the rest of their
+  /// last tile becomes zero. The rows lie in the host's memory, or in that of the device with the
+  /// number `rows_device`; if it is this one, they are not copied.
+  void store(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count,
+             std::optional<unsigned> rows_device);
 
   /// Overwrites the rows at `indices` of the shard, which are all different.
   void replace(std::span<const std::uint64_t> indices, const std::uint8_t* rows);
@@ -49,7 +52,7 @@ class GpuTable {
   /// options that cannot be.
   GpuWork answer(const dpf::Keys& keys, const GpuOptions& options, std::uint8_t* out);
 
-  gpu::DeviceInfo info() const { return device_.info(); }
+  const gpu::DeviceInfo& info() const { return info_; }
   std::size_t bytes() const { return table_bytes_; }
   std::uint64_t rows() const { return table_.rows; }
   std::size_t row_bytes() const { return table_.row_bytes; }
@@ -66,28 +69,31 @@ class GpuTable {
   template <class T>
   using Buffer = gpu::DeviceBuffer<Device, T>;
 
-  /// The keys of a pass, and their walk so far.
-  struct Pass;
-  template <class Op>
-  void pass(Pass& pass, const GpuOptions& options, std::uint8_t* out);
-  template <class G, class Op>
-  void slabs(Pass& pass, Strategy strategy);
-  template <class G, class Op>
-  void bounded(Pass& pass, unsigned run);
-  template <class G, class Op>
-  void cooperative(Pass& pass, unsigned run);
-  template <class G>
-  void grow(Pass& pass, std::uint64_t begin, std::uint64_t end);
-  template <class Op>
-  void multiply(Pass& pass, std::uint64_t first_chunk, std::uint64_t chunks);
+  void take(const RowsPart& part, std::uint64_t first);
+  void take_by_parts(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count);
 
-  void load(Pass& pass, const dpf::Keys& keys, std::size_t first, std::size_t count);
+  struct Group;
+  template <class Op>
+  void answer_group(Group& group, const GpuOptions& options, std::uint8_t* out);
+  template <class G, class Op>
+  void slabs(Group& group, Strategy strategy);
+  template <class G, class Op>
+  void bounded(Group& group, unsigned run);
+  template <class G, class Op>
+  void cooperative(Group& group);
+  template <class G>
+  void grow(Group& group, std::uint64_t begin, std::uint64_t end);
+  template <class Op>
+  void multiply(Group& group, std::uint64_t first_chunk, std::uint64_t chunks);
+
+  void load(Group& group, const dpf::Keys& keys, std::size_t first, std::size_t count);
   template <class Kernel>
-  void launch(Pass& pass, const Kernel& kernel);
+  void launch(Group& group, const Kernel& kernel);
   void check(const dpf::Keys& keys, const GpuOptions& options) const;
   template <class Kernel>
   double seconds(const Kernel& kernel);
 
+  unsigned number_;
   Device device_;
   gpu::DeviceInfo info_;
   dpf::Output output_;

@@ -4,101 +4,38 @@
 #include <bit>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
-#include "base/buffer.h"
 #include "base/error.h"
 #include "dpf/keys_gpu.h"
 #include "pir/answer.h"
 #include "pir/answer_gpu.h"
 #include "pir/fused_gpu.h"
 #include "pir/limits_gpu_impl.h"
+#include "pir/table_gpu_impl.h"
 
 namespace nescio::pir {
 
-/// Keys first..first+keys-1 of a batch in the device's memory, with as much of their trees as has
-/// been grown.
+/// Keys that are answered together, in the device's memory, with as much of their trees as has been
+/// grown.
 template <class Device>
-struct GpuTable<Device>::Pass {
+struct GpuTable<Device>::Group {
   dpf::GpuKeys keys;
+  prg::GeneratorId generator;
+  unsigned radix_bits;
   std::uint64_t first_leaf;  ///< of the shard, in the domain
   std::uint64_t leaves;
-  unsigned radix_bits;
-  prg::GeneratorId generator;
   std::vector<ggm::GpuNodes> levels;  ///< what is held of each level
   GpuWork work;
 
   std::uint32_t count() const { return keys.forest.trees; }
   std::uint64_t rows() const { return std::uint64_t{count()} * keys.shape.planes(); }
+  /// The ancestors of leaves begin..end-1 at a level.
+  ggm::GpuNodes ancestors(unsigned level, std::uint64_t begin, std::uint64_t end) const {
+    const unsigned shift = radix_bits * (keys.forest.depth - level);
+    return {nullptr, begin >> shift, ((end - 1) >> shift) + 1 - (begin >> shift)};
+  }
 };
-
-template <class Device>
-GpuTable<Device>::GpuTable(unsigned device, const GpuShard& shard, std::size_t row_bytes,
-                           dpf::Output output)
-    : device_(device), info_(device_.info()), output_(output), shard_(shard) {
-  const Extent extent = {shard.rows, row_bytes, layout_for(output)};
-  static_cast<void>(extent.bytes());  // refuses what no address space holds
-  if (shard.first_row % kTileRows != 0 || shard.first_row + shard.rows > shard.domain) {
-    throw Error(ErrorKind::argument, "rows " + std::to_string(shard.first_row) + " to " +
-                                         std::to_string(shard.first_row + shard.rows) +
-                                         " are no part of a table of " +
-                                         std::to_string(shard.domain) + " rows");
-  }
-  const dpf::LineShape shape(output);
-  table_ = {
-      nullptr, shape, shard.rows, static_cast<std::uint32_t>(row_bytes),
-      static_cast<std::uint32_t>(LineTable::columns_for(shape, answer_bytes(output, row_bytes)))};
-  const std::size_t words = checked_product(table_.chunks() * dpf::kLineWords, table_.columns);
-  lines_ = Buffer<std::uint32_t>(device_, words);
-  table_.lines = lines_.data();
-  table_bytes_ = words * sizeof(std::uint32_t);
-  const auto aes = prg::aes_table();
-  aes_ = Buffer<std::uint32_t>(device_, aes.size());
-  device_.upload(aes_.data(), aes.data(), sizeof(aes));
-  tables_ = {prg::aes_round_keys(), aes_.data()};
-  device_.finish();
-}
-
-template <class Device>
-void GpuTable<Device>::store(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count,
-                             bool on_device) {
-  if (first > table_.rows || count > table_.rows - first || first % kTileRows != 0) {
-    throw Error(ErrorKind::index, "rows " + std::to_string(first) + " to " +
-                                      std::to_string(first + count) + " of a table of " +
-                                      std::to_string(table_.rows) + " rows");
-  }
-  if (count == 0) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (on_device) {
-    device_.settle();  // the rows may still be on their way, on a stream that is not known here
-  } else {
-    const std::size_t bytes = count * table_.row_bytes;
-    device_.upload(staging_.at_least(device_, bytes), rows, bytes);
-    rows = staging_.data();
-  }
-  const TakeRows take = {table_, rows, first, count};
-  device_.launch(take, take.grid());
-  device_.finish();
-}
-
-template <class Device>
-void GpuTable<Device>::replace(std::span<const std::uint64_t> indices, const std::uint8_t* rows) {
-  for (std::uint64_t index : indices) {
-    if (index < table_.rows) continue;
-    throw Error(ErrorKind::index, "row " + std::to_string(index) + " of a table of " +
-                                      std::to_string(table_.rows) + " rows");
-  }
-  if (indices.empty()) return;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const std::size_t bytes = indices.size() * table_.row_bytes;
-  const std::size_t begin = indices.size_bytes();
-  std::uint8_t* room = staging_.at_least(device_, begin + bytes);
-  device_.upload(room, indices.data(), begin);
-  device_.upload(room + begin, rows, bytes);
-  const PutRows put = {table_, reinterpret_cast<const std::uint64_t*>(room), room + begin,
-                       indices.size()};
-  device_.launch(put, put.grid());
-  device_.finish();
-}
 
 template <class Device>
 void GpuTable<Device>::check(const dpf::Keys& keys, const GpuOptions& options) const {
@@ -124,24 +61,25 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
   check(keys, options);
   const std::lock_guard<std::mutex> lock(mutex_);
   device_.forget_peak();
-  const std::size_t planes = table_.shape.planes();
   const std::size_t sum_bytes =
-      table_.shape.bits() ? table_.columns / 8 : planes * table_.columns * sizeof(std::uint64_t);
-  const GpuPlan plan(keys.size(), sum_bytes);
+      table_.shape.bits()
+          ? sum_words<BitOp>(table_.columns) * sizeof(BitOp::Sum)
+          : table_.shape.planes() * sum_words<ByteOp>(table_.columns) * sizeof(ByteOp::Sum);
+  const GpuPlan plan(keys.size(), table_.shape, sum_bytes);
   const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
   GpuWork work;
-  for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
-    const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
-    Pass of{};
-    load(of, keys, first, count);
+  for (std::size_t first = 0; first < keys.size(); first += plan.keys_together) {
+    const std::size_t count = std::min(plan.keys_together, keys.size() - first);
+    Group group{};
+    load(group, keys, first, count);
     if (table_.shape.bits()) {
-      pass<BitOp>(of, options, out + first * bytes);
+      answer_group<BitOp>(group, options, out + first * bytes);
     } else {
-      pass<ByteOp>(of, options, out + first * bytes);
+      answer_group<ByteOp>(group, options, out + first * bytes);
     }
-    work.expansions += of.work.expansions;
-    work.leaves += of.work.leaves;
-    work.launches += of.work.launches;
+    work.expansions += group.work.expansions;
+    work.leaves += group.work.leaves;
+    work.launches += group.work.launches;
   }
   const std::size_t lasting = table_bytes_ + aes_.size() * sizeof(std::uint32_t);
   work.peak_bytes = device_.memory_use().most - lasting;
@@ -150,7 +88,7 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
 
 /// Brings keys to the device.
 template <class Device>
-void GpuTable<Device>::load(Pass& pass, const dpf::Keys& keys, std::size_t first,
+void GpuTable<Device>::load(Group& group, const dpf::Keys& keys, std::size_t first,
                             std::size_t count) {
   const ggm::Forest forest = keys.forest(first, count, Tier::portable);
   const dpf::KeysLayout layout(forest, count);
@@ -160,80 +98,83 @@ void GpuTable<Device>::load(Pass& pass, const dpf::Keys& keys, std::size_t first
   device_.upload(own, host, layout.bytes());
 
   const std::uint64_t elements = dpf::leaf_elements(output_);
-  pass.keys = {{static_cast<std::uint32_t>(count), forest.depth, own, own + layout.corrections,
-                layout.level_blocks, tables_},
-               own + layout.leaf_corrections,
-               reinterpret_cast<const std::uint8_t*>(own + layout.parties),
-               table_.shape};
-  pass.generator = keys.shape().generator;
-  pass.radix_bits = forest.generator->radix_bits;
-  pass.first_leaf = shard_.first_row / elements;
-  pass.leaves = gpu::parts(shard_.first_row + shard_.rows, elements) - pass.first_leaf;
-  pass.levels.assign(forest.depth + 1, {nullptr, 0, 0});
-  pass.levels[0] = {own, 0, 1};
+  group.keys = {{static_cast<std::uint32_t>(count), forest.depth, own, own + layout.corrections,
+                 layout.level_blocks, tables_},
+                own + layout.leaf_corrections,
+                reinterpret_cast<const std::uint8_t*>(own + layout.parties),
+                table_.shape};
+  group.generator = keys.shape().generator;
+  group.radix_bits = forest.generator->radix_bits;
+  group.first_leaf = shard_.first_row / elements;
+  group.leaves = gpu::parts(shard_.first_row + shard_.rows, elements) - group.first_leaf;
+  group.levels.assign(forest.depth + 1, {nullptr, 0, 0});
+  group.levels[0] = {own, 0, 1};
   if (levels_.size() <= forest.depth) levels_.resize(forest.depth + 1);
 }
 
 template <class Device>
 template <class Kernel>
-void GpuTable<Device>::launch(Pass& pass, const Kernel& kernel) {
+void GpuTable<Device>::launch(Group& group, const Kernel& kernel) {
   device_.launch(kernel, kernel.grid());
-  ++pass.work.launches;
+  ++group.work.launches;
 }
 
 template <class Device>
 template <class Op>
-void GpuTable<Device>::pass(Pass& pass, const GpuOptions& options, std::uint8_t* out) {
-  const std::size_t words = pass.rows() * sum_words<Op>(table_.columns);
-  const std::size_t sum_bytes = words * sizeof(typename Op::Sum);
+void GpuTable<Device>::answer_group(Group& group, const GpuOptions& options, std::uint8_t* out) {
+  const std::size_t row_words = sum_words<Op>(table_.columns);
+  const std::size_t sum_bytes = group.rows() * row_words * sizeof(typename Op::Sum);
   sums_.at_least(device_, gpu::parts(sum_bytes, sizeof(std::uint64_t)));
   device_.zero(sums_.data(), sum_bytes);
-  prg::with_gpu_generator(pass.generator, [&]<class G>() {
+  prg::with_gpu_generator(group.generator, [&]<class G>() {
     switch (options.strategy) {
-      case Strategy::bounded: return bounded<G, Op>(pass, options.run);
-      case Strategy::cooperative: return cooperative<G, Op>(pass, options.run);
-      default: return slabs<G, Op>(pass, options.strategy);
+      case Strategy::bounded: return bounded<G, Op>(group, options.run);
+      case Strategy::cooperative: return cooperative<G, Op>(group);
+      default: return slabs<G, Op>(group, options.strategy);
     }
   });
   const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
-  std::uint8_t* host = host_answers_.at_least(pass.count() * bytes);
+  std::uint8_t* host = host_answers_.at_least(group.count() * bytes);
   if constexpr (Op::kBits) {
-    device_.download_rows(host, sums_.data(), table_.columns / 8, bytes, pass.count());
+    device_.download_rows(host, sums_.data(), row_words * sizeof(typename Op::Sum), bytes,
+                          group.count());
   } else {
-    std::uint8_t* answers = answers_.at_least(device_, pass.count() * bytes);
+    std::uint8_t* answers = answers_.at_least(device_, group.count() * bytes);
     const std::uint32_t element = table_.shape.element_bytes;
-    launch(pass, FinishWords{sums_.data(), pass.count(), table_.columns, element,
-                             static_cast<std::uint32_t>(bytes / element), answers});
-    device_.download(host, answers, pass.count() * bytes);
+    launch(group, FinishWords{sums_.data(), group.count(), table_.columns, element,
+                              static_cast<std::uint32_t>(bytes / element), answers});
+    device_.download(host, answers, group.count() * bytes);
   }
   device_.finish();
-  std::memcpy(out, host, pass.count() * bytes);
+  std::memcpy(out, host, group.count() * bytes);
 }
 
 /// A slab of chunks after the other: its bottom nodes, their shares, the product.
 template <class Device>
 template <class G, class Op>
-void GpuTable<Device>::slabs(Pass& pass, Strategy strategy) {
+void GpuTable<Device>::slabs(Group& group, Strategy strategy) {
   const std::uint64_t all = table_.chunks(), leaves = table_.shape.leaves();
   const std::uint64_t slab =
-      strategy == Strategy::level ? all : GpuPlan::slab_chunks(info_, table_.shape, pass.count());
-  const std::uint64_t end = pass.first_leaf + pass.leaves;
+      strategy == Strategy::level ? all : GpuPlan::slab_chunks(info_, table_.shape, group.count());
+  const bool from_roots =
+      strategy == Strategy::branch ||
+      (strategy == Strategy::automatic && GpuPlan::from_roots(info_, group.leaves * group.count()));
   for (std::uint64_t first = 0; first < all; first += slab) {
     const std::uint64_t chunks = std::min(slab, all - first);
-    const std::uint64_t begin = pass.first_leaf + first * leaves;
-    const std::uint64_t stop = std::min(begin + chunks * leaves, end);
-    std::uint32_t* shares = shares_.at_least(device_, chunks * pass.rows() * dpf::kLineWords);
-    const std::uint64_t chunk = begin / leaves;
-    if (strategy == Strategy::branch) {
-      launch(pass, dpf::WriteLines<G, true>{
-                       pass.keys, {nullptr, begin, stop - begin}, chunk, chunks, shares});
-      pass.work.expansions += pass.count() * (stop - begin) * pass.keys.forest.depth;
+    const std::uint64_t begin = group.first_leaf + first * leaves;
+    const std::uint64_t end = std::min(begin + chunks * leaves, group.first_leaf + group.leaves);
+    std::uint32_t* shares = shares_.at_least(device_, chunks * group.rows() * dpf::kLineWords);
+    if (from_roots) {
+      launch(group, dpf::WriteLines<G, true>{
+                        group.keys, {nullptr, begin, end - begin}, begin / leaves, chunks, shares});
+      group.work.expansions += group.count() * (end - begin) * group.keys.forest.depth;
     } else {
-      grow<G>(pass, begin, stop);
-      launch(pass, dpf::WriteLines<G, false>{pass.keys, pass.levels.back(), chunk, chunks, shares});
+      grow<G>(group, begin, end);
+      launch(group, dpf::WriteLines<G, false>{group.keys, group.levels.back(), begin / leaves,
+                                              chunks, shares});
     }
-    pass.work.leaves += pass.count() * (stop - begin);
-    multiply<Op>(pass, first, chunks);
+    group.work.leaves += group.count() * (end - begin);
+    multiply<Op>(group, first, chunks);
   }
 }
 
@@ -241,86 +182,87 @@ void GpuTable<Device>::slabs(Pass& pass, Strategy strategy) {
 /// for the whole shard at once, so that later slabs find them.
 template <class Device>
 template <class G>
-void GpuTable<Device>::grow(Pass& pass, std::uint64_t begin, std::uint64_t end) {
-  const unsigned depth = pass.keys.forest.depth;
-  const std::uint64_t first = pass.first_leaf, last = first + pass.leaves;
-  for (unsigned level = 1; level <= depth; ++level) {
-    const unsigned shift = pass.radix_bits * (depth - level);
-    const auto nodes = [shift](std::uint64_t from, std::uint64_t to) {
-      return ggm::GpuNodes{nullptr, from >> shift, ((to - 1) >> shift) + 1 - (from >> shift)};
-    };
-    ggm::GpuNodes wanted = nodes(begin, end);
-    const ggm::GpuNodes& held = pass.levels[level];
+void GpuTable<Device>::grow(Group& group, std::uint64_t begin, std::uint64_t end) {
+  for (unsigned level = 1; level <= group.keys.forest.depth; ++level) {
+    ggm::GpuNodes wanted = group.ancestors(level, begin, end);
+    const ggm::GpuNodes& held = group.levels[level];
     if (held.count > 0 && held.first <= wanted.first && wanted.end() <= held.end()) continue;
-    const ggm::GpuNodes all = nodes(first, last);
-    const ggm::GpuNodes& parents = pass.levels[level - 1];
-    const bool has_parents = parents.first <= all.first >> pass.radix_bits &&
-                             ((all.end() - 1) >> pass.radix_bits) < parents.end();
-    if (has_parents && all.count * pass.count() * sizeof(Block) <= GpuPlan::small_level(info_))
-      wanted = all;
-    wanted.data = levels_[level].at_least(device_, wanted.count * pass.count());
-    const ggm::ExpandLevel<G> expand = {pass.keys.forest, level - 1, parents, wanted};
-    launch(pass, expand);
-    pass.work.expansions += expand.parent_count() * pass.count();
-    pass.levels[level] = wanted;
+    const ggm::GpuNodes all =
+        group.ancestors(level, group.first_leaf, group.first_leaf + group.leaves);
+    const ggm::GpuNodes& parents = group.levels[level - 1];
+    const bool has_parents = parents.first <= all.first >> group.radix_bits &&
+                             ((all.end() - 1) >> group.radix_bits) < parents.end();
+    const std::size_t bytes = all.count * group.count() * sizeof(Block);
+    if (has_parents && bytes <= GpuPlan::small_level(info_)) wanted = all;
+    Block* room = levels_[level].at_least(device_, wanted.count * group.count());
+    wanted.data = room;
+    const ggm::ExpandLevel<G> expand = {group.keys.forest, level - 1, parents, wanted, room};
+    launch(group, expand);
+    group.work.expansions += expand.parent_count() * group.count();
+    group.levels[level] = wanted;
   }
 }
 
 /// Adds the product of the shares in `shares_` with their chunks.
 template <class Device>
 template <class Op>
-void GpuTable<Device>::multiply(Pass& pass, std::uint64_t first_chunk, std::uint64_t chunks) {
-  auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
+void GpuTable<Device>::multiply(Group& group, std::uint64_t first_chunk, std::uint64_t chunks) {
   const ProductArguments<Op> of = {
-      shares_.data(), static_cast<std::uint32_t>(pass.rows()), table_, first_chunk, chunks, sums};
-  const std::uint64_t blocks = GpuPlan::kBlocksPerProcessor * info_.processors;
-  switch (GpuPlan::product(info_, table_.shape, pass.rows())) {
-    case Product::plain: return launch(pass, PlainProduct<Op>(of, blocks));
-    case Product::narrow: return launch(pass, MatrixProduct<Op, 1, 1, 4>(of, blocks));
-    case Product::middle: return launch(pass, MatrixProduct<Op, 2, 2, 2>(of, blocks));
-    case Product::wide: return launch(pass, MatrixProduct<Op, 4, 2, 2>(of, blocks));
+      shares_.data(), static_cast<std::uint32_t>(group.rows()),         table_, first_chunk,
+      chunks,         reinterpret_cast<typename Op::Sum*>(sums_.data())};
+  const auto fill_card = [&]<class Kernel>(std::type_identity<Kernel>) {
+    // As many blocks as are at work at once: another wave would be part empty.
+    const unsigned resident = device_.resident_blocks(Kernel(of, 1));
+    launch(group, Kernel(of, std::uint64_t{resident} * info_.processors));
+  };
+  switch (GpuPlan::product(info_, table_.shape, group.rows())) {
+    case Product::plain:
+      if constexpr (Op::kBits) fill_card(std::type_identity<PlainProduct<Op>>());
+      return;
+    case Product::narrow: return fill_card(std::type_identity<MatrixProduct<Op, 1, 1, 4>>());
+    case Product::middle: return fill_card(std::type_identity<MatrixProduct<Op, 2, 2, 2>>());
+    case Product::wide: return fill_card(std::type_identity<MatrixProduct<Op, 4, 2, 2>>());
   }
 }
 
 template <class Device>
 template <class G, class Op>
-void GpuTable<Device>::bounded(Pass& pass, unsigned run) {
+void GpuTable<Device>::bounded(Group& group, unsigned run) {
   auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
-  BoundedWalk<G, Op> walk = {{pass.keys, table_, pass.first_leaf, pass.leaves, sums}, run, nullptr};
-  if (levels_.empty()) levels_.resize(1);
+  BoundedWalk<G, Op> walk = {
+      {group.keys, table_, group.first_leaf, group.leaves, sums}, run, nullptr};
   walk.scratch = levels_[0].at_least(device_, walk.scratch_blocks());
-  launch(pass, walk);
-  const unsigned depth = pass.keys.forest.depth;
-  for (unsigned level = 0; level < depth; ++level) {
-    const unsigned shift = pass.radix_bits * (depth - level);
-    const std::uint64_t last = pass.first_leaf + pass.leaves - 1;
-    pass.work.expansions += pass.count() * ((last >> shift) + 1 - (pass.first_leaf >> shift));
+  launch(group, walk);
+  const std::uint64_t end = group.first_leaf + group.leaves;
+  for (unsigned level = 0; level < group.keys.forest.depth; ++level) {
+    group.work.expansions += group.count() * group.ancestors(level, group.first_leaf, end).count;
   }
-  pass.work.leaves += pass.count() * pass.leaves;
+  group.work.leaves += group.count() * group.leaves;
 }
 
 template <class Device>
 template <class G, class Op>
-void GpuTable<Device>::cooperative(Pass& pass, unsigned run) {
+void GpuTable<Device>::cooperative(Group& group) {
   auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
-  const dpf::GpuKeys all = pass.keys;
+  const dpf::GpuKeys all = group.keys;
+  const unsigned run = GpuPlan::cooperative_run(info_, table_.shape, group.leaves);
   for (std::uint32_t key = 0; key < all.forest.trees; ++key) {
-    pass.keys.forest.trees = 1;
-    pass.keys.forest.roots = all.forest.roots + key;
-    pass.keys.forest.corrections = all.forest.corrections + (std::size_t{key} << pass.radix_bits);
-    pass.keys.leaf_corrections = all.leaf_corrections + std::size_t{key} * prg::kLeafBlocks;
-    pass.keys.parties = all.parties + key;
-    for (ggm::GpuNodes& level : pass.levels) level.count = 0;
-    pass.levels[0] = {const_cast<Block*>(pass.keys.forest.roots), 0, 1};
-    grow<G>(pass, pass.first_leaf, pass.first_leaf + pass.leaves);
-    launch(pass, MultiplyLeaves<G, Op>{
-                     {pass.keys, table_, pass.first_leaf, pass.leaves,
-                      sums + key * table_.shape.planes() * sum_words<Op>(table_.columns)},
-                     pass.levels.back(),
-                     run});
-    pass.work.leaves += pass.leaves;
+    ggm::GpuForest& tree = group.keys.forest;
+    tree.trees = 1;
+    tree.roots = all.forest.roots + key;
+    tree.corrections = all.forest.corrections + (std::size_t{key} << group.radix_bits);
+    group.keys.leaf_corrections = all.leaf_corrections + std::size_t{key} * prg::kLeafBlocks;
+    group.keys.parties = all.parties + key;
+    for (ggm::GpuNodes& level : group.levels) level.count = 0;
+    group.levels[0] = {tree.roots, 0, 1};
+    grow<G>(group, group.first_leaf, group.first_leaf + group.leaves);
+    auto* own = sums + key * all.shape.planes() * sum_words<Op>(table_.columns);
+    launch(group, MultiplyLeaves<G, Op>{{group.keys, table_, group.first_leaf, group.leaves, own},
+                                        group.levels.back(),
+                                        run});
+    group.work.leaves += group.leaves;
   }
-  pass.keys = all;
+  group.keys = all;
 }
 
 }  // namespace nescio::pir

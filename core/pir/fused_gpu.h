@@ -41,14 +41,16 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
   }
   block.sync();
   const std::uint64_t chunk = (first - of.first_leaf) / shape.leaves();
-  const unsigned columns = of.table.columns, planes = shape.planes();
+  const unsigned planes = shape.planes(), last = of.table.columns - 1;
+  const unsigned columns = (last / gpu::kWarp + 1) * gpu::kWarp;  // of whole warps
   for (unsigned i = block.thread(); i < planes * columns; i += threads) {
     const unsigned plane = i / columns, column = i % columns;
     std::uint32_t c = 0;
     for (unsigned k = 0; k < chunks; ++k) {
       const auto* shares =
           reinterpret_cast<const gpu::Quad*>(lines + (k * planes + plane) * dpf::kLineWords);
-      const auto* rows = reinterpret_cast<const gpu::Quad*>(of.table.line(chunk + k, column));
+      const auto* rows = reinterpret_cast<const gpu::Quad*>(
+          of.table.line(chunk + k, column < last ? column : last));
       c = dot_lines<Op, B>(shares, rows, c);
     }
     add_columns<Op>(block, std::uint64_t{key} * planes + plane, of.table, column, c, of.sums);

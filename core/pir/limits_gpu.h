@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pir/product_gpu.h"
+#include "pir/plain_product_gpu.h"
+#include "prg/generator_gpu.h"
 
 namespace nescio::pir {
 
@@ -24,12 +25,52 @@ struct ReadMemory {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t step = std::uint64_t{blocks} * kThreads;
+    std::uint64_t i = std::uint64_t{block.x()} * kThreads + block.thread();
     std::uint32_t all = 0;
-    for (std::uint64_t i = std::uint64_t{block.x()} * kThreads + block.thread(); i < quads;
-         i += step) {
-      const gpu::Quad q = data[i];
-      all ^= q.w[0] ^ q.w[1] ^ q.w[2] ^ q.w[3];
+    for (; i + 3 * step < quads; i += 4 * step) {  // four reads under way at once
+      NESCIO_UNROLL
+      for (unsigned k = 0; k < 4; ++k) all ^= sum_of(data[i + k * step]);
     }
+    for (; i < quads; i += step) all ^= sum_of(data[i]);
+    if (all == 0x12345678) block.add(sum, all);
+  }
+
+ private:
+  NESCIO_INLINE static std::uint32_t sum_of(gpu::Quad q) {
+    return q.w[0] ^ q.w[1] ^ q.w[2] ^ q.w[3];
+  }
+};
+
+/// The products of a card without matrix instructions on bits, on registers: `rounds` times 16 lines a
+/// thread.
+struct MultiplyLinesOnly {
+  static constexpr unsigned kThreads = 256;
+  static constexpr bool kTogether = false;
+  static constexpr unsigned kChains = 16;
+
+  std::uint32_t blocks;
+  std::uint32_t rounds;
+  std::uint32_t* sum;
+
+  gpu::Grid grid() const { return {blocks, 1}; }
+  double products() const { return 512.0 * kChains * rounds * blocks * kThreads; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    std::uint32_t c[kChains];
+    const std::uint32_t t = block.thread();
+    gpu::Quad a[4] = {}, b[4] = {};
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < kChains; ++i) c[i] = t * i;
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < 16; ++i) a[i / 4].w[i % 4] += t + round, b[i / 4].w[i % 4] ^= c[i];
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < kChains; ++i) c[i] = dot_lines<BitOp, B>(a, b, c[i]);
+    }
+    std::uint32_t all = 0;
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < kChains; ++i) all ^= c[i];
     if (all == 0x12345678) block.add(sum, all);
   }
 };
@@ -55,8 +96,10 @@ struct MultiplyOnly {
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    std::uint32_t c[kChains][4] = {};
+    std::uint32_t c[kChains][4];
     const std::uint32_t t = block.thread();
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < 4 * kChains; ++i) c[i / 4][i % 4] = i;
     const std::uint32_t a[4] = {t, t * 3, t * 5, t * 7}, b[2] = {t * 11, t * 13};
     for (std::uint32_t round = 0; round < rounds; ++round) {
       NESCIO_UNROLL

@@ -23,7 +23,8 @@ NESCIO_DEVICE inline std::uint32_t dot_lines(const gpu::Quad* shares, const gpu:
   return c;
 }
 
-/// Adds what the threads of a warp have summed up for row m and 32 neighbouring columns.
+/// Adds what the threads of a warp have summed up for row m and 32 neighbouring columns, the last of
+/// which the table may lack.
 template <class Op, class B>
 NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable& table,
                                       std::uint32_t column, std::uint32_t value,
@@ -33,7 +34,7 @@ NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable
     const std::uint32_t word = block.ballot(Op::parity(value) != 0);
     if (block.lane() == 0) block.flip(row + column / 32, word);
   } else {
-    block.add(row + column, static_cast<typename Op::Sum>(value));
+    if (column < table.columns) block.add(row + column, typename Op::Sum{value});
   }
 }
 
@@ -44,54 +45,40 @@ struct PlainProduct {
   static constexpr bool kTogether = true;
   static constexpr unsigned kTileM = 8;
   static constexpr unsigned kAtOnce = 8;  // chunks whose shares are in shared memory
-  static constexpr unsigned kLineQuads = 4;
 
   ProductArguments<Op> of;
-  std::uint32_t tiles_m, tiles_n;
-  std::uint64_t chunks_per_block;
+  Tiles tiles;
 
   PlainProduct(const ProductArguments<Op>& arguments, std::uint64_t blocks)
-      : of(arguments),
-        tiles_m(static_cast<std::uint32_t>(gpu::parts(of.rows, kTileM))),
-        tiles_n(static_cast<std::uint32_t>(gpu::parts(of.table.columns, kThreads))) {
-    const std::uint64_t splits = gpu::parts(blocks, std::uint64_t{tiles_m} * tiles_n);
-    chunks_per_block = gpu::parts(of.chunks, splits);
-    const std::uint64_t most = kMostRowsOfSum / of.table.shape.rows();
-    if (!Op::kBits && chunks_per_block > most) chunks_per_block = most;
-  }
+      : of(arguments), tiles(of, kTileM, kThreads, blocks) {}
 
   std::size_t shared_bytes() const { return kAtOnce * kTileM * kLineQuads * sizeof(gpu::Quad); }
-  gpu::Grid grid() const {
-    return {tiles_m * tiles_n, static_cast<std::uint32_t>(gpu::parts(of.chunks, chunks_per_block))};
-  }
+  gpu::Grid grid() const { return tiles.grid(); }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const std::uint32_t m0 = block.x() % tiles_m * kTileM;
-    const std::uint32_t column = block.x() / tiles_m * kThreads + block.thread();
-    const std::uint64_t begin = block.y() * chunks_per_block;
-    const std::uint64_t left = of.chunks - begin;
-    const std::uint64_t end = begin + (left < chunks_per_block ? left : chunks_per_block);
+    const std::uint32_t m0 = block.x() % tiles.m * kTileM;
+    const std::uint32_t column = block.x() / tiles.m * kThreads + block.thread();
+    const std::uint32_t last = of.table.columns - 1, own = column < last ? column : last;
+    const std::uint64_t begin = tiles.begin(block.y()), end = tiles.end(block.y());
     auto* shares = reinterpret_cast<gpu::Quad*>(block.shared());
     std::uint32_t c[kTileM] = {};
     for (std::uint64_t chunk = begin; chunk < end; chunk += kAtOnce) {
       const auto count = static_cast<unsigned>(end - chunk < kAtOnce ? end - chunk : kAtOnce);
       load_shares(block, m0, chunk, count, shares);
       block.sync();
-      if (column < of.table.columns) {
-        for (unsigned i = 0; i < count; ++i) {
-          const auto* line =
-              reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk + i, column));
-          NESCIO_UNROLL
-          for (unsigned m = 0; m < kTileM; ++m) {
-            if (m0 + m >= of.rows) continue;
-            c[m] = dot_lines<Op, B>(shares + (i * kTileM + m) * kLineQuads, line, c[m]);
-          }
+      for (unsigned i = 0; i < count; ++i) {
+        const auto* line =
+            reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk + i, own));
+        NESCIO_UNROLL
+        for (unsigned m = 0; m < kTileM; ++m) {
+          if (m0 + m >= of.rows) continue;
+          c[m] = dot_lines<Op, B>(shares + (i * kTileM + m) * kLineQuads, line, c[m]);
         }
       }
       block.sync();
     }
-    if (column >= of.table.columns) return;  // all of a warp: columns come in 64s
+    if (column - block.lane() > last) return;  // all of a warp
     NESCIO_UNROLL
     for (unsigned m = 0; m < kTileM; ++m) {
       if (m0 + m < of.rows) add_columns<Op>(block, m0 + m, of.table, column, c[m], of.sums);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "dpf/lines.h"
 #include "gpu/device.h"
+#include "prg/prg.h"
 
 namespace nescio::pir {
 
@@ -54,19 +55,22 @@ struct GpuPlan {
   static constexpr unsigned kLeastRun = 64;
   static constexpr unsigned kMostRun = 512;
 
-  /// Bytes of sums a pass, which bound the keys that are answered together.
-  static constexpr std::size_t kSumBytes = std::size_t{1} << 30;
+  /// Bytes of sums, and of shares, that bound the keys that are answered together.
+  static constexpr std::size_t kRoomBytes = std::size_t{1} << 30;
   static constexpr std::size_t kMostKeys = 1 << 14;
 
-  /// Blocks for each processor of the card: enough to hide each other's waits, few enough that the
-  /// sums' atomics do not count.
-  static constexpr std::uint64_t kBlocksPerProcessor = 4;
+  /// Chunks of a slab at least: fewer rows would not pay for adding up their sums.
+  static constexpr std::uint64_t least_chunks(dpf::LineShape shape) {
+    return (std::uint64_t{1} << 14) / shape.rows();
+  }
 
-  std::size_t keys_per_pass;
+  std::size_t keys_together;
 
-  GpuPlan(std::size_t keys, std::size_t sum_bytes_per_key)
-      : keys_per_pass(
-            std::min({keys, kMostKeys, std::max<std::size_t>(1, kSumBytes / sum_bytes_per_key)})) {}
+  GpuPlan(std::size_t keys, dpf::LineShape shape, std::size_t sum_bytes_per_key) {
+    const std::size_t share_bytes = least_chunks(shape) * shape.planes() * prg::kLeafBytes;
+    const std::size_t room = kRoomBytes / std::max(sum_bytes_per_key, share_bytes);
+    keys_together = std::min({keys, kMostKeys, std::max<std::size_t>(1, room)});
+  }
 
   /// Chunks of a slab: its nodes and lines stay in the second-level cache between the kernels.
   static std::uint64_t slab_chunks(const gpu::DeviceInfo& device, dpf::LineShape shape,
@@ -76,7 +80,22 @@ struct GpuPlan {
     // So many at least that a kernel has work for the whole card.
     const std::uint64_t least =
         gpu::parts(std::uint64_t{device.processors} * 1024, keys * shape.leaves());
-    return std::bit_floor(std::max<std::uint64_t>({1, fit, least}));
+    return std::bit_floor(std::max({least_chunks(shape), fit, least}));
+  }
+
+  /// Whether to take every leaf from the root: more calls, but one kernel instead of one a level, which
+  /// is sooner done if a thread of the card has no more than a leaf.
+  static bool from_roots(const gpu::DeviceInfo& device, std::uint64_t leaves) {
+    return leaves <= std::uint64_t{device.processors} * 128;
+  }
+
+  /// Nodes that a block of the cooperative strategy turns into leaves: few enough to give every
+  /// processor two blocks.
+  static unsigned cooperative_run(const gpu::DeviceInfo& device, dpf::LineShape shape,
+                                  std::uint64_t leaves) {
+    const std::uint64_t even = std::bit_floor(leaves / (2 * device.processors) + 1);
+    return static_cast<unsigned>(
+        std::clamp<std::uint64_t>(even, shape.leaves(), std::uint64_t{kRun}));
   }
 
   /// Bytes of a level's nodes up to which it is grown for the whole shard at once.

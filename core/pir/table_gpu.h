@@ -11,7 +11,7 @@
 
 namespace nescio::pir {
 
-/// The lines of a table: `columns` a chunk, a multiple of 64, the last of which may be padding.
+/// The lines of a table: `columns` a chunk, one for each bit of a row, or for each byte of its words.
 struct LineTable {
   std::uint32_t* lines;
   dpf::LineShape shape;
@@ -20,29 +20,43 @@ struct LineTable {
   std::uint32_t columns;
 
   static std::uint64_t columns_for(dpf::LineShape shape, std::uint64_t row_bytes) {
-    return gpu::parts(shape.bits() ? 8 * row_bytes : row_bytes, 64) * 64;
+    return shape.bits() ? 8 * row_bytes
+                        : gpu::parts(row_bytes, shape.element_bytes) * shape.element_bytes;
   }
   NESCIO_INLINE std::uint64_t chunks() const { return gpu::parts(rows, shape.rows()); }
   NESCIO_INLINE std::uint32_t* line(std::uint64_t chunk, std::uint32_t column) const {
     return lines + (chunk * columns + column) * dpf::kLineWords;
   }
-  /// Bytes of a row with its padding.
+  /// Bytes of a row's columns: a row, up to a whole word.
   NESCIO_INLINE std::uint32_t padded_bytes() const { return shape.bits() ? columns / 8 : columns; }
 };
 
-/// Puts `count` rows, as they stand one after the other, into the table from row `first` (of a new
-/// chunk) on; the rest of the last chunk becomes zero. A thread a word of a byte's columns.
+/// Bytes first_byte..first_byte+bytes-1 of `count` rows, in the device's memory, `stride` apart.
+struct RowsPart {
+  const std::uint8_t* data;
+  std::uint64_t count;
+  std::uint64_t stride;
+  std::uint32_t first_byte;
+  std::uint32_t bytes;
+};
+
+/// Puts a part of rows into the table from row `first` (of a new chunk) on; the rest of the last
+/// chunk, and with the rows' last byte what pads them, becomes zero. A thread a word of a byte's
+/// columns.
 struct TakeRows {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kTogether = false;
 
   LineTable table;
-  const std::uint8_t* rows;
+  RowsPart from;
   std::uint64_t first;
-  std::uint64_t count;
 
+  NESCIO_INLINE std::uint32_t bytes() const {
+    const bool last = from.first_byte + from.bytes == table.row_bytes;
+    return last ? table.padded_bytes() - from.first_byte : from.bytes;
+  }
   NESCIO_INLINE std::uint64_t threads() const {
-    return gpu::parts(count, table.shape.rows()) * dpf::kLineWords * table.padded_bytes();
+    return gpu::parts(from.count, table.shape.rows()) * dpf::kLineWords * bytes();
   }
   gpu::Grid grid() const {
     return {static_cast<std::uint32_t>(gpu::parts(threads(), kThreads)), 1};
@@ -52,8 +66,8 @@ struct TakeRows {
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
     if (id >= threads()) return;
-    const auto byte = static_cast<std::uint32_t>(id % table.padded_bytes());
-    const std::uint64_t place = id / table.padded_bytes();
+    const auto byte = from.first_byte + static_cast<std::uint32_t>(id % bytes());
+    const std::uint64_t place = id / bytes();
     const auto word = static_cast<std::uint32_t>(place % dpf::kLineWords);
     const std::uint64_t chunk = place / dpf::kLineWords;
     const std::uint64_t row = chunk * table.shape.rows() + word * (table.shape.bits() ? 32 : 4);
@@ -81,8 +95,9 @@ struct TakeRows {
 
  private:
   NESCIO_INLINE std::uint8_t at(std::uint64_t row, std::uint32_t byte) const {
-    return row < count && byte < table.row_bytes ? rows[row * table.row_bytes + byte]
-                                                 : std::uint8_t{0};
+    const std::uint32_t place = byte - from.first_byte;
+    return row < from.count && place < from.bytes ? from.data[row * from.stride + place]
+                                                  : std::uint8_t{0};
   }
 };
 

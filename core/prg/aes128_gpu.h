@@ -85,19 +85,24 @@ class Aes128Gpu {
   /// A column of SubBytes, ShiftRows and MixColumns: byte r is taken from the r-th of the columns.
   NESCIO_DEVICE std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                      std::uint32_t d) const {
-    return look_up(a) ^ rotate(look_up(b >> 8), 8) ^ rotate(look_up(c >> 16), 16) ^
-           rotate(look_up(d >> 24), 24);
+    return look_up<0>(a) ^ rotate(look_up<1>(b), 8) ^ rotate(look_up<2>(c), 16) ^
+           rotate(look_up<3>(d), 24);
   }
 
   /// A column of SubBytes and ShiftRows; the S-box is the table's second byte.
   NESCIO_DEVICE std::uint32_t last(std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                    std::uint32_t d) const {
-    return ((look_up(a) >> 8) & 0xFF) | (look_up(b >> 8) & 0xFF00) |
-           ((look_up(c >> 16) << 8) & 0xFF0000) | ((look_up(d >> 24) << 16) & 0xFF000000);
+    return ((look_up<0>(a) >> 8) & 0xFF) | (look_up<1>(b) & 0xFF00) |
+           ((look_up<2>(c) << 8) & 0xFF0000) | ((look_up<3>(d) << 16) & 0xFF000000);
   }
 
+  /// The table at a byte of x: its entries of 32 lanes are 128 bytes, so that a shift and a mask make
+  /// the byte an offset.
+  template <unsigned byte>
   NESCIO_DEVICE std::uint32_t look_up(std::uint32_t x) const {
-    return table_[(x & 0xFF) * gpu::kWarp + lane_];
+    static_assert(gpu::kWarp * sizeof(std::uint32_t) == 1u << 7);
+    const std::uint32_t shifted = byte == 0 ? x << 7 : x >> (8 * byte - 7);
+    return table_[(shifted & 0x7F80) / sizeof(std::uint32_t) + lane_];
   }
   NESCIO_DEVICE static std::uint32_t rotate(std::uint32_t x, unsigned bits) {
     return (x << bits) | (x >> (32 - bits));

@@ -97,6 +97,7 @@ void with_gpu_generator(GeneratorId id, F&& f) {
     case insecure_highwayhash:
       return f.template operator()<CoreGpu<insecure_highwayhash, HighwayHashCore>>();
   }
+  throw Error(ErrorKind::argument, "a generator without code for GPUs");
 }
 
 }  // namespace nescio::prg

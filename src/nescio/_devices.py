@@ -25,7 +25,8 @@ NODES_AT_A_TIME = 128
 """Nodes that a bounded walk expands at a time: the K of the paper, and its value there."""
 
 _NAME = re.compile(r"(cuda|emulated)(?::(\d{1,3}))?")
-_SHARD_ROWS = 512  # shards begin at multiples of this
+SHARD_ROWS = 512
+"""Rows are written from multiples of this on, and shards begin there."""
 
 
 class EngineTable(Protocol):
@@ -108,15 +109,17 @@ class DeviceTable:
     def __init__(
         self, devices: Sequence[Device], rows: int, row_bytes: int, output: Output
     ) -> None:
-        blocks = -(-rows // _SHARD_ROWS)
+        blocks = -(-rows // SHARD_ROWS)
         if len(devices) > blocks:
             raise ArgumentError(
                 f"{rows} rows cannot be split over {len(devices)} devices: each gets a multiple of "
-                f"{_SHARD_ROWS} rows"
+                f"{SHARD_ROWS} rows"
             )
         self.rows, self.row_bytes, self.output = rows, row_bytes, output
         self.devices = tuple(devices)
-        ends = [min(rows, blocks * (i + 1) // len(devices) * _SHARD_ROWS) for i in _count(devices)]
+        ends = [
+            min(rows, blocks * (i + 1) // len(devices) * SHARD_ROWS) for i in range(len(devices))
+        ]
         self._firsts = [0, *ends[:-1]]
         self._ends = ends
         self._shards = [
@@ -145,7 +148,7 @@ class DeviceTable:
     def store(self, first: int, rows: Rows) -> None:
         """Writes rows (count, row_bytes) of uint8 from row `first`, a multiple of 512, on.
 
-        They may lie on the device (DLPack), and are then not copied to the host and back.
+        The rest of the last 512 becomes zero. Rows that lie on a GPU (DLPack) do not pass the host.
         """
         stop = first + rows.shape[0]
         for shard, begin, end in zip(self._shards, self._firsts, self._ends, strict=True):
@@ -208,21 +211,22 @@ def gpus() -> list[str]:
         engine = Device("cuda", 0).engine()
     except ResourceError:
         return [f"none: {_why_not('cuda')}"]
-    found = [engine.device_info(number) for number in range(engine.devices())]
-    if not found:
-        return ["none found: no driver, or no card"]
-    return [
-        f"cuda:{number} {info['name']}, {info['memory_bytes'] / 1e9:.0f} GB, "
-        f"compute capability {info['capability'] / 10}"
-        for number, info in enumerate(found)
-    ]
+    try:
+        return [_described(engine, number) for number in range(engine.devices())]
+    except ResourceError as error:
+        return [f"none: {error}"]
+
+
+def _described(engine: Engine, number: int) -> str:
+    try:
+        info = engine.device_info(number)
+    except ResourceError as error:  # one card that is out of order does not hide the others
+        return f"cuda:{number} {error}"
+    memory, capability = info["memory_bytes"] / 1e9, info["capability"] / 10
+    return f"cuda:{number} {info['name']}, {memory:.0f} GB, compute capability {capability}"
 
 
 def _why_not(kind: str) -> str:
     if kind == "cuda":
         return "this build has no GPU part: nvcc 12.4 or newer was not found when it was built"
     return "this build has no emulated device"
-
-
-def _count(items: Sequence[object]) -> range:
-    return range(len(items))

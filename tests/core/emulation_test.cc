@@ -56,7 +56,7 @@ void test_what_a_card_does_not_define() {
     if (block.lane() < 16) {
       block.ballot(true);
     } else {
-      block.sync_warp();  // half a warp is elsewhere
+      block.shuffle_xor(1, 1);  // half a warp is elsewhere
     }
   }));
 }
@@ -189,7 +189,7 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
   for (unsigned device = 0; device < gpu::HostDevice::count(); ++device) {
     pir::GpuTable<gpu::HostDevice> placed(device, {0, of.rows, of.rows}, of.row_bytes, output);
-    placed.store(0, rows.data(), of.rows, device == 1);
+    placed.store(0, rows.data(), of.rows, device == 1 ? std::optional<unsigned>(1) : std::nullopt);
     for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
       std::vector<std::uint8_t> found(expected.size());
       placed.answer(keys, {static_cast<pir::Strategy>(strategy), 64}, found.data());
@@ -212,7 +212,7 @@ void test_answers() {
 void test_limits() {
   pir::GpuTable<gpu::HostDevice> placed(0, {0, 600, 600}, 8, dpf::Output::bit);
   const std::vector<std::uint8_t> rows(600 * 8);
-  placed.store(0, rows.data(), 600, false);
+  placed.store(0, rows.data(), 600, std::nullopt);
   CHECK(placed.seconds_per_pass() > 0);
   CHECK(placed.products_per_second() > 0);
   CHECK(placed.calls_per_second(prg::GeneratorId::chacha20, true) > 0);

@@ -10,8 +10,6 @@ import devices
 import nescio
 from nescio import _devices
 from nescio.errors import ArgumentError, MismatchError, ResourceError
-from nescio.service import RemoteTable, create_app
-from service.conftest import running
 
 
 def look_up(servers, indices):
@@ -118,14 +116,6 @@ def test_answers_while_rows_change(values):
         worker.join()
 
 
-def test_the_service_on_a_device(values):
-    table = nescio.Table(values)
-    apps = [create_app({"words": s}, party=s.party) for s in two_servers(table, device="emulated")]
-    with running(apps[0]) as first, running(apps[1]) as second:
-        with RemoteTable([first, second], "words") as remote:
-            assert np.array_equal(remote.lookup([4, 1499]), values[[4, 1499]])
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -152,6 +142,10 @@ def test_devices_that_cannot_be(options, message, values):
 def test_a_device_that_is_not_there(values):
     with pytest.raises(ResourceError, match="there is no emulated:7: found 3"):
         nescio.Server(nescio.Table(values), device="emulated:7")
+
+
+def test_the_engine_has_the_same_strategies():
+    assert _devices.Device("emulated", 0).engine().STRATEGIES == _devices.STRATEGIES
 
 
 @pytest.mark.skipif(devices.cards() > 0, reason="this machine has a GPU")

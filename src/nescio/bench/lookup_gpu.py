@@ -34,7 +34,7 @@ def check(arguments: argparse.Namespace) -> list[GpuBench]:
         what = f"the strategy {walks[0]!r} is" if walks else "nodes are"
         raise ArgumentError(f"{what} a GPU's: name one with --device, and not 'cpu'")
     if arguments.nodes and not set(walks) & set(WALKS_WITH_NODES):
-        raise ArgumentError(f"nodes are of the strategies {' and '.join(WALKS_WITH_NODES)} only")
+        raise ArgumentError(f"nodes are of the strategy {WALKS_WITH_NODES[0]} only")
     return [GpuBench(parse_places(name)) for name in arguments.device if name != "cpu"]
 
 

@@ -79,7 +79,7 @@ def _add_lookup(benches: Subparsers) -> None:
     add(
         "--nodes",
         type=_list_of(int),
-        help="that bounded and cooperative walks expand at a time (default: 128)",
+        help="that a bounded walk expands at a time (default: 128)",
     )
     add("--seconds", type=float, default=0.7, help="for each case (default: %(default)s)")
     add("--json", metavar="FILE", help="write the cases as JSON")

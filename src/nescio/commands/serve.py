@@ -42,10 +42,10 @@ def add_parser(commands: Subparsers) -> None:
     add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
     add(
         "--device",
-        type=lambda names: names.split(","),
+        type=lambda names: names.split("+"),
         default=["auto"],
         metavar="NAME",
-        help="where answers are made: cpu, cuda, cuda:1; several, with commas between, share the "
+        help="where answers are made: cpu, cuda, cuda:1; cuda:0+cuda:1 share the "
         "rows (default: cpu)",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")

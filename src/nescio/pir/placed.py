@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 from .. import _core
 from .._arrays import ByteArray
-from .._devices import NODES_AT_A_TIME, Device, DeviceTable, Strategy, Work
+from .._devices import NODES_AT_A_TIME, SHARD_ROWS, Device, DeviceTable, Strategy, Work
 from .table import Table, TableState
 
 _PART_BYTES = 64 << 20
-_SHARD_ROWS = 512
 
 
 class PlacedTable:
@@ -58,7 +57,7 @@ class PlacedTable:
     def _place(self, state: TableState) -> DeviceTable:
         params = state.params
         placed = DeviceTable(self._devices, params.rows, params.row_bytes, params.output)
-        step = max(1, _PART_BYTES // (_SHARD_ROWS * params.row_bytes)) * _SHARD_ROWS
+        step = max(1, _PART_BYTES // (SHARD_ROWS * params.row_bytes)) * SHARD_ROWS
         for first in range(0, params.rows, step):
             count = min(step, params.rows - first)
             placed.store(first, state.rows.load_range(first, count, self._pool))

@@ -16,6 +16,7 @@ from .table import Table, TableState
 # From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
 # would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
 _BATCH_KEYS = 128
+# A GPU works on hundreds of keys at once; so many that its launches and copies do not count.
 _GPU_BATCH_KEYS = 1024
 
 
