@@ -38,7 +38,7 @@ std::uint64_t Shape::leaves() const {
   return (domain + elements - 1) / elements;
 }
 
-unsigned Shape::radix_bits() const { return prg::generator(generator, Tier::portable).radix_bits; }
+unsigned Shape::radix_bits() const { return prg::radix_bits(generator); }
 
 unsigned Shape::depth() const {
   const unsigned bits = static_cast<unsigned>(std::bit_width(leaves() - 1));

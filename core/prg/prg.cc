@@ -16,38 +16,41 @@ struct Entry {
 };
 
 // One row a generator and tier, widest tier first; a row is the whole of what a kernel must offer.
-#define ROW(tier, name, radix_bits)                                                              \
-  Entry {                                                                                        \
-    Tier::tier, { GeneratorId::name, #name, radix_bits, name::tier::expand, name::tier::leaves } \
+#define ROW(tier, name)                                                            \
+  Entry {                                                                          \
+    Tier::tier, {                                                                  \
+      GeneratorId::name, #name, radix_bits(GeneratorId::name), name::tier::expand, \
+          name::tier::leaves                                                       \
+    }                                                                              \
   }
 
 constexpr std::array kEntries = {
 #if defined(NESCIO_X86_64)
-    ROW(avx512, aes128, 1),
-    ROW(avx512, chacha20, 2),
-    ROW(avx512, chacha12, 2),
-    ROW(avx512, chacha8, 2),
-    ROW(avx512, salsa20, 2),
-    ROW(avx512, sha256, 1),
-    ROW(avx512, insecure_siphash, 1),
-    ROW(avx512, insecure_highwayhash, 1),
-    ROW(avx2, aes128, 1),
-    ROW(avx2, chacha20, 2),
-    ROW(avx2, chacha12, 2),
-    ROW(avx2, chacha8, 2),
-    ROW(avx2, salsa20, 2),
-    ROW(avx2, sha256, 1),
-    ROW(avx2, insecure_siphash, 1),
-    ROW(avx2, insecure_highwayhash, 1),
+    ROW(avx512, aes128),
+    ROW(avx512, chacha20),
+    ROW(avx512, chacha12),
+    ROW(avx512, chacha8),
+    ROW(avx512, salsa20),
+    ROW(avx512, sha256),
+    ROW(avx512, insecure_siphash),
+    ROW(avx512, insecure_highwayhash),
+    ROW(avx2, aes128),
+    ROW(avx2, chacha20),
+    ROW(avx2, chacha12),
+    ROW(avx2, chacha8),
+    ROW(avx2, salsa20),
+    ROW(avx2, sha256),
+    ROW(avx2, insecure_siphash),
+    ROW(avx2, insecure_highwayhash),
 #endif
-    ROW(portable, aes128, 1),
-    ROW(portable, chacha20, 2),
-    ROW(portable, chacha12, 2),
-    ROW(portable, chacha8, 2),
-    ROW(portable, salsa20, 2),
-    ROW(portable, sha256, 1),
-    ROW(portable, insecure_siphash, 1),
-    ROW(portable, insecure_highwayhash, 1),
+    ROW(portable, aes128),
+    ROW(portable, chacha20),
+    ROW(portable, chacha12),
+    ROW(portable, chacha8),
+    ROW(portable, salsa20),
+    ROW(portable, sha256),
+    ROW(portable, insecure_siphash),
+    ROW(portable, insecure_highwayhash),
 };
 
 #undef ROW

@@ -22,6 +22,17 @@ enum class GeneratorId : std::uint8_t {
   insecure_highwayhash = 8,
 };
 
+/// log2 of the arity of a generator's trees: as many children as fit what one call makes.
+constexpr unsigned radix_bits(GeneratorId id) {
+  switch (id) {
+    case GeneratorId::chacha20:
+    case GeneratorId::chacha12:
+    case GeneratorId::chacha8:
+    case GeneratorId::salsa20: return 2;
+    default: return 1;
+  }
+}
+
 /// Blocks in a leaf: every generator turns a node at the bottom of its tree into 512 output bits.
 inline constexpr std::size_t kLeafBlocks = 4;
 inline constexpr std::size_t kLeafBytes = kLeafBlocks * sizeof(Block);

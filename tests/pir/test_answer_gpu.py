@@ -72,6 +72,13 @@ def test_more_slabs_than_one(device, output, rng, pool):
 
 
 @pytest.mark.parametrize("device", devices.FIRST)
+def test_more_keys_than_are_answered_together(device, rng, pool):
+    values = table_of(rng, 600, 1)
+    keys = keys_of(rng, 600, "bit", "chacha8", (1 << 14) + 5)
+    assert np.array_equal(placed(values, "bit", device).answer(keys), expected(values, keys, pool))
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
 @pytest.mark.parametrize("run", [64, 256, 512])
 def test_nodes_at_a_time(device, run, rng, pool):
     values = table_of(rng, 5000, 16)

@@ -120,7 +120,7 @@ class Server:
         with self.table.reading() as state:
             params = state.params
             current = [query for query in queries if query.table == params.id]
-            keys = _core.Keys.join([query.keys for query in current])
+            keys = _joined(current)
             rows = self._answer(state, keys)
         ends = np.cumsum([len(query.keys) for query in current])
         parts = iter(np.split(rows, ends[:-1]))
@@ -135,3 +135,9 @@ class Server:
         if self._placed is not None:
             return self._placed.answer(state, keys)
         return state.rows.answer(keys, self._pool, self._tier)
+
+
+def _joined(queries: Sequence[wire.QueryMessage]) -> _core.Keys:
+    if len(queries) == 1:
+        return queries[0].keys
+    return _core.Keys.join([query.keys for query in queries])
