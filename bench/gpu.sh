@@ -4,6 +4,7 @@
 #   bench/gpu.sh                     all steps, on the first card
 #   bench/gpu.sh install figures     some of them, in their order
 #   bench/gpu.sh --emulated          the same on the emulated device, with sizes that mean nothing
+#   bench/gpu.sh --help              this
 #
 # It needs a C++ compiler, nvcc, and a Python with numpy, pytest, nanobind, scikit-build-core, cmake
 # and ninja, into which the package is installed. Matplotlib draws the figures where it is there.
@@ -41,15 +42,18 @@ for argument in "$@"; do
     *" $argument "*) wanted+=("$argument") ;;
     *)
       [ "$argument" = --emulated ] && emulate && continue
+      [ "$argument" = --help ] && sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0" && exit 0
       echo "gpu.sh: there is no step '$argument'; there are: ${STEPS[*]}" >&2
       exit 2
       ;;
   esac
 done
 [ ${#wanted[@]} -gt 0 ] || wanted=("${STEPS[@]}")
+[[ $LIMIT =~ ^[1-9][0-9]*$ ]] || { echo "gpu.sh: LIMIT: found '$LIMIT', expected seconds" >&2; exit 2; }
 mkdir -p "$OUT" build || exit 1
 OUT=$(cd "$OUT" && pwd)
 export PYTHONUNBUFFERED=1
+[ "$DEVICE" = emulated ] || export NESCIO_TEST_DEVICE=$DEVICE  # tests fail where it is not
 exec > >(tee "$OUT/gpu.log") 2>&1
 log=$!
 

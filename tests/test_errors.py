@@ -19,6 +19,7 @@ EXAMPLES = [
     errors.ServerTimeoutError("i", url="http://a"),
     errors.ServerRefusedError("j", url="http://a", status=503, code="overloaded"),
     errors.ResourceError("k"),
+    errors.DeviceFailedError("l"),
 ]
 
 

@@ -13,6 +13,7 @@ enum class ErrorKind {
   malformed_key,  ///< bytes that are not a key at all
   mismatch,       ///< a well-formed key, but for something else
   resource,       ///< the machine would not give memory, threads or randomness
+  device,         ///< a device has failed, and does no more work for this process
 };
 
 /// The one exception type that the engine throws on purpose.

@@ -13,6 +13,7 @@ const char* class_name(ErrorKind kind) {
     case ErrorKind::malformed_key: return "MalformedKeyError";
     case ErrorKind::mismatch: return "MismatchError";
     case ErrorKind::resource: return "ResourceError";
+    case ErrorKind::device: return "DeviceFailedError";
   }
   return "NescioError";
 }

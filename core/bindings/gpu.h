@@ -128,8 +128,7 @@ void bind_gpu(nb::module_& m) {
             return table.calls_per_second(id, leaves);
           },
           nb::arg("generator"), nb::arg("leaves"), "Rate of a generator alone, measured.")
-      .def_prop_ro("bytes", &Table::bytes, "Bytes of the table as it stands.")
-      .def_prop_ro("info", [](const Table& table) { return to_dict(table.info()); });
+      .def_prop_ro("bytes", &Table::bytes, "Bytes of the table as it stands.");
 }
 
 }  // namespace nescio::bindings

@@ -33,8 +33,13 @@ std::string device_name(int device) { return "cuda:" + std::to_string(device); }
 
 void check_cuda(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
+  const std::string message = std::string(what) + ": " + cudaGetErrorString(status);
   cudaGetLastError();  // so that the next call does not report it again
-  throw Error(ErrorKind::resource, std::string(what) + ": " + cudaGetErrorString(status));
+  // A kernel's fault stays with the process: whatever is asked of the card then fails with it.
+  if (cudaGetLastError() != cudaSuccess || cudaStreamQuery(nullptr) == status) {
+    throw Error(ErrorKind::device, message + "; start this process anew");
+  }
+  throw Error(ErrorKind::resource, message);
 }
 
 Current::Current(int device) : device_(device) {
@@ -154,7 +159,7 @@ void CudaDevice::zero(void* memory, std::size_t bytes) {
 
 void CudaDevice::finish() {
   const Current current(device_);
-  check_cuda(cudaStreamSynchronize(stream_), "work on a GPU failed, start this process anew");
+  check_cuda(cudaStreamSynchronize(stream_), "work on a GPU failed");
 }
 
 void CudaDevice::settle(unsigned device) {

@@ -1,5 +1,7 @@
 """Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,18 @@ def as_array(value: object, what: str) -> Array:
 
 
 def _copied_to_host(value: object, what: str) -> Array:
-    try:
-        return np.from_dlpack(value, device="cpu", copy=True)  # type: ignore[arg-type]
-    except (TypeError, ValueError, RuntimeError, BufferError) as error:
-        raise ArgumentError(f"{what} is on a GPU: move it to the CPU first (.cpu())") from error
+    """A copy by the array's own library; what came before DLPack could copy has its own array."""
+    array: Any = value
+    ways: list[Callable[[], Array]] = [
+        lambda: np.from_dlpack(array, device="cpu", copy=True),  # NumPy 2.1 and a recent library
+        lambda: np.asarray(array.cpu()),  # PyTorch
+        lambda: np.asarray(array.get()),  # CuPy
+        lambda: np.asarray(array.__array__()),  # JAX
+    ]
+    for way in ways:
+        with contextlib.suppress(AttributeError, TypeError, ValueError, RuntimeError, BufferError):
+            return way()
+    raise ArgumentError(f"{what} is on a GPU: move it to the CPU first (.cpu())")
 
 
 def _is_masked(value: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol, cast, get_args
 import numpy as np
 
 from . import _core
-from ._arrays import Array, ByteArray, IndexArray
+from ._arrays import ByteArray, IndexArray, shown
 from .dpf import Output
 from .errors import ArgumentError, ResourceError
 
@@ -24,7 +24,7 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 NODES_AT_A_TIME = 128
 """Nodes that a bounded walk expands at a time: the K of the paper, and its value there."""
 
-_NAME = re.compile(r"(cuda|emulated)(?::(\d{1,3}))?")
+_NAME = re.compile(r"(cuda|emulated)(?::([0-9]{1,3}))?")
 SHARD_ROWS = 512
 """Rows are written from multiples of this on, and shards begin there."""
 
@@ -33,7 +33,6 @@ class EngineTable(Protocol):
     """What the engine's modules offer: rows of a table in one device's memory."""
 
     bytes: int
-    info: dict[str, Any]
 
     def store(self, first: int, rows: object) -> None: ...
     def replace(self, indices: IndexArray, rows: ByteArray) -> None: ...
@@ -75,7 +74,7 @@ class Device(NamedTuple):
         match = _NAME.fullmatch(name) if isinstance(name, str) else None
         if match is None:
             raise ArgumentError(
-                f"device: found {name!r}, expected 'auto', 'cpu', 'cuda', or 'cuda:1' and so on"
+                f"device: found {shown(name)}, expected a GPU: 'cuda', 'cuda:1' and so on"
             )
         return cls(match[1], int(match[2] or 0))
 
@@ -87,7 +86,7 @@ class Device(NamedTuple):
         try:
             return cast(Engine, importlib.import_module(f"._{self.kind}", __package__))
         except ImportError as error:
-            raise ResourceError(f"{self}: {_why_not(self.kind)}") from error
+            raise ResourceError(f"{self}: {_why_not(self.kind, error)}") from error
 
 
 class Work(NamedTuple):
@@ -154,12 +153,16 @@ class DeviceTable:
         for shard, begin, end in zip(self._shards, self._firsts, self._ends, strict=True):
             low, high = max(first, begin), min(stop, end)
             if low < high:
-                shard.store(low - begin, rows[low - first : high - first])
+                try:
+                    shard.store(low - begin, rows[low - first : high - first])
+                except (TypeError, BufferError) as error:  # what the binding makes of no array
+                    raise ArgumentError(
+                        "the rows' library does not hand them out: expected C-contiguous uint8, "
+                        f"found {type(rows).__name__} ({error})"
+                    ) from error
 
     def replace(self, indices: IndexArray, rows: ByteArray) -> None:
-        """Overwrites the rows at `indices`; of two for one index the later stays."""
-        last: Array = len(indices) - 1 - np.unique(indices[::-1], return_index=True)[1]
-        indices, rows = indices[last], rows[last]
+        """Overwrites the rows at `indices`, which are all different."""
         for shard, begin, end in zip(self._shards, self._firsts, self._ends, strict=True):
             own = (indices >= begin) & (indices < end)
             shard.replace(
@@ -194,6 +197,23 @@ def open_table(device: str, rows: int, row_bytes: int, output: Output) -> Device
     return DeviceTable([Device.parse(device)], rows, row_bytes, output)
 
 
+def describe(devices: Sequence[Device]) -> str:
+    """The devices' own names and numbers. Raises ResourceError if one is not there."""
+    return " + ".join(
+        f"{device.engine().device_info(device.number)['name']} ({device})" for device in devices
+    )
+
+
+def parse_several(names: str) -> list[Device]:
+    """The devices of a command line's "cuda:0+cuda:1"; none for "auto" and "cpu", the processor.
+
+    Raises ArgumentError.
+    """
+    if names in ("auto", "cpu"):
+        return []
+    return [Device.parse(name) for name in names.split("+")]
+
+
 def chosen(device: object, devices: object) -> list[Device]:
     """The devices that a server is told to use; none for the processor. Raises ArgumentError."""
     if devices is not None:
@@ -202,19 +222,21 @@ def chosen(device: object, devices: object) -> list[Device]:
         if isinstance(devices, str) or not isinstance(devices, Sequence) or not devices:
             raise ArgumentError(f"devices: found {devices!r}, expected a list of names")
         return [Device.parse(name) for name in devices]
-    return [] if device in ("auto", "cpu") else [Device.parse(device)]
+    if device in ("auto", "cpu"):
+        return []
+    try:
+        return [Device.parse(device)]
+    except ArgumentError as error:
+        raise ArgumentError(f"{error}; or 'auto', or 'cpu'") from error
 
 
 def gpus() -> list[str]:
     """The GPUs of this machine, a line each; or one line that says why there are none."""
     try:
         engine = Device("cuda", 0).engine()
-    except ResourceError:
-        return [f"none: {_why_not('cuda')}"]
-    try:
         return [_described(engine, number) for number in range(engine.devices())]
     except ResourceError as error:
-        return [f"none: {error}"]
+        return [f"none: {str(error).removeprefix('cuda:0: ')}"]
 
 
 def _described(engine: Engine, number: int) -> str:
@@ -226,7 +248,9 @@ def _described(engine: Engine, number: int) -> str:
     return f"cuda:{number} {info['name']}, {memory:.0f} GB, compute capability {capability}"
 
 
-def _why_not(kind: str) -> str:
+def _why_not(kind: str, error: ImportError) -> str:
+    if not isinstance(error, ModuleNotFoundError):
+        return f"this build's part for it cannot be loaded: {error}"
     if kind == "cuda":
-        return "this build has no GPU part: nvcc 12.4 or newer was not found when it was built"
+        return "this build has no GPU part: it was made without nvcc 12.4 or newer"
     return "this build has no emulated device"

@@ -12,12 +12,14 @@ NescioError
     ServerTimeoutError              no answer in time
     ServerRefusedError              an HTTP error: `.status`, `.code`
   ResourceError                     the machine would not give memory, threads or randomness
+    DeviceFailedError               a GPU has failed: this process gets nothing from it any more
 
 Messages say what was found, what was expected, and what to do.
 """
 
 __all__ = [
     "ArgumentError",
+    "DeviceFailedError",
     "IndexRangeError",
     "MalformedKeyError",
     "MalformedMessageError",
@@ -114,3 +116,7 @@ class ServerRefusedError(ServiceError):
 
 class ResourceError(NescioError):
     """The machine would not give memory, threads or randomness."""
+
+
+class DeviceFailedError(ResourceError):
+    """A GPU has failed: nothing that this process asks of it succeeds until it is started anew."""

@@ -1,8 +1,8 @@
 """`nescio bench` on devices: the emulated one stands for a card, with sizes that mean nothing."""
 
-import importlib.util
 import io
 import json
+import sys
 
 import pytest
 
@@ -113,16 +113,24 @@ def test_every_figure(tmp_path):
 
 
 def test_figures_without_matplotlib(tmp_path, quick_limits, monkeypatch, capsys):
-    there = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else there(name)
-    )
+    monkeypatch.delitem(sys.modules, "nescio.bench.figure_plot", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     options = ["--device", "emulated", "--quick", "--only", "figure-8", "--seconds", 0.001]
     json_file = tmp_path / "cases.json"
     assert run("bench", "figures", *options, "--out", tmp_path / "f", "--json", json_file) == 0
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["figure-8.txt"]
     assert {case["figure"] for case in json.loads(json_file.read_text())} == {"figure-8"}
-    assert "matplotlib is not installed" in capsys.readouterr().out
+    assert "matplotlib cannot be imported" in capsys.readouterr().out
+
+
+def test_a_plot_that_fails_costs_no_measurement(tmp_path, quick_limits, capsys):
+    (tmp_path / "figure-8.png").mkdir()
+    options = ["--device", "emulated", "--quick", "--only", "figure-8,figure-9a"]
+    assert run("bench", "figures", *options, "--seconds", 0.001, "--out", tmp_path) == 1
+    assert "figure-8.png was not drawn (IsADirectoryError" in capsys.readouterr().out
+    cases = json.loads((tmp_path / "figures.json").read_text())
+    assert {case["figure"] for case in cases} == {"figure-8", "figure-9a"}
+    assert (tmp_path / "figure-9a.png").is_file()
 
 
 def test_cases_that_come_too_late(tmp_path):
@@ -134,7 +142,7 @@ def test_cases_that_come_too_late(tmp_path):
 
 
 def test_a_case_that_does_not_fit_memory(quick_limits):
-    bench = gpu_case.GpuBench(gpu_case.parse_places("emulated"))
+    bench = gpu_case.GpuBench(_devices.parse_several("emulated"))
     large = Spec(20000, 8, "u128", "aes128", "level", None, 4096)  # 1.3 GB of shares
     specs = [large, large._replace(rows=100, batch=1)]
     text = io.StringIO()
@@ -180,7 +188,11 @@ def test_no_card(arguments, tmp_path):
         (["lookup", "--device", "emulated:7"], "there is no emulated:7"),
         (["figures", "--device", "emulated", "--out", ".", "--only", "figure-7"], "'figure-7'"),
         (["figures", "--device", "emulated", "--out", "/dev/null/x"], "cannot be made"),
-        (["figures", "--device", "emulated", "--out", ".", "--within", "0"], "found 0.0"),
+        (["figures", "--device", "emulated", "--out", ".", "--within", "0"], "--within: found 0.0"),
+        (["figures", "--device", "cpu", "--out", "."], "the figures are of GPUs"),
+        (["figures", "--device", "emulated", "--out", ".", "--json", "."], "'.' cannot be written"),
+        (["lookup", "--json", ""], "'' cannot be written"),
+        (["lookup", "--json", "no/such/folder/x"], "No such file or directory"),
     ],
 )
 def test_what_cannot_be_measured(arguments, words, tmp_path):

@@ -98,6 +98,31 @@ def test_the_service_says_what_it_serves_and_where(table_file):
         assert httpx.get(f"{url}/healthz").status_code == 200
 
 
+def test_a_service_on_devices(table_file, tmp_path):
+    rows = tmp_path / "many.npy"
+    np.save(rows, np.arange(3000, dtype="f4").reshape(1000, 3))
+    options = ["--name", "words", "--port", 0, "--party"]
+    with (
+        serving(rows, *options, 0, "--device", "emulated") as (_, a, lines),
+        serving(rows, *options, 1, "--device", "emulated:0+emulated:1") as (_, b, _),
+    ):
+        assert lines[0] == "answers are made on emulated (emulated:0)"
+        found = nescio("lookup", "--servers", a, b, "--table", "words", 999)
+        assert found.stdout == "999 2997.0 2998.0 2999.0\n"
+
+
+def test_devices_that_cannot_be_are_told_before_the_table_is_read(tmp_path):
+    no_table = tmp_path / "words.npy"
+    no_table.write_text("read too early")
+    options = ["serve", no_table, "--party", 0, "--cache", "--device"]
+    found = nescio(*options, "gpu")
+    assert found.returncode == 2
+    assert "device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and so on" in found.stderr
+    absent = nescio(*options, "emulated:7")
+    assert_one_sentence(absent)
+    assert "there is no emulated:7: found 3" in absent.stderr
+
+
 def test_several_tables_in_one_service(table_file, tmp_path):
     other = tmp_path / "other.npy"
     np.save(other, np.zeros((5, 2), "i2"))

@@ -45,6 +45,12 @@ def test_a_prf_that_does_not_exist(prf, message):
         dpf.DPF(prf=prf)
 
 
+@pytest.mark.parametrize("device", ["gpu", "cpu", None, 0])
+def test_a_device_that_does_not_exist(device):
+    with pytest.raises(ArgumentError, match="device: found .*, expected a GPU"):
+        dpf.DPF(device=device)
+
+
 @pytest.mark.parametrize("k", [100, -1, pytest.param(10**5000, id="huge"), torch.tensor(100)])
 def test_a_row_that_does_not_exist(k):
     with pytest.raises(IndexRangeError, match=r"k out of range: found .*, expected 0 to 99"):

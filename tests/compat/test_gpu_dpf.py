@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import devices
 import nescio
 from nescio import _core, _devices
-from nescio.errors import ResourceError
 
 torch = pytest.importorskip("torch")
 from nescio.compat import gpu_dpf as dpf  # noqa: E402 - torch may be absent
@@ -49,13 +49,6 @@ def keys_for(indices, rows, prf):
     return [list(keys) for keys in zip(*pairs, strict=True)]
 
 
-def skip_without(device):
-    try:
-        _devices.open_table(device, 1, 4, "u32")
-    except ResourceError as error:
-        pytest.skip(str(error))
-
-
 @pytest.mark.parametrize("prf", PRFS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_difference_is_the_row(shape, prf, rng):
@@ -78,11 +71,10 @@ def test_batches_of_any_size(prf, batch, rng):
     assert torch.equal(first.eval_cpu(k1s) - second.eval_cpu(k2s), table[indices])
 
 
-@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("device", devices.FIRST)
 @pytest.mark.parametrize("prf", PRFS)
 @pytest.mark.parametrize(("shape", "batch"), [((1, 1), 1), ((129, 17), 3), ((100, 16), 1)], ids=str)
 def test_a_device_answers_as_the_processor_does(shape, batch, prf, device, rng):
-    skip_without(device)
     table = random_table(rng, shape)
     indices = rng.integers(shape[0], size=batch)
     k1s, k2s = keys_for(indices, shape[0], prf)
@@ -120,8 +112,8 @@ def test_one_call_asks_the_device_once(rng, monkeypatch, pool):
 
 
 @pytest.mark.gpu
+@devices.no_card
 def test_a_table_on_the_gpu(rng):
-    skip_without("cuda")
     if not torch.cuda.is_available():
         pytest.skip("this PyTorch has no CUDA")
     table = random_table(rng, (1000, 4))

@@ -74,6 +74,14 @@ def test_the_first_rows_only(own_table):
     assert (result["words"], result["unknown_words"]) == (["the", "river"], ["sea"])
 
 
+def test_a_device_of_ones_choice(own_table):
+    found = nescio("demo", "--json", "sea", *own_table, "--device", "emulated")
+    assert json.loads(found.stdout)["verified"] is True
+    absent = nescio("demo", "sea", *own_table, "--device", "emulated:7")
+    assert_one_sentence(absent)
+    assert "there is no emulated:7" in absent.stderr
+
+
 def test_a_generator_of_ones_choice(own_table):
     result = json.loads(nescio("demo", "--json", "sea", *own_table, "--generator", "aes128").stdout)
     assert result["verified"] is True

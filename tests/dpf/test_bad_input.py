@@ -125,6 +125,15 @@ def test_arrays_on_a_gpu_whose_library_copies_nothing_are_refused_with_advice(dl
         nescio.dpf.generate(dlpack([1], device=(2, 0), copies=False), domain=10)
 
 
+@pytest.mark.parametrize("words", ["cpu", "get"])
+def test_arrays_on_a_gpu_are_copied_in_the_words_of_their_library(words, dlpack):
+    point = dlpack([5], device=(2, 0), copies=False)
+    setattr(point, words, lambda: np.array([5]))
+    keys = nescio.dpf.generate(point, domain=10)
+    values = [nescio.dpf.evaluate_all(key) for key in keys]
+    assert (values[0] ^ values[1]).tolist()[0] == [0] * 5 + [1] + [0] * 4
+
+
 @pytest.mark.parametrize("key", ["text", 5, None, np.zeros(3), np.zeros((2, 2, 2), np.uint8)])
 def test_keys_are_bytes(key):
     with pytest.raises(NescioError):

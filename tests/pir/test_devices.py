@@ -79,8 +79,17 @@ def test_an_update_sends_what_it_changed(values, monkeypatch):
     stored = []
     monkeypatch.setattr(_devices.DeviceTable, "store", lambda *a: stored.append(a))
     table.update([9], values[:1])
+    table.update([900, 9], values[:2])
     server.answer(nescio.Client(table.params).query([9]).keys[0])
     assert not stored
+
+
+def test_more_updates_than_are_remembered(values):
+    table = nescio.Table(values)
+    servers = two_servers(table, device="emulated")
+    for k in range(300):
+        table.update([k], values[[k + 1]])
+    assert np.array_equal(look_up(servers, [0, 299, 300]), values[[1, 300, 300]])
 
 
 def test_queries_for_a_version_that_is_gone(values):
@@ -119,7 +128,7 @@ def test_answers_while_rows_change(values):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "gpu"}, "device: found 'gpu', expected 'auto', 'cpu', 'cuda'"),
+        ({"device": "gpu"}, "device: found 'gpu', expected a GPU: 'cuda'.* or 'auto', or 'cpu'"),
         ({"device": "cuda:x"}, "device: found 'cuda:x'"),
         ({"device": None}, "device: found None"),
         ({"devices": []}, r"devices: found \[\], expected a list of names"),
@@ -148,6 +157,27 @@ def test_the_engine_has_the_same_strategies():
     assert _devices.Device("emulated", 0).engine().STRATEGIES == _devices.STRATEGIES
 
 
+class NotHandedOut:
+    """Rows as PyTorch has them while another GPU is the current one."""
+
+    shape = (600, 4)
+
+    def __getitem__(self, rows):
+        return self
+
+    def __dlpack__(self, **options):
+        raise BufferError("the current device is another")
+
+    def __dlpack_device__(self):
+        return (2, 1)
+
+
+def test_rows_that_their_library_does_not_hand_out():
+    table = _devices.open_table("emulated", 600, 4, "bit")
+    with pytest.raises(ArgumentError, match="the rows' library does not hand them out"):
+        table.store(0, NotHandedOut())
+
+
 @pytest.mark.skipif(devices.cards() > 0, reason="this machine has a GPU")
 def test_a_machine_without_a_gpu(values):
     with pytest.raises(ResourceError, match=r"no GPU can be used|this build has no GPU part"):
@@ -158,8 +188,19 @@ def test_a_machine_without_a_gpu(values):
 
 def test_a_build_without_the_gpu_part(values, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "nescio._cuda", None)
-    with pytest.raises(ResourceError, match="cuda:1: this build has no GPU part: nvcc 12.4"):
+    with pytest.raises(
+        ResourceError, match="cuda:1: this build has no GPU part: it was made without nvcc"
+    ):
         nescio.Server(nescio.Table(values), device="cuda:1")
     assert _devices.gpus() == [
-        "none: this build has no GPU part: nvcc 12.4 or newer was not found when it was built"
+        "none: this build has no GPU part: it was made without nvcc 12.4 or newer"
     ]
+
+
+def test_a_gpu_part_that_cannot_be_loaded(values, monkeypatch):
+    def fail(name, package):
+        raise ImportError("libstdc++.so.6: version `GLIBCXX_3.4.99' not found")
+
+    monkeypatch.setattr(_devices.importlib, "import_module", fail)
+    with pytest.raises(ResourceError, match=r"cuda:0: .* cannot be loaded: libstdc\+\+"):
+        nescio.Server(nescio.Table(values), device="cuda")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import nescio
-from nescio.errors import ArgumentError
+from nescio.errors import ArgumentError, DeviceFailedError, ResourceError
 from nescio.service import Limits, create_app
 from service.conftest import VALUES, error_of, make_app, post, raw_request, running
 
@@ -126,6 +126,45 @@ def test_a_server_that_fails_does_not_tell_how(client):
         assert error_of(response)["code"] == "internal_error"
         assert "secret" not in response.text
         assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+class ShortServer(nescio.Server):
+    """Has no memory for its first batch."""
+
+    error = ResourceError("cuda:0 is out of memory: a secret of the operator's")
+
+    def answer_batch(self, queries):
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return super().answer_batch(queries)
+
+
+def test_a_server_without_memory_goes_on(client, caplog):
+    with running(make_app(0, server=ShortServer)) as url:
+        response = post(url, client.query([5]).keys[0])
+        assert response.status_code == 503
+        assert error_of(response)["code"] == "no_resources"
+        assert response.headers["retry-after"] == "1"
+        assert "secret" not in response.text
+        assert "cuda:0 is out of memory" in caplog.text
+        assert "Traceback" not in caplog.text
+        assert post(url, client.query([5]).keys[0]).status_code == 200
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+class FailedServer(nescio.Server):
+    def answer_batch(self, queries):
+        raise DeviceFailedError("work on a GPU failed: an illegal memory access")
+
+
+def test_a_server_whose_card_has_failed_says_so(client, caplog):
+    with running(make_app(0, server=FailedServer)) as url:
+        response = post(url, client.query([5]).keys[0])
+        assert response.status_code == 503
+        assert "until it is started anew" in error_of(response)["message"]
+        assert httpx.get(f"{url}/healthz").status_code == 500
+    assert "illegal memory access" in caplog.text
 
 
 def test_an_application_needs_no_lifespan_and_may_be_started_again(client):

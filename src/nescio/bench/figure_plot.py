@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from ..errors import ArgumentError
 from .figure_run import MEASURED
 from .timing import Case
 
@@ -32,7 +31,7 @@ _MISSING_SHOWN = 6
 def draw(path: Path, figure: "Figure", cases: Sequence[Case], about: str) -> None:
     """Draws a figure: a column of axes for each panel, a row for each field.
 
-    `about` says where and when it was measured. Raises ArgumentError if it cannot be written.
+    `about` says where and when it was measured. Raises OSError if it cannot be written.
     """
     panels = list(dict.fromkeys(case[figure.panels] for case in cases))
     size = (1.5 + 4.5 * len(panels), 1.2 + 3.6 * len(figure.y))
@@ -52,10 +51,7 @@ def draw(path: Path, figure: "Figure", cases: Sequence[Case], about: str) -> Non
         about += "\nmarks: limits" if figure.x == "line" else "\ndashed: limits"
         about += " that were measured in the same run"
     canvas.suptitle(f"{figure.title}\n{about}", fontsize="medium")
-    try:
-        canvas.savefig(path, dpi=130, format="png")
-    except OSError as error:
-        raise ArgumentError(f"the plot cannot be written: {error}") from error
+    canvas.savefig(path, dpi=130, format="png")
 
 
 def _curves(axes: Axes, cases: Sequence[Case], x: str, y: str) -> None:

@@ -2,18 +2,18 @@
 
 import argparse
 import datetime
-import importlib.util
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from .. import __version__
+from .._devices import parse_several
 from ..errors import ArgumentError, NescioError
 from ..pir import Server, Table
 from .answers import random_table
-from .gpu_case import COLUMNS, NOTES, GpuBench, Spec, parse_places
+from .gpu_case import COLUMNS, NOTES, GpuBench, Spec
 from .memory import PeakMemory
 from .timing import Case, Column, Report, check_duration, check_writable, write_json
 
@@ -24,6 +24,8 @@ MEASURED = "measured"
 NO_MEMORY = "out of memory"
 NO_TIME = "out of time"
 
+Draw = Callable[[Path, "Figure", Sequence[Case], str], None]
+
 _COLUMNS: list[Column] = [*COLUMNS, ("status", "status", "")]
 
 
@@ -31,27 +33,52 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures the figures that are asked for and writes them into a folder.
 
     A case that does not fit memory, or comes too late, is reported as that, and so is one that
-    fails; then the exit code is 1.
+    fails, and a plot that cannot be drawn; then the exit code is 1.
     """
     figures = _chosen(arguments.only)
     check_duration(arguments.seconds)
     if arguments.within is not None:
-        check_duration(arguments.within)
-    check_writable(arguments.json)
-    bench = GpuBench(parse_places(arguments.device))
+        check_duration(arguments.within, "--within")
+    places = parse_several(arguments.device)
+    if not places:
+        raise ArgumentError("the figures are of GPUs: name one with --device, and not 'cpu'")
+    bench = GpuBench(places)
     folder = _made(arguments.out)
-    into = Path(arguments.json) if arguments.json else folder / "figures.json"
-    plots = importlib.util.find_spec("matplotlib") is not None
-    if not plots:
-        print("no plots, only their data: matplotlib is not installed")
+    into = arguments.json or str(folder / "figures.json")
+    check_writable(into)
+    draw = _drawer()
     measurer = _Measurer(bench, arguments.seconds, arguments.within)
     cases: list[Case] = []
+    drawn = True
     for figure in figures:
-        cases += _write(figure, measurer, folder, quick=arguments.quick, plot=plots)
-        write_json(into, cases)
+        own, about = _write(figure, measurer, folder, quick=arguments.quick)
+        cases += own
+        write_json(Path(into), cases)
+        drawn = _draw(draw, folder / f"{figure.name}.png", figure, own, about) and drawn
     print(NOTES)
     expected = (MEASURED, NO_MEMORY, NO_TIME)
-    return 0 if all(case["status"] in expected for case in cases) else 1
+    return 0 if drawn and all(case["status"] in expected for case in cases) else 1
+
+
+def _drawer() -> Draw | None:
+    """What draws figures; None, and a line that says so, without matplotlib."""
+    try:
+        from .figure_plot import draw  # noqa: PLC0415 - matplotlib is needed only here
+    except ImportError as error:  # not installed, or not in order
+        print(f"no plots, only their data: matplotlib cannot be imported ({error})")
+        return None
+    return draw
+
+
+def _draw(draw: Draw | None, path: Path, figure: "Figure", cases: list[Case], about: str) -> bool:
+    """Draws a figure if anything draws. Returns False, and says why, if it cannot be drawn."""
+    try:
+        if draw is not None:
+            draw(path, figure, cases, about)
+    except Exception as error:  # a plot that fails costs no measurement
+        print(f"{path} was not drawn ({type(error).__name__}: {error}); its data are whole")
+        return False
+    return True
 
 
 def _chosen(names: Sequence[str] | None) -> Sequence["Figure"]:
@@ -74,9 +101,9 @@ def _made(folder: str) -> Path:
 
 
 def _write(
-    figure: "Figure", measurer: "_Measurer", folder: Path, *, quick: bool, plot: bool
-) -> list[Case]:
-    """Measures a figure, writes its text and its plot."""
+    figure: "Figure", measurer: "_Measurer", folder: Path, *, quick: bool
+) -> tuple[list[Case], str]:
+    """Measures a figure and writes its text. Returns its cases, and where they were measured."""
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     about = f"{measurer.bench.device}, {today}, nescio {__version__}"
     if quick:
@@ -87,12 +114,7 @@ def _write(
             print(line, file=text)
         cases = measurer.measure(list(figure.specs(quick=quick)), text)
         print(NOTES, file=text)
-    cases = [{"figure": figure.name, "date": today, **case} for case in cases]
-    if plot:
-        from .figure_plot import draw  # noqa: PLC0415 - matplotlib is needed only here
-
-        draw(folder / f"{figure.name}.png", figure, cases, about)
-    return cases
+    return [{"figure": figure.name, "date": today, **case} for case in cases], about
 
 
 class _Measurer:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from .. import _core
-from .._devices import Device, Strategy, Work
+from .._devices import Device, Strategy, Work, describe
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server, Table
@@ -26,7 +26,7 @@ COLUMNS: list[Column] = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
     ("output", "output", ""),
-    ("generator", "generator", ""),
+    ("generator", "generator", "20"),
     ("place", "device", "10"),
     ("strategy", "strategy", "11"),
     ("nodes", "K", "3d"),
@@ -61,18 +61,6 @@ class Spec(NamedTuple):
     strategy: Strategy
     nodes: int | None  # None for walks that have no such number
     batch: int
-
-
-def parse_places(name: str) -> list[Device]:
-    """The devices of one server: "cuda:1", or "cuda:0+cuda:1". Raises ArgumentError."""
-    return [Device.parse(part) for part in name.split("+")]
-
-
-def describe(places: list[Device]) -> str:
-    """The devices' own names and numbers. Raises ResourceError if one is not there."""
-    return " + ".join(
-        f"{place.engine().device_info(place.number)['name']} ({place})" for place in places
-    )
 
 
 def check_nodes(nodes: int) -> None:

@@ -10,6 +10,7 @@ from .._arrays import as_count, as_threads
 from ..dpf import MOST_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
+from ..pir.params import MOST_ROW_BYTES
 from . import lookup_gpu
 from .answers import answer_fields, checked_query, random_table
 from .limits import expansion_seconds, pass_seconds, product_seconds
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON and a plot if asked to."""
     _check_sizes(arguments)
     benches = lookup_gpu.check(arguments)
-    cases = _on_processor(arguments) if "cpu" in arguments.device else []
+    cases = _on_processor(arguments) if lookup_gpu.on_processor(arguments) else []
     if benches:
         cases += lookup_gpu.measure(arguments, benches)
     if arguments.json:
@@ -83,7 +84,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     for rows in arguments.rows:
         as_count(rows, "rows", 1, MOST_DOMAIN)
     for row_bytes in arguments.row_bytes:
-        as_count(row_bytes, "row bytes", 1, _MOST_TABLE_BYTES)
+        as_count(row_bytes, "row bytes", 1, MOST_ROW_BYTES)
     for batch in arguments.batch:
         as_count(batch, "batch", 1, _MOST_BATCH)
     for threads in arguments.threads:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 from itertools import product
 
-from .._devices import Strategy
+from .._devices import Strategy, parse_several
 from ..errors import ArgumentError
 from ..pir import Table
 from .answers import random_table
@@ -15,7 +15,6 @@ from .gpu_case import (
     GpuBench,
     Spec,
     check_nodes,
-    parse_places,
 )
 from .memory import PeakMemory
 from .timing import Case, Report
@@ -30,12 +29,18 @@ def check(arguments: argparse.Namespace) -> list[GpuBench]:
     for nodes in arguments.nodes or []:
         check_nodes(nodes)
     walks = [strategy for strategy in arguments.strategy if strategy != "auto"]
-    if "cpu" in arguments.device and (walks or arguments.nodes):
+    if on_processor(arguments) and (walks or arguments.nodes):
         what = f"the strategy {walks[0]!r} is" if walks else "nodes are"
         raise ArgumentError(f"{what} a GPU's: name one with --device, and not 'cpu'")
     if arguments.nodes and not set(walks) & set(WALKS_WITH_NODES):
         raise ArgumentError(f"nodes are of the strategy {WALKS_WITH_NODES[0]} only")
-    return [GpuBench(parse_places(name)) for name in arguments.device if name != "cpu"]
+    places = map(parse_several, arguments.device)
+    return [GpuBench(own) for own in places if own]
+
+
+def on_processor(arguments: argparse.Namespace) -> bool:
+    """Whether the processor is among what is measured."""
+    return not all(parse_several(name) for name in arguments.device)
 
 
 def measure(arguments: argparse.Namespace, benches: list[GpuBench]) -> list[Case]:

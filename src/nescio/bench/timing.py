@@ -38,16 +38,25 @@ def median_seconds(work: Callable[[], object], seconds: float, least: int = 5) -
     return statistics.median(times)
 
 
-def check_duration(seconds: float) -> None:
+def check_duration(seconds: float, what: str = "seconds") -> None:
     """Raises ArgumentError unless a benchmark can take so long."""
     if not 0 < seconds <= _LONGEST_SECONDS:
-        raise ArgumentError(f"seconds: found {seconds}, expected more than 0, up to an hour")
+        raise ArgumentError(f"{what}: found {seconds}, expected more than 0, up to an hour")
 
 
 def check_writable(path: str | None) -> None:
-    """Raises ArgumentError, before anything is measured, if a file has no folder to be in."""
-    if path is not None and not Path(path).absolute().parent.is_dir():
-        raise ArgumentError(f"{path} cannot be written: there is no such folder")
+    """Raises ArgumentError, before anything is measured, if a file cannot be written."""
+    if path is None:
+        return
+    there = Path(path).exists()
+    try:
+        with Path(path).open("ab"):  # which changes nothing
+            pass
+        if not there:
+            Path(path).unlink()
+    except OSError as error:
+        reason = error.strerror or "it is no file's name"
+        raise ArgumentError(f"{path!r} cannot be written: {reason}") from error
 
 
 def write_json(path: Path, cases: Sequence[Case]) -> None:

@@ -7,10 +7,11 @@ only when it runs: `nescio info` needs NumPy alone.
 import argparse
 from typing import TYPE_CHECKING
 
+from .._devices import parse_several
 from ..dpf import Generator, check_generator
 from ..errors import ArgumentError
 
-__all__ = ["Subparsers", "generator"]
+__all__ = ["Subparsers", "devices", "generator"]
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -24,3 +25,12 @@ def generator(name: str) -> Generator:
         return check_generator(name)
     except ArgumentError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def devices(names: str) -> str:
+    """Devices' names joined by "+", or "cpu", for argparse, which prints why they are none."""
+    try:
+        parse_several(names)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(f"{error}; or 'cpu'") from error
+    return names

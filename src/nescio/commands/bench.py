@@ -4,10 +4,9 @@ import argparse
 from collections.abc import Callable
 
 from .. import _core
-from .._devices import STRATEGIES, Device
+from .._devices import STRATEGIES
 from ..dpf import OUTPUTS
-from ..errors import ArgumentError
-from . import Subparsers, generator
+from . import Subparsers, devices, generator
 
 # Those of the table in the README of GPU-DPF, whose entries have 64 bytes.
 _ROWS = [1 << 14, 1 << 16, 1 << 18, 1 << 20]
@@ -65,7 +64,7 @@ def _add_lookup(benches: Subparsers) -> None:
     _add_kinds(parser, generators=list(_GENERATORS))
     add(
         "--device",
-        type=_list_of(_device_or_cpu),
+        type=_list_of(devices),
         default=["cpu"],
         help="cpu, cuda, cuda:1, ...; cuda:0+cuda:1 splits the rows; --threads and --tier are the "
         "processor's (default: cpu)",
@@ -102,7 +101,7 @@ def _add_figures(benches: Subparsers) -> None:
         "cases as JSON.",
     )
     add = parser.add_argument
-    add("--device", type=_device, default="cuda", help="cuda, cuda:1, ... (default: cuda)")
+    add("--device", type=devices, default="cuda", help="cuda, cuda:1, ... (default: cuda)")
     add("--out", metavar="FOLDER", required=True, help="made if it is not there")
     add("--json", metavar="FILE", help="the cases (default: figures.json in the folder)")
     add("--quick", action="store_true", help="sizes so small that only the command is tested")
@@ -176,24 +175,10 @@ def _list_of(kind: Callable[[str], object]) -> Callable[[str], list[object]]:
     """A comma-separated list for argparse."""
 
     def read(text: str) -> list[object]:
-        return [kind(part) for part in text.split(",")]
+        return [*dict.fromkeys(kind(part) for part in text.split(","))]
 
     read.__name__ = "comma-separated list"
     return read
-
-
-def _device(name: str) -> str:
-    """Names of devices joined by "+", for argparse, which prints why they are none."""
-    try:
-        for part in name.split("+"):
-            Device.parse(part)
-    except ArgumentError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return name
-
-
-def _device_or_cpu(name: str) -> str:
-    return name if name == "cpu" else _device(name)
 
 
 def _one_of(names: object) -> Callable[[str], str]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from . import Subparsers, generator
+from . import Subparsers, devices, generator
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -21,7 +21,13 @@ def add_parser(commands: Subparsers) -> None:
     add("--words", type=Path, metavar="WORDS.txt", help="its words, one a line")
     add("--rows", type=int, help="use only the table's first rows")
     add("--generator", type=generator, default="chacha20", help="the keys' generator")
-    add("--device", default="auto", metavar="NAME", help="of both servers: cpu, cuda, cuda:1")
+    add(
+        "--device",
+        type=devices,
+        default="auto",
+        metavar="NAME",
+        help="where both servers answer: cpu, cuda, cuda:1 (default: cpu)",
+    )
     add("--ports", nargs=2, type=int, default=(0, 0), metavar="PORT", help="ports of the servers")
     add("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
+from .._devices import describe, parse_several
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError
 from ..pir import Table, stored
-from . import Subparsers, generator
+from . import Subparsers, devices, generator
 
 _DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
@@ -42,8 +43,8 @@ def add_parser(commands: Subparsers) -> None:
     add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
     add(
         "--device",
-        type=lambda names: names.split("+"),
-        default=["auto"],
+        type=devices,
+        default="auto",
         metavar="NAME",
         help="where answers are made: cpu, cuda, cuda:1; cuda:0+cuda:1 share the "
         "rows (default: cpu)",
@@ -134,6 +135,9 @@ def _run(arguments: argparse.Namespace) -> int:
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
+    places = parse_several(arguments.device)
+    if places:
+        print(f"answers are made on {describe(places)}", flush=True)
     with bind(address) as listener:  # before the slow part: a taken port is told at once
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
@@ -143,7 +147,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 table,
                 threads=arguments.threads,
                 party=arguments.party,
-                **_places(arguments.device),
+                devices=[str(place) for place in places] or None,
             )
             print(f"table {name}: {table.params.describe()}", flush=True)
 
@@ -153,10 +157,6 @@ def _run(arguments: argparse.Namespace) -> int:
         app = create_app(servers, party=arguments.party, limits=limits, admin_token=token)
         serve(app, address, listener, ready=ready, until_stdin_closes=arguments.exit_with_stdin)
     return 0
-
-
-def _places(names: list[str]) -> dict[str, Any]:
-    return {"device": names[0]} if len(names) == 1 else {"devices": names}
 
 
 def open_table(

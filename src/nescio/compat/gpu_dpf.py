@@ -18,6 +18,7 @@ are Nescio's own (docs/wire-format.md), not GPU-DPF's. Needs PyTorch: pip instal
 Source: the interface of github.com/facebookresearch/GPU-DPF, the code of Lam et al. 2024.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -51,8 +52,8 @@ class DPF:
     ENTRY_SIZE and BATCH_SIZE are GPU-DPF's limits, here for programs that read them; nothing is
     limited to them.
 
-    Raises ArgumentError for a `prf` that does not exist, and for PRF_DUMMY: it is no pseudorandom
-    function, and its keys would give the row away.
+    Raises ArgumentError for a `prf` that does not exist, for PRF_DUMMY (it is no pseudorandom
+    function, and its keys would give the row away), and for a `device` that is no GPU's name.
     """
 
     PRF_DUMMY = 0
@@ -68,6 +69,7 @@ class DPF:
     def __init__(self, prf: int | None = None, *, device: str = "cuda") -> None:
         self.prf_method = self.DEFAULT_PRF if prf is None else _checked_prf(prf)
         self.prf_method_string = _NAMES[self.prf_method]
+        _devices.Device.parse(device)
         self.device = device
         self.table: torch.Tensor | None = None
         self.table_num_entries: int | None = None
@@ -154,9 +156,12 @@ class DPF:
 
     def _store_on_device(self, rows: _devices.Rows) -> None:
         """Copies the rows to the device, or remembers why not: that matters to eval_gpu alone."""
+        # A tensor on a GPU is handed out only while that is the current one.
+        place = rows.device if isinstance(rows, torch.Tensor) and rows.is_cuda else None
         try:
             opened = _devices.open_table(self.device, rows.shape[0], rows.shape[1], "u32")
-            opened.store(0, rows)
+            with torch.cuda.device(place) if place else contextlib.nullcontext():
+                opened.store(0, rows)
         except ResourceError as error:
             self._no_device = str(error)
         else:

@@ -5,6 +5,7 @@ import signal
 import sys
 from types import FrameType
 
+from .._devices import describe, parse_several
 from .data import load
 from .lookup import look_up
 from .report import print_json, print_report, progress, read_sentence
@@ -17,6 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs `nescio demo`. Returns 0 if every vector was what the plain table holds, else 1."""
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that nothing is left behind
         signal.signal(number, _interrupt)
+    describe(parse_several(arguments.device))  # whether they are there shows before the long part
     sentence = read_sentence(arguments.sentence)
     show = sys.stderr.isatty() and not arguments.json
     with progress(show) as step:

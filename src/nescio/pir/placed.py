@@ -14,7 +14,7 @@ _PART_BYTES = 64 << 20
 class PlacedTable:
     """The rows of a `Table` on devices. Every answer is made from the version it is asked for.
 
-    An update sends the rows that it changed, any other change the table anew. Raises ResourceError
+    Updates send the rows that they changed, any other change the table anew. Raises ResourceError
     if a device is missing or has no room.
     """
 
@@ -41,13 +41,13 @@ class PlacedTable:
 
     def _follow(self, state: TableState) -> DeviceTable:
         """The rows of a version."""
-        changed = state.changed
         if self.rows is not None and state.params.id == self._id:
             return self.rows
-        if self.rows is not None and changed is not None and changed.since == self._id:
+        changed = state.changed_since(self._id)
+        if self.rows is not None and changed is not None:
             rows = self.rows
             self.rows = None  # whose they are is not known if this fails
-            rows.replace(changed.indices, state.rows.load(changed.indices))
+            rows.replace(changed, state.rows.load(changed))
         else:
             self.rows = None  # gives the memory back before as much is asked for
             rows = self._place(state)

@@ -23,6 +23,7 @@ from .params import TableParams
 Progress = Callable[[int, int], None]
 
 _PART_BYTES = 32 << 20
+_MOST_RECENT = 256  # updates that are remembered for copies of the table elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,22 @@ class Overwritten:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at one version: its parameters, its rows in the engine, the hashes of its runs."""
+    """A table at one version: its parameters, its rows in the engine, the hashes of its runs.
+
+    `recent` has the updates that led here, as far back as a copy elsewhere may be worth following.
+    """
 
     params: TableParams
     rows: _core.Table
     hashes: ByteArray
-    changed: Overwritten | None = None
+    recent: tuple[Overwritten, ...] = ()
+
+    def changed_since(self, version: bytes) -> IndexArray | None:
+        """The rows that were overwritten since the version with an id; None if that is unknown."""
+        for first, overwritten in enumerate(self.recent):
+            if overwritten.since == version:
+                return np.unique(np.concatenate([one.indices for one in self.recent[first:]]))
+        return None
 
 
 class Table:
@@ -313,7 +324,10 @@ def _new_version(
         digest=digest_of(hashes),
         version=version or next_version(old.params.version),
     )
-    return TableState(params, old.rows, hashes, Overwritten(old.params.id, where))
+    recent = [*old.recent, Overwritten(old.params.id, where)]
+    while len(recent) > _MOST_RECENT or sum(len(one.indices) for one in recent) > params.rows:
+        del recent[0]  # to send the whole table is no more work than to follow this
+    return TableState(params, old.rows, hashes, tuple(recent))
 
 
 def _as_values(rows: ByteArray, shape: tuple[int, ...], params: TableParams) -> Array:

@@ -12,6 +12,7 @@ client says of itself, and how many rows are asked for. It stores nothing and lo
 
 import asyncio
 import hmac
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,7 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..errors import ArgumentError, MessageError
+from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, TableParams
 from ..pir.change import make_change
 from ..pir.wire import HEADER_BYTES
@@ -32,6 +33,7 @@ from .exchange import check_token
 from .limits import Limits, RefusedError
 from .responses import AnswerResponse, Budget, Holding, refused_response
 
+_LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
@@ -101,6 +103,9 @@ class _Service:
             params = await asyncio.to_thread(make_change, self._servers[name].table, body)
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
+        except (ResourceError, MemoryError) as error:
+            _LOG.error("a change was refused: %s", error)
+            raise refuse.no_resources(failed=False) from error
         return JSONResponse(self._describe(name, params))  # as this change left it
 
     def _describe(self, name: str, params: TableParams | None = None) -> dict[str, object]:

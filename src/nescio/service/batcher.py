@@ -9,15 +9,18 @@ wait for an event loop that is busy with other requests.
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..errors import MismatchError
+from ..errors import DeviceFailedError, MismatchError, ResourceError
 from ..pir.wire import QueryMessage
-from .limits import Limits, answer_too_slow, overloaded
+from .limits import Limits, answer_too_slow, no_resources, overloaded
+
+_LOG = logging.getLogger(__name__)
 
 AnswerBatch = Callable[[Sequence[QueryMessage]], Sequence[bytes | MismatchError]]
 
@@ -55,12 +58,13 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._waiting_keys = 0
         self._thread: threading.Thread | None = None  # whoever is not this one stops
+        self._failed = False  # a device, for as long as this process lives
 
     @property
     def healthy(self) -> bool:
-        """False if the thread has ended although nobody stopped it."""
+        """False if the thread has ended although nobody stopped it, or if a device has failed."""
         thread = self._thread
-        return thread is None or thread.is_alive()
+        return not self._failed and (thread is None or thread.is_alive())
 
     async def stop(self) -> None:
         """Cancels what waits and ends the thread, once its batch is done."""
@@ -77,8 +81,9 @@ class Batcher:
     async def submit(self, query: QueryMessage) -> tuple[bytes, float]:
         """The answer to a checked query, and the seconds that its batch took.
 
-        Raises RefusedError if too many keys wait already, or if the answer takes too long, and
-        MismatchError if the table has changed since the query was checked.
+        Raises RefusedError if too many keys wait already, if the answer takes too long, or if the
+        machine has no memory for it or its device has failed, and MismatchError if the table has
+        changed since the query was checked.
         """
         loop = asyncio.get_running_loop()
         request = _Request(query, time.monotonic(), loop, loop.create_future())
@@ -112,6 +117,10 @@ class Batcher:
         answers: Sequence[bytes | Exception]
         try:
             answers = self._answer_batch([request.query for request in batch])
+        except (ResourceError, MemoryError) as error:
+            self._failed = self._failed or isinstance(error, DeviceFailedError)
+            _LOG.error("a batch of %d requests was refused: %s", len(batch), error)
+            answers = [no_resources(failed=self._failed)] * len(batch)
         except Exception as error:  # each request gets it; the service goes on
             answers = [error] * len(batch)
         seconds = time.perf_counter() - begin

@@ -121,6 +121,12 @@ def overloaded(what: str) -> RefusedError:
     return RefusedError(503, "overloaded", f"{what} wait already: try again later")
 
 
+def no_resources(*, failed: bool) -> RefusedError:
+    """503: the machine would not give what an answer needs; its log says what."""
+    when = "until it is started anew" if failed else "now: try again later"
+    return RefusedError(503, "no_resources", f"this server cannot answer {when}")
+
+
 def not_admitted() -> RefusedError:
     """401: a change without the operator's token."""
     return RefusedError(401, "not_admitted", "changes to rows need the operator's token")

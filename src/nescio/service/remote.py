@@ -161,7 +161,8 @@ class RemoteTable(Closing):
     go through would see both keys. `insecure_generator` is `nescio.Client`'s.
 
     What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, MismatchError
-    when the two do not hold the same table, MalformedMessageError for a reply that is none. Close
+    when the two do not hold the same table, MalformedMessageError for a reply that is none,
+    ArgumentError for a table whose generator is insecure and not taken. Close
     it, or use it as a context manager. It may be used from several threads, and after a fork.
     Security model: see `nescio.Client`; the servers also learn the client's address.
     """
