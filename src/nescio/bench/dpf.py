@@ -14,7 +14,7 @@ from .timing import Case, Report, WrongResultError, check_writable, median_secon
 _SECONDS = 0.3
 _BATCH = 64
 _COLUMNS = [
-    ("generator", "generator", "20"),
+    ("generator", "generator", ">20"),
     ("output", "output", ""),
     ("rows", "rows", "9,d"),
     ("tier", "tier", "8"),

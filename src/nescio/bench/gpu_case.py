@@ -26,7 +26,7 @@ COLUMNS: list[Column] = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
     ("output", "output", ""),
-    ("generator", "generator", "20"),
+    ("generator", "generator", ">20"),
     ("place", "device", "10"),
     ("strategy", "strategy", "11"),
     ("nodes", "K", "3d"),

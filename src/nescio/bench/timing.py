@@ -75,7 +75,7 @@ class Report:
         self._columns = columns
         self._copy = copy
         self._widths = [
-            max(len(heading), *map(int, re.findall(r"^\d+", spec)), 0)
+            max(len(heading), *map(int, re.findall(r"^>?([0-9]+)", spec)), 0)
             for _, heading, spec in columns
         ]
         self._print(heading for _, heading, _ in columns)
