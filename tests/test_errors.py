@@ -14,6 +14,7 @@ EXAMPLES = [
     errors.MalformedKeyError("d"),
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
+    errors.ConsistencyError("m"),
     errors.ServiceError("g", url="http://a"),
     errors.ServerUnreachableError("h", url="http://a"),
     errors.ServerTimeoutError("i", url="http://a"),

