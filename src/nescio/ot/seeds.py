@@ -61,7 +61,7 @@ BLOCK_BYTES = 16
 MASK_ROWS = 128
 
 _COLUMN_TAG = b"Nescio seeds 1: column"
-_GF_TAIL = 0x87  # x^128 = x^7 + x^2 + x + 1
+_MODULUS = 1 << 128 | 0x87  # x^128 + x^7 + x^2 + x + 1
 
 BlockArray = npt.NDArray[np.uint64]
 
@@ -136,29 +136,32 @@ def _prove(channel: Channel, columns: ByteArray, choices: ByteArray) -> None:
 
 
 def _hash(vectors: ByteArray, challenge: bytes) -> ByteArray:
-    """The hash of each row of `vectors`, packed bits: uint8 of shape (vectors, 16).
+    """The hash of each row of `vectors`, packed bits: uint8 of shape (vectors, 16)."""
+    table = _multiples(challenge)
+    padding = -vectors.shape[1] % BLOCK_BYTES
+    blocks = np.pad(vectors, ((0, 0), (0, padding))).view("<u8").astype(np.uint64)
+    total = np.zeros((len(vectors), 2), np.uint64)
+    for begin in reversed(range(0, blocks.shape[1], 2)):
+        total = _multiplied(total, table) ^ blocks[:, begin : begin + 2]
+    return total.astype("<u8").view(np.uint8)
 
-    A product of bit matrices, by floats that hold its sums exactly: they are below 2^24.
-    """
-    bits = np.unpackbits(vectors, axis=1, bitorder="little")
-    sums = bits.astype(np.float32) @ _coefficients(bits.shape[1], challenge)
-    return np.packbits(sums.astype(np.uint32) & 1, axis=1, bitorder="little")
+
+def _multiplied(blocks: BlockArray, table: BlockArray) -> BlockArray:
+    """Each block times chi: the sum of chi x^i over its bits i, every one of them masked."""
+    packed = blocks.astype("<u8").view(np.uint8)
+    masks = 0 - np.unpackbits(packed, axis=1, bitorder="little").astype(np.uint64)
+    halves = [np.bitwise_xor.reduce(masks & table[:, half], axis=1) for half in range(2)]
+    return np.stack(halves, axis=1)
 
 
-def _coefficients(rows: int, challenge: bytes) -> npt.NDArray[np.float32]:
-    """Row i's coefficient in the hash, x^(i mod 128) chi^(i div 128), as 128 bits. All public."""
-    chi, power = int.from_bytes(challenge, "little"), 1
+def _multiples(challenge: bytes) -> BlockArray:
+    """What chi x^i is in GF(2^128) for i < 128: uint64 of shape (128, 2). All public."""
+    power = int.from_bytes(challenge, "little")
     packed = bytearray()
-    for begin in range(0, rows, MASK_ROWS):
-        shifted, following = power, 0
-        for i in range(MASK_ROWS):
-            if begin + i < rows:
-                packed += shifted.to_bytes(BLOCK_BYTES, "little")
-            following ^= shifted * (chi >> i & 1)
-            shifted = (shifted << 1) ^ (shifted >> 127) * (1 << 128 | _GF_TAIL)
-        power = following
-    table = np.frombuffer(packed, np.uint8).reshape(rows, BLOCK_BYTES)
-    return np.unpackbits(table, axis=1, bitorder="little").astype(np.float32)
+    for _ in range(8 * BLOCK_BYTES):
+        packed += power.to_bytes(BLOCK_BYTES, "little")
+        power = (power << 1) ^ (power >> 127) * _MODULUS
+    return np.frombuffer(packed, "<u8").reshape(-1, 2).astype(np.uint64)
 
 
 def _columns(keys: ByteArray, rows: int) -> ByteArray:
