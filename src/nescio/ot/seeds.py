@@ -13,7 +13,7 @@ Protocol: Ishai, Kilian, Nissim and Petrank, "Extending Oblivious Transfers Effi
     sender has           q_j = G(k_jd) ^ d u_j = t_j ^ d x         d = bit j of delta
 
 A receiver that cheats uses different x in different columns. With `malicious`, 128 more rows come
-first, and the check is that of Roy, "SoftSpokenOT" (CRYPTO 2022), section 4, for the repetition
+first, and the check is that of Roy, "SoftSpokenOT" (CRYPTO 2022), for the repetition
 code: a linear universal hash h of each column, whose key chi the sender draws when it has all u_j.
 
     sender   -> receiver   chi, an element of GF(2^128)
