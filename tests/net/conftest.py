@@ -48,8 +48,8 @@ def open_raw():
     """A channel and, at its other end, a socket that can send it anything."""
     with contextlib.ExitStack() as opened:
 
-        def open_one(timeout=0.3):
-            with Channel.listener(timeout=timeout) as listener:
+        def open_one(timeout=0.3, link=None):
+            with Channel.listener(timeout=timeout, link=link) as listener:
                 raw = socket.create_connection(("127.0.0.1", listener.port), timeout=5)
                 channel = listener.accept()
             opened.callback(raw.close)  # first, or the channel would linger

@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import socket
 import threading
 import time
 
@@ -16,6 +17,7 @@ from nescio.errors import (
     PeerUntrustedError,
 )
 from nescio.net import Channel, Counts, Link
+from nescio.net.transport import SocketTransport
 
 
 def test_frames_arrive_in_order(pair):
@@ -267,6 +269,13 @@ def test_two_processes(link, rng):
     process.join(10)
     assert process.exitcode == 0
     assert total == data.sum(dtype=np.uint64)
+
+
+def test_small_frames_leave_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as connection:
+            SocketTransport(connection)
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_no_thread_is_left_behind(open_pair):

@@ -1,6 +1,7 @@
 """The emulated link: its arithmetic exactly, its waiting roughly."""
 
 import math
+import struct
 import time
 
 import pytest
@@ -111,11 +112,17 @@ def test_time_that_the_receiver_computes_is_not_added():
 
 def test_a_busy_link_is_no_stall(open_pair, thread):
     """The first frames keep the link busy for longer than the timeout."""
-    a, b = open_pair("tcp", link=Link(bits_per_second=160e6), timeout=0.25)
-    received = thread(lambda: [b.receive("BULK", 10_000_000) for _ in range(2)])
+    a, b = open_pair("tcp", link=Link(bits_per_second=300e6), timeout=0.5)
+    received = thread(lambda: [b.receive("BULK", 25_000_000) for _ in range(2)])
     for _ in range(2):
-        a.send("BULK", bytes(10_000_000))
+        a.send("BULK", bytes(25_000_000))
     received.result(5)
+
+
+def test_a_frame_from_the_future_is_held_back_as_one_of_now(open_raw):
+    channel, raw = open_raw(link=Link(rtt_seconds=0.01))
+    raw.sendall(struct.pack("<Q4sIQ", 2**64 - 1, b"DATA", 0, 0))
+    assert elapsed(lambda: channel.receive("DATA", 0)) < 0.5
 
 
 def test_a_link_at_one_end_only_is_noticed(open_raw, thread):
