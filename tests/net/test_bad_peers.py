@@ -111,9 +111,8 @@ def test_a_slow_trickle_ends(open_raw, thread, monkeypatch, whole):
     start = time.monotonic()
     with pytest.raises(PeerTimeoutError):
         channel.receive("DATA", 20_000)
-    assert (
-        time.monotonic() - start < 1.9
-    )  # the header alone would take 1.6, and a stall after it 0.3
+    # The header alone would take 1.6 seconds, and the stall after it 0.3.
+    assert time.monotonic() - start < 1.9
     assert "slower than 64 KiB a second" in refusal.result(5)
 
 
@@ -252,6 +251,15 @@ def test_leaving_by_an_exception_tells_the_other_party(pair, thread):
     with pytest.raises(PeerRefusedError) as caught:
         heard.result(5)
     assert caught.value.reason == "an error of its own"
+
+
+def test_leaving_by_a_refusal_says_what_was_refused(pair, thread):
+    a, b = pair
+    heard = thread(b.receive, "DATA", 1)
+    with pytest.raises(MalformedMessageError), a:
+        raise MalformedMessageError("point 7 is outside the group")
+    with pytest.raises(PeerRefusedError, match="point 7 is outside the group"):
+        heard.result(5)
 
 
 HOSTILE = "\x1b[31mred\x07\r\n\u202e\u0000bold" + "é" * 10_000

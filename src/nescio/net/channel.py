@@ -43,6 +43,7 @@ from .transport import (
 
 DEFAULT_TIMEOUT = 30.0
 _MOST_LENGTH = 1 << 48
+_OWN_ERROR = "an error of its own"
 
 
 class Channel:
@@ -55,7 +56,8 @@ class Channel:
     `timeout`, in seconds, is how long any call may stand still; as a whole a frame may take the
     timeout and a second more for each 64 KiB. `link` emulates a slower network; give it to both
     ends. After an error, and after `abort` and `close`, the channel is closed and every call raises
-    ChannelError. A context manager; leaving it by an exception tells the other party to stop.
+    ChannelError. A context manager; leaving it by an exception tells the other party to stop;
+    of a MessageError also the text, which is about what that party sent.
     """
 
     def __init__(self, transport: Transport, timeout: float, link: Link | None) -> None:
@@ -230,7 +232,7 @@ class Channel:
         if error is None:
             self.close()
         else:
-            self.abort("an error of its own")
+            self.abort(str(error) if isinstance(error, MessageError) else _OWN_ERROR)
 
     def _check_open(self) -> None:
         if self._ended is not None:
@@ -314,7 +316,7 @@ class Channel:
             failure = self._named(error, what)
             remote = isinstance(failure, PeerGoneError | PeerRefusedError)
             reason = str(failure) if isinstance(failure, MessageError | ChannelError) else ""
-            reason = reason or "an error of its own"
+            reason = reason or _OWN_ERROR
             self._stop(reason, tell=reason if tell and not remote else None)
             if failure is error:
                 raise
