@@ -1,0 +1,1 @@
+"""Oblivious transfer: parameters, and what they are worth."""
