@@ -1,0 +1,25 @@
+#pragma once
+
+// The primal LPN encoder of Ferret (Yang, Weng, Lan, Zhang, Wang, CCS 2020): a public matrix with
+// ten ones a row, times k short secrets, plus noise. Row i has its ones at the places that words
+// 10 i to 10 i + 9 of the AES-CTR stream under the code's seed give: word & (k - 1) where k is a
+// power of two, else (word * k) >> 32.
+
+#include <cstdint>
+#include <span>
+
+#include "base/block.h"
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+
+namespace nescio::ot {
+
+inline constexpr std::size_t kRowWeight = 10;
+
+/// noise[i] ^= the ten seeds of row first_row + i. Throws Error(argument) unless there are 1 to
+/// 2^32 seeds. Addresses depend on the code only, which is public.
+void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
+                   const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
+                   Tier tier);
+
+}  // namespace nescio::ot
