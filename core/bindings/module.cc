@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
   bind_prg(m);
   bind_dpf(m);
   bind_pir(m);
+  bind_ot_codes(m);
 }

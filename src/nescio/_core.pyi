@@ -123,3 +123,6 @@ def seconds_per_byte(output: str, tier: str | None = None) -> float:
 
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""
+
+def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None) -> None:
+    """Compresses 2n blocks into the first n by an expand-convolute code."""
