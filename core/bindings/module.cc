@@ -11,4 +11,5 @@ NB_MODULE(_core, m) {
   bind_dpf(m);
   bind_pir(m);
   bind_ot(m);
+  bind_ot_codes(m);
 }
