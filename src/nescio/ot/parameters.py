@@ -114,9 +114,9 @@ class Dual:
 
     `bits` is a floor. Linear tests cost weight * -log2(1 - 2 d) bits, with d = 0.25 if words
     lighter than a quarter of the code's length are too hard to find. That d is an assumption:
-    libOTe states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6); neither libOTe
-    nor Nescio proves it. Decoding costs more than 128 bits at every size from LEAST_SIZE, by
-    `nescio.ot.estimate`.
+    libOTe states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6); neither
+    libOTe nor Nescio proves it. Decoding costs more than 128 bits at every size from LEAST_SIZE,
+    by `nescio.ot.estimate`.
     """
 
     code: Code
