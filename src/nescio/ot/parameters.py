@@ -82,7 +82,7 @@ PRIMAL = (
         13,
         452_000,
         125.28,
-        "cuOT, and emp-ot until 2026 as ferret_b13; bits computed here",
+        "cuOT; ferret_b13 of emp-ot in 2023 (8167b4d); bits computed here",
     ),
 )
 
