@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,8 @@ def _run_estimate(arguments: argparse.Namespace) -> int:
     cases: list[Case] = []
     for name, parameters in chosen:
         found = estimate(parameters)
-        case: Case = {"set": name, **_numbers(parameters), **found.attacks}
+        attacks = {attack: cost for attack, cost in found.attacks.items() if math.isfinite(cost)}
+        case: Case = {"set": name, **_numbers(parameters), **attacks}
         cases.append({**case, "bits": found.bits, "best": found.best})
         if report is not None:
             report.add(cases[-1])

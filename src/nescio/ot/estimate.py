@@ -38,7 +38,7 @@ _MOST = 1 << 40
 
 @dataclass(frozen=True)
 class Estimate:
-    """log2 of what each attack costs, and the least of them."""
+    """log2 of what each attack costs, infinite where it does not apply; and the least of them."""
 
     attacks: dict[str, float]
 
@@ -67,7 +67,7 @@ def estimate(parameters: Primal | Dual | Instance) -> Estimate:
     instance = instance_of(parameters)
     _check(instance)
     with np.errstate(all="ignore"):  # what is impossible becomes an infinite cost
-        attacks = {name: attack(instance) for name, attack in ATTACKS.items()}
+        attacks = {name: max(float(attack(instance)), 0.0) for name, attack in ATTACKS.items()}
     if isinstance(parameters, Dual):
         if parameters.code == "qc":
             loss = math.log2(parameters.size) / 2

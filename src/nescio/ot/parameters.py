@@ -82,7 +82,7 @@ PRIMAL = (
         13,
         452_000,
         125.28,
-        "cuOT, and emp-ot until 2026 as ferret_b13; bits computed here",
+        "cuOT; ferret_b13 of emp-ot in 2023 (8167b4d); bits computed here",
     ),
 )
 
@@ -112,10 +112,11 @@ class Dual:
     of each noisy; leaves beyond the last position are dropped, so the last tree's noise may be, and
     `weight` counts the trees that are there as a whole, never under 128.
 
-    `bits` is weight * -log2(1 - 2 d) with d = 0.25: the bound on linear tests for a code in which
-    words lighter than a quarter of its length are too hard to find. That d is an assumption: libOTe
-    states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6); neither libOTe nor
-    Nescio proves it.
+    `bits` is a floor. Linear tests cost weight * -log2(1 - 2 d) bits, with d = 0.25 if words
+    lighter than a quarter of the code's length are too hard to find. That d is an assumption:
+    libOTe states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6); neither
+    libOTe nor Nescio proves it. Decoding costs more than 128 bits at every size from LEAST_SIZE,
+    by `nescio.ot.estimate`.
     """
 
     code: Code
@@ -124,6 +125,7 @@ class Dual:
     t: int
     depth: int
     source: str
+    bits: float = float(LEAST_BITS)
 
     @property
     def n(self) -> int:
@@ -135,11 +137,6 @@ class Dual:
         """Trees whose leaves are all used."""
         return self.n >> self.depth
 
-    @property
-    def bits(self) -> float:
-        """The bound on linear tests; the other attacks of `nescio.ot.estimate` cost more."""
-        return float(self.weight)
-
 
 _SOURCES: dict[Code, str] = {
     "ec": "expand-convolute 7 x 24 (Raghuraman, Rindal, Tanguy 2023); d = 0.25 stated by libOTe, "
@@ -150,7 +147,7 @@ _SOURCES: dict[Code, str] = {
 
 
 def dual(code: str, n: int, *, prime: int | None = None) -> Dual:
-    """The dual set for n outputs: noise of weight 128 to 255 whatever n is.
+    """The dual set for n outputs: 128 to 255 whole trees of noise whatever n is.
 
     For "ec" the code has n rows, for "qc" `prime` rows (by default the next suitable prime), and
     LEAST_SIZE at least for either. Raises ArgumentError for an unknown code, for n below 1 or above
