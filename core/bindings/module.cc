@@ -12,4 +12,5 @@ NB_MODULE(_core, m) {
   bind_pir(m);
   bind_ot(m);
   bind_ot_codes(m);
+  bind_ot_limits(m);
 }

@@ -3,11 +3,11 @@
 import argparse
 import json
 import math
-import re
 from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError
-from . import Subparsers
+from . import Subparsers, count
+from .ot_transfer import add_receive, add_send
 
 _EXAMPLES = ((1 << 20, 1048589), (1 << 24, 16777259))  # outputs, and the next suitable prime
 _HEADINGS = {
@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its own commands."""
-    parser = commands.add_parser("ot", help="oblivious transfer: estimate its parameters")
+    parser = commands.add_parser(
+        "ot", help="oblivious transfers, and what their sets are worth"
+    )
     whats = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
+    add_send(whats)
+    add_receive(whats)
     _add_estimate(whats)
 
 
@@ -48,9 +52,9 @@ def _add_estimate(whats: Subparsers) -> None:
     add = parser.add_argument
     add("--set", metavar="NAME", help="one primal set, such as b13")
     add("--dual", choices=("ec", "qc"), help="a dual code, with --n outputs")
-    add("--n", type=_count, help="samples of regular LPN, or outputs of --dual; 2^20 is a number")
-    add("--k", type=_count, help="bits of the secret")
-    add("--t", type=_count, help="blocks, with one noisy sample each")
+    add("--n", type=count, help="samples of regular LPN, or outputs of --dual; 2^20 is a number")
+    add("--k", type=count, help="bits of the secret")
+    add("--t", type=count, help="blocks, with one noisy sample each")
     add("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run_estimate)
 
@@ -114,11 +118,3 @@ def _numbers(parameters: "Parameters") -> dict[str, int]:
 
     it = instance_of(parameters)
     return {"N": it.n, "k": it.k, "t": it.t}
-
-
-def _count(text: str) -> int:
-    """A number, or a power such as 2^20, for argparse."""
-    found = re.fullmatch(r"([0-9]{1,20})(?:\^([0-9]{1,2}))?", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 1048576 or 2^20")
-    return int(pow(int(found[1]), int(found[2] or 1)))
