@@ -28,9 +28,9 @@ AddRows rows_of(Tier tier) {
 void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
                    Tier tier) {
-  if (seeds.empty() || seeds.size() > std::uint64_t{1} << 32) {
+  if (seeds.empty() || seeds.size() > kMostSeeds) {
     throw Error(ErrorKind::argument, "the seeds of a primal code: found " +
-                                         std::to_string(seeds.size()) + ", expected 1 to 2^32");
+                                         std::to_string(seeds.size()) + ", expected 1 to 2^31");
   }
   const AddRows add_rows = rows_of(tier);
   const WordStream stream(code_seed, tier);
