@@ -5,7 +5,6 @@
 #include <cstring>
 
 namespace nescio::ot {
-
 namespace {
 
 using Count = void (*)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);

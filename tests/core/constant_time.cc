@@ -1,6 +1,6 @@
-// Run under Valgrind's Memcheck: secrets are marked as uninitialised memory, so every
-// branch and every address that depends on one is reported as an error. With --leak-on-purpose it
-// takes such a branch, to show that the check can fail.
+// Run under Valgrind's Memcheck: secrets are marked as uninitialised memory, so every branch and every
+// address that depends on one is reported as an error. With --leak-on-purpose it takes such a branch,
+// to show that the check can fail. Valgrind knows no AVX-512: that tier is not seen here.
 
 #include <valgrind/memcheck.h>
 
