@@ -27,6 +27,17 @@ Block reduced(Product p) {
   return p.low ^ folded ^ Block{out ^ out << 1 ^ out << 2 ^ out << 7, 0};
 }
 
+/// AES-128 in the code of a tier.
+using Encrypt = void (*)(const prg::aes128::RoundKeys&, const Block*, std::size_t, Block*);
+Encrypt encryption(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
+  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
+#endif
+  static_cast<void>(tier);
+  return prg::aes128::portable::encrypt;
+}
+
 void add(Product& sum, const Product& p) {
   sum.low ^= p.low;
   sum.high ^= p.high;
@@ -110,8 +121,7 @@ void add_products(const prg::aes128::RoundKeys& keys, std::uint64_t first, const
   std::array<Block, kBlocks> chi;
   for (std::size_t i = 0; i < n; i += kBlocks) {
     const std::size_t count = std::min(kBlocks, n - i);
-    for (std::size_t k = 0; k < count; ++k) chi[k] = {first + i + k, 0};
-    prg::aes128::portable::encrypt(keys, chi.data(), count, chi.data());
+    prg::aes128::portable::count(keys, first + i, count, chi.data());
     for (std::size_t k = 0; k < count; ++k) add(*sum, multiply(chi[k], leaves[i + k]));
   }
 }

@@ -42,12 +42,13 @@ void add_products(const prg::aes128::RoundKeys& round_keys, std::uint64_t first,
   const aes::Keys keys = aes::load_keys(round_keys);
   Sums sums;
   for (std::size_t i = 0; i < n; i += kLanes) {
-    __m128i chi[kLanes];
+    __m128i chi[kLanes], leaf[kLanes];
     for (std::size_t k = 0; k < kLanes; ++k) {
       chi[k] = _mm_set_epi64x(0, static_cast<long long>(first + i + k));
     }
     aes::encrypt_lanes(keys, chi);
-    for (std::size_t k = 0; k < kLanes && i + k < n; ++k) sums.add(chi[k], load(leaves + i + k));
+    aes::load_lanes(leaves + i, n - i, leaf);
+    for (int k = 0; k < kLanes; ++k) sums.add(chi[k], leaf[k]);
   }
   const Product p = sums.product();
   sum->low ^= p.low;

@@ -37,6 +37,19 @@ struct Sums {
   }
 };
 
+/// Adds chi[k] * leaves[k] for the first of n leaves, at most 4 * kRegisters.
+inline void add_registers(const __m512i* chi, const Block* leaves, std::size_t n, Sums* sums) {
+  if (n >= 4 * kRegisters) {
+    for (int k = 0; k < kRegisters; ++k) {
+      sums->add(chi[k], _mm512_loadu_si512(leaves + 4 * k));
+    }
+  } else {
+    for (std::size_t k = 0; 4 * k < n; ++k) {
+      sums->add(chi[k], _mm512_maskz_loadu_epi64(first_blocks(n - 4 * k), leaves + 4 * k));
+    }
+  }
+}
+
 Product multiply(Block a, Block b) {
   Sums sums;
   sums.add(_mm512_maskz_loadu_epi64(first_blocks(1), &a),
@@ -47,21 +60,14 @@ Product multiply(Block a, Block b) {
 void add_products(const prg::aes128::RoundKeys& round_keys, std::uint64_t first,
                   const Block* leaves, std::size_t n, Product* sum) {
   const aes::Keys keys = aes::load_keys(round_keys);
-  const __m512i four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
-  __m512i counter = _mm512_add_epi64(_mm512_maskz_set1_epi64(0x55, static_cast<long long>(first)),
-                                     _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+  __m512i counters = aes::first_counters(first);
   Sums sums;
   for (std::size_t i = 0; i < n; i += 4 * kRegisters) {
     __m512i chi[kRegisters];
-    for (int k = 0; k < kRegisters; ++k) {
-      chi[k] = counter;
-      counter = _mm512_add_epi64(counter, four);
-    }
+    for (int k = 0; k < kRegisters; ++k) chi[k] = aes::add_to_counters(counters, 4 * k);
+    counters = aes::add_to_counters(counters, 4 * kRegisters);
     aes::encrypt_registers<kRegisters>(keys, chi);
-    for (std::size_t k = 0; k < kRegisters && i + 4 * k < n; ++k) {
-      const std::size_t at = i + 4 * k;
-      sums.add(chi[k], _mm512_maskz_loadu_epi64(first_blocks(n - at), leaves + at));
-    }
+    add_registers(chi, leaves + i, n - i, &sums);
   }
   const Product p = sums.product();
   sum->low ^= p.low;

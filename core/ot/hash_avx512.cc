@@ -17,8 +17,7 @@ inline void hash_registers(const aes::Keys& keys, __m512i tweak, __m512i* x) {
   __m512i outer[count];
   aes::encrypt_registers<count>(keys, x);
   for (int i = 0; i < count; ++i) {
-    const __m512i step = _mm512_set_epi64(0, 4 * i, 0, 4 * i, 0, 4 * i, 0, 4 * i);
-    outer[i] = _mm512_xor_si512(x[i], _mm512_add_epi64(tweak, step));
+    outer[i] = _mm512_xor_si512(x[i], aes::add_to_counters(tweak, 4 * i));
   }
   aes::encrypt_registers<count>(keys, outer);
   for (int i = 0; i < count; ++i) x[i] = _mm512_xor_si512(x[i], outer[i]);
@@ -43,15 +42,14 @@ void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delt
     }
     hash_registers<kRegisters>(keys, tweak, x);
     for (int k = 0; k < kRegisters; ++k) _mm512_storeu_si512(out + i + 4 * k, x[k]);
-    constexpr long long kStep = 4 * kRegisters;
-    tweak = _mm512_add_epi64(tweak, _mm512_set_epi64(0, kStep, 0, kStep, 0, kStep, 0, kStep));
+    tweak = aes::add_to_counters(tweak, 4 * kRegisters);
   }
   for (; i < n; i += 4) {
     const __mmask8 mine = aes::first_blocks(n - i);
     __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mine, blocks + i), shift);
     hash_registers<1>(keys, tweak, &x);
     _mm512_mask_storeu_epi64(out + i, mine, x);
-    tweak = _mm512_add_epi64(tweak, _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4));
+    tweak = aes::add_to_counters(tweak, 4);
   }
 }
 

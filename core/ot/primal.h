@@ -15,11 +15,28 @@
 namespace nescio::ot {
 
 inline constexpr std::size_t kRowWeight = 10;
+inline constexpr std::uint64_t kMostSeeds = std::uint64_t{1} << 31;
 
 /// noise[i] ^= the ten seeds of row first_row + i. Throws Error(argument) unless there are 1 to
-/// 2^32 seeds. Addresses depend on the code only, which is public.
+/// kMostSeeds seeds. Addresses depend on the code only, which is public.
 void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
                    Tier tier);
+
+/// Adds to each row of noise its ten of the k seeds. The words become places where they stand.
+using AddRows = void (*)(std::uint32_t* words, const Block* seeds, std::uint64_t k,
+                         std::size_t rows, Block* noise);
+
+#define NESCIO_PRIMAL_TIER(tier)                                                             \
+  namespace tier {                                                                           \
+  void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows, \
+                Block* noise);                                                               \
+  }
+
+NESCIO_PRIMAL_TIER(portable)
+NESCIO_PRIMAL_TIER(avx2)
+NESCIO_PRIMAL_TIER(avx512)
+
+#undef NESCIO_PRIMAL_TIER
 
 }  // namespace nescio::ot

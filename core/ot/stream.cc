@@ -5,15 +5,20 @@
 #include <cstring>
 
 namespace nescio::ot {
+namespace {
 
-Encrypt encryption(Tier tier) {
+using Count = void (*)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);
+
+Count counter_mode(Tier tier) {
 #if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
-  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
+  if (tier >= Tier::avx512) return prg::aes128::avx512::count;
+  if (tier >= Tier::avx2) return prg::aes128::avx2::count;
 #endif
   static_cast<void>(tier);
-  return prg::aes128::portable::encrypt;
+  return prg::aes128::portable::count;
 }
+
+}  // namespace
 
 prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]) {
   Block block;
@@ -22,7 +27,7 @@ prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]) {
 }
 
 WordStream::WordStream(const std::uint8_t key[16], Tier tier)
-    : keys_(public_round_keys(key)), encrypt_(encryption(tier)) {}
+    : keys_(public_round_keys(key)), count_(counter_mode(tier)) {}
 
 void WordStream::words(std::uint64_t first_word, std::size_t count, std::uint32_t* out) const {
   constexpr std::size_t kBlocks = 256, kWords = 4;
@@ -31,8 +36,7 @@ void WordStream::words(std::uint64_t first_word, std::size_t count, std::uint32_
     const std::size_t skipped = first_word % kWords;
     const std::size_t taken = std::min(count, kWords * kBlocks - skipped);
     const std::size_t needed = (skipped + taken + kWords - 1) / kWords;
-    for (std::size_t i = 0; i < needed; ++i) blocks[i] = {first_word / kWords + i, 0};
-    encrypt_(keys_, blocks.data(), needed, blocks.data());
+    count_(keys_, first_word / kWords, needed, blocks.data());
     std::memcpy(out, reinterpret_cast<const char*>(blocks.data()) + skipped * sizeof(*out),
                 taken * sizeof(*out));
     first_word += taken;

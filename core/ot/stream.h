@@ -8,11 +8,6 @@
 
 namespace nescio::ot {
 
-/// AES-128 under any key, in the code of `tier` or of the next narrower tier that has it.
-using Encrypt = void (*)(const prg::aes128::RoundKeys& keys, const Block* in, std::size_t n,
-                         Block* out);
-Encrypt encryption(Tier tier);
-
 /// The round keys for sixteen public bytes.
 prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]);
 
@@ -27,7 +22,7 @@ class WordStream {
 
  private:
   prg::aes128::RoundKeys keys_;
-  Encrypt encrypt_;
+  void (*count_)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);
 };
 
 }  // namespace nescio::ot

@@ -32,7 +32,8 @@ struct TreeKernels {
   /// Puts the pair in its place among n nodes, n even.
   void (*patch)(Block* nodes, std::size_t n, const Pair& pair);
 
-  /// Puts `from`, n blocks, into part `place` of as many parts of n blocks as `parts` says.
+  /// Puts `from`, n blocks, n a multiple of 4, into part `place` of as many parts of n blocks as
+  /// `parts` says.
   void (*place_part)(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
                      const Block* from);
 };

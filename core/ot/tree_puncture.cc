@@ -1,8 +1,10 @@
 #include <array>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/secret.h"
 #include "ot/tree.h"
 #include "ot/tree_walk.h"

@@ -39,7 +39,7 @@ inline Block xor_of_left(const Block* children, std::size_t n) {
 class Walk {
  public:
   /// Nodes that a call expands: with their children they stay in the nearest cache.
-  static constexpr std::size_t kRun = 256;
+  static constexpr std::size_t kRun = 512;
 
   Walk(const TreeKernels& kernels, unsigned depth)
       : kernels_(kernels), depth_(depth), scratch_(std::size_t{depth} * 2 * kRun) {}

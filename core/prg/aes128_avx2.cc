@@ -52,11 +52,22 @@ inline void hash_all(const Block* nodes, std::size_t n, int tweak, Corrections c
 void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
   const Keys keys = load_keys(round_keys);
   for (std::size_t i = 0; i < n; i += kLanes) {
-    const std::size_t count = n - i < kLanes ? n - i : kLanes;
-    __m128i x[kLanes] = {};
-    for (std::size_t k = 0; k < count; ++k) x[k] = load(in + i + k);
+    __m128i x[kLanes];
+    load_lanes(in + i, n - i, x);
     encrypt_lanes(keys, x);
-    for (std::size_t k = 0; k < count; ++k) store(out + i + k, x[k]);
+    store_lanes(out + i, n - i, x);
+  }
+}
+
+void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    __m128i x[kLanes];
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      x[k] = _mm_set_epi64x(0, static_cast<long long>(first + i + k));
+    }
+    encrypt_lanes(keys, x);
+    store_lanes(out + i, n - i, x);
   }
 }
 

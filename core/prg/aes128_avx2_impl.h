@@ -34,6 +34,24 @@ inline void encrypt_lanes(const Keys& keys, __m128i* x) {
 inline __m128i load(const Block* b) { return _mm_load_si128(reinterpret_cast<const __m128i*>(b)); }
 inline void store(Block* b, __m128i x) { _mm_store_si128(reinterpret_cast<__m128i*>(b), x); }
 
+/// The first of n blocks, at most kLanes; zeros where there are fewer.
+inline void load_lanes(const Block* from, std::size_t n, __m128i* x) {
+  if (n >= kLanes) {
+    for (int k = 0; k < kLanes; ++k) x[k] = load(from + k);
+  } else {
+    for (std::size_t k = 0; k < kLanes; ++k) x[k] = k < n ? load(from + k) : _mm_setzero_si128();
+  }
+}
+
+/// Writes the first of n lanes, at most kLanes.
+inline void store_lanes(Block* to, std::size_t n, const __m128i* x) {
+  if (n >= kLanes) {
+    for (int k = 0; k < kLanes; ++k) store(to + k, x[k]);
+  } else {
+    for (std::size_t k = 0; k < kLanes && k < n; ++k) store(to + k, x[k]);
+  }
+}
+
 /// sigma(hi || lo) = (hi ^ lo) || hi
 inline __m128i sigma(__m128i s) {
   const __m128i swapped = _mm_shuffle_epi32(s, 0x4E);

@@ -84,6 +84,25 @@ void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block*
   }
 }
 
+void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  __m512i counters = first_counters(first);
+  std::size_t i = 0;
+  for (; i + 4 * kRegisters <= n; i += 4 * kRegisters) {
+    __m512i x[kRegisters];
+    for (int k = 0; k < kRegisters; ++k) x[k] = add_to_counters(counters, 4 * k);
+    counters = add_to_counters(counters, 4 * kRegisters);
+    encrypt_registers<kRegisters>(keys, x);
+    for (int k = 0; k < kRegisters; ++k) _mm512_storeu_si512(out + i + 4 * k, x[k]);
+  }
+  for (; i < n; i += 4) {
+    __m512i x = counters;
+    counters = add_to_counters(counters, 4);
+    encrypt_registers<1>(keys, &x);
+    _mm512_mask_storeu_epi64(out + i, first_blocks(n - i), x);
+  }
+}
+
 void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   hash_all<2>(_mm512_set_epi64(0, 1, 0, 0, 0, 1, 0, 0), corrections, parents, n, out);
 }

@@ -38,6 +38,16 @@ inline __mmask8 first_blocks(std::size_t blocks) {
   return static_cast<__mmask8>((1u << (2 * (blocks < 4 ? blocks : 4))) - 1);
 }
 
+/// The numbers first to first + 3 as blocks.
+inline __m512i first_counters(std::uint64_t first) {
+  return _mm512_add_epi64(_mm512_maskz_set1_epi64(0x55, static_cast<long long>(first)),
+                          _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));
+}
+
+inline __m512i add_to_counters(__m512i counters, long long by) {
+  return _mm512_add_epi64(counters, _mm512_set_epi64(0, by, 0, by, 0, by, 0, by));
+}
+
 /// sigma(hi || lo) = (hi ^ lo) || hi
 inline __m512i sigma(__m512i s) {
   return _mm512_mask_xor_epi64(_mm512_shuffle_epi32(s, _MM_PERM_BADC), 0xAA, s,

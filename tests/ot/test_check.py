@@ -25,8 +25,7 @@ def from_gcm(text):
 # ---- Multiplication ------------------------------------------------------------------------------
 
 # McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B, test case 2: H, C,
-# X_1 = C H, and GHASH(H, {}, C) = (X_1 ^ len) H. The field is this one, its bits in the other
-# order.
+# X_1 = C H, and GHASH(H, {}, C) = (X_1 ^ len) H. The field is ours, its bits in the other order.
 GCM_H = "66e94bd4ef8a2c3b884cfa59ca342b2e"
 GCM_C = "0388dace60b6a392f328c2b971b2fe78"
 GCM_X1 = "5e2ec746917062882c85b0685353deb7"
