@@ -1,0 +1,1 @@
+"""Silent oblivious transfer."""
