@@ -1,7 +1,7 @@
 """The sizes of quasi-cyclic codes: primes p with 2 as a primitive root.
 
-For these, and only these, X^p - 1 = (X - 1)(X^(p-1) + ... + 1) has no further factors over F_2, and an
-attacker no smaller ring to work in.
+For these, and only these, X^p - 1 = (X - 1)(X^(p-1) + ... + 1) has no further factors over F_2,
+and an attacker no smaller ring to work in.
 """
 
 from itertools import count
