@@ -105,13 +105,13 @@ class Party:
         found = bytes(self.channel.receive_at_most("PARM", _MOST_AGREEMENT_BYTES))
         expected = _encoded({**own, "role": other})
         if found != expected:
-            shown = _shown(found)
-            raise MismatchError(
+            shown, wanted = _shown(found), _shown(expected)
+            message = (
                 f"the parties of an OT session want different things: found {shown}, "
-                f"expected {_shown(expected)}",
-                found=shown,
-                expected=_shown(expected),
+                f"expected {wanted}"
             )
+            self.channel.abort(message)
+            raise MismatchError(message, found=shown, expected=wanted)
 
 
 def as_messages(value: Array, what: str, count: int) -> tuple[Array, bool]:
