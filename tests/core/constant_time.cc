@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/thread_pool.h"
 #include "dpf/generate.h"
 #include "dpf/shares.h"
+#include "ot/convolute.h"
+#include "ot/quasi_cyclic.h"
 
 namespace {
 
@@ -41,6 +44,18 @@ void decode(dpf::Output output) {
   dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
 }
 
+/// The codes of dual LPN, with secret noise.
+void encode(Tier tier) {
+  constexpr std::size_t kOutputs = 523;
+  constexpr std::uint8_t kSeed[16] = {1, 2, 3};
+  std::vector<Block> noise(2 * kOutputs, Block{3, 5});
+  make_secret(noise);
+  ThreadPool pool(1);
+  ot::QuasiCyclicRoom room;
+  ot::encode_quasi_cyclic(noise, kSeed, kOutputs, pool, tier, room);
+  ot::encode_expand_convolute(noise, kSeed, pool, tier);
+}
+
 void leak_on_purpose() {
   std::vector<std::uint8_t> secret(1, 1);
   make_secret(secret);
@@ -60,6 +75,7 @@ int main(int argc, char** argv) {
         decode(output);
       }
     }
+    encode(tier);
     std::printf("tier %s: constant time\n", tier_name(tier));
   }
 }
