@@ -18,7 +18,7 @@ from .._arrays import Array, as_count, as_threads
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
-from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL
+from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
 from .ot_party import Task, run_party, whole
 from .timing import Case, Report, WrongResultError, check_writable, write_json
 
@@ -91,7 +91,8 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         as_count(n, "n", 1, _MOST_OTS)
         as_threads(threads)
         if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
-            continue
+            continue  # a set of the other family
+        check_family(family, chosen)
         yield (
             Task(
                 n,
