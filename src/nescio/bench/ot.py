@@ -65,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON if asked to."""
     tasks = list(_tasks(arguments))
     check_writable(arguments.json)
+    check_writable(arguments.plot)
+    if arguments.plot:
+        from . import ot_plot  # noqa: F401, PLC0415 - that it is missing shows now
     report = Report(_COLUMNS)
     cases = []
     for task, link in tasks:
@@ -74,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(_NOTES)
     if arguments.json:
         write_json(Path(arguments.json), cases)
+    if arguments.plot:
+        from .ot_plot import plot_bytes  # noqa: PLC0415 - matplotlib is needed only here
+
+        plot_bytes(Path(arguments.plot), cases)
     return 0
 
 
@@ -148,6 +155,8 @@ def _case(task: Task, link: str) -> Case:
         "sender_bytes": last.sender["sent_bytes"],
         "receiver_bytes": last.receiver["sent_bytes"],
         "cold_bytes": sum(r["sent_bytes"] for r in cold),
+        "cold_sender_bytes_by_kind": cold.sender["sent_by_kind"],
+        "cold_receiver_bytes_by_kind": cold.receiver["sent_by_kind"],
         "rounds": last.receiver["rounds"],
         "cold_rounds": cold.receiver["rounds"],
         "verified": True,
