@@ -365,7 +365,7 @@ void multiply_leaf(const Place& place, Block* f, const Block* values, unsigned l
 
 /// Blocks of each column that are copied to where they stand close together: a row's columns are
 /// 4 KB apart, and a cache has few places for such.
-constexpr std::size_t kSlab = 16;
+constexpr std::size_t kSlab = 32;
 
 template <bool inverse>
 void row_columns(const Place& place, Block* f, unsigned levels) {
