@@ -56,14 +56,14 @@ void column_kernel(const Place& place, Block* f, std::size_t width) {
   const Branches b = branches_of<M, parts>(place);
   for (std::size_t at = 0; at < width; at += Vector::kBlocks) {
     Vector x[1 << M];
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (int i = 0; i < 1 << M; ++i) x[i] = Vector::load(f + i * width + at);
     if constexpr (inverse) {
       interpolate<M, 0, parts, false>(b, x);
     } else {
       evaluate<M, 0, parts, false>(b, x);
     }
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (int i = 0; i < 1 << M; ++i) x[i].store(f + i * width + at);
   }
 }
@@ -117,9 +117,9 @@ NESCIO_ALWAYS void leaf_rows(const Place& place, const Kernel& kernel) {
 
 /// Register i of x gets block i of each of some rows.
 NESCIO_ALWAYS void load_rows(const Block* f, Vector* x) {
-#pragma GCC unroll 16
+  NESCIO_UNROLL
   for (std::size_t i = 0; i < kKernel; i += Vector::kBlocks) {
-#pragma GCC unroll 4
+    NESCIO_UNROLL
     for (std::size_t row = 0; row < Vector::kBlocks; ++row) {
       x[i + row] = Vector::load(f + row * kKernel + i);
     }
@@ -128,10 +128,10 @@ NESCIO_ALWAYS void load_rows(const Block* f, Vector* x) {
 }
 
 NESCIO_ALWAYS void store_rows(Vector* x, Block* f) {
-#pragma GCC unroll 16
+  NESCIO_UNROLL
   for (std::size_t i = 0; i < kKernel; i += Vector::kBlocks) {
     transpose(x + i);
-#pragma GCC unroll 4
+    NESCIO_UNROLL
     for (std::size_t row = 0; row < Vector::kBlocks; ++row) {
       x[i + row].store(f + row * kKernel + i);
     }
@@ -155,7 +155,7 @@ void evaluate_leaf(const Place& place, Block* f) {
     Vector x[kKernel];
     load_rows(f + at, x);
     evaluate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (std::size_t i = 0; i < kKernel; ++i) x[i].store(f + at + i * Vector::kBlocks);
   });
 }
@@ -166,7 +166,7 @@ void multiply_leaf(const Place& place, Block* f, const Block* values, unsigned l
     Vector x[kKernel];
     load_rows(f + at, x);
     evaluate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (std::size_t i = 0; i < kKernel; ++i) {
       Vector k[4];
       multipliers(take(Vector::load(values + at + i * Vector::kBlocks), lane), k);
@@ -241,6 +241,7 @@ constexpr AdditiveFft kOwnFft = {expand_blocks, expand_elements, all_columns, ev
                                  multiply_row};
 
 #undef NESCIO_ALWAYS
+#undef NESCIO_UNROLL
 
 }  // namespace
 }  // namespace nescio::ot

@@ -6,6 +6,14 @@ namespace {
 
 #define NESCIO_ALWAYS [[gnu::always_inline]] inline
 
+// Loops over registers leave none of themselves, or the registers would be memory. Under a sanitizer,
+// which watches every access, that would take minutes to compile.
+#if defined(__SANITIZE_ADDRESS__)
+#define NESCIO_UNROLL
+#else
+#define NESCIO_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 constexpr unsigned kKernelBits = 4;
 constexpr std::size_t kKernel = 1 << kKernelBits;
 
@@ -43,7 +51,7 @@ NESCIO_ALWAYS void multipliers(Vector t, Vector* k) {
 
 template <int count, int stride>
 NESCIO_ALWAYS void add_registers(Vector* to, const Vector* from) {
-#pragma GCC unroll 16
+  NESCIO_UNROLL
   for (int i = 0; i < count; ++i) to[i * stride] = to[i * stride] ^ from[i * stride];
 }
 
@@ -73,9 +81,9 @@ NESCIO_ALWAYS void convert(Vector* x) {
   if constexpr (M >= 2) {
     constexpr int k = M > 2 ? 2 : 1;
     if constexpr (!inverse) expand_registers<M, k, stride, false>(x);
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (int l = 0; l < 1 << k; ++l) convert<M - k, (stride << k), inverse>(x + l * stride);
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (int j = 0; j < 1 << (M - k); ++j) convert<k, stride, inverse>(x + (j << k) * stride);
     if constexpr (inverse) expand_registers<M, k, stride, true>(x);
   }
@@ -91,7 +99,7 @@ template <int parts>
 NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool rows, Vector x) {
   Vector k[4];
   const Block(&own)[4][4] = b.own[(1 << level) - 1 + branch];
-#pragma GCC unroll 4
+  NESCIO_UNROLL
   for (int s = 0; s < parts; ++s) {
     k[s] = b.first[level][s] ^ (rows ? Vector::load(own[s]) : Vector::repeat(own[s][0]));
   }
@@ -102,9 +110,9 @@ NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool row
 template <int M, int level, int parts, bool rows, bool inverse>
 NESCIO_ALWAYS void butterflies(const Branches& b, Vector* x) {
   constexpr int distance = 1 << (M - 1 - level);
-#pragma GCC unroll 16
+  NESCIO_UNROLL
   for (int branch = 0; branch < 1 << level; ++branch) {
-#pragma GCC unroll 16
+    NESCIO_UNROLL
     for (int i = 0; i < distance; ++i) {
       Vector& low = x[branch * 2 * distance + i];
       Vector& high = x[branch * 2 * distance + i + distance];
@@ -160,10 +168,10 @@ template <int levels, int parts>
 NESCIO_ALWAYS Branches branches_of(const Place& place) {
   Branches b;
   b.own = place.twiddles.of_branch;
-#pragma GCC unroll 4
+  NESCIO_UNROLL
   for (int level = 0; level < levels; ++level) {
     const Multiplier k = multiplier(place.twiddles, place.q << level);
-#pragma GCC unroll 4
+    NESCIO_UNROLL
     for (int s = 0; s < parts; ++s) {
       b.first[level][s] = Vector::repeat(part(k, s));
       if (place.lanes()) {
