@@ -49,9 +49,9 @@ inline void make_offsets(const std::uint32_t* masks, std::uint8_t* offset) {
 
 /// Adds block l, done, to the sums of those before it.
 inline void put(Group& group, std::size_t l, __m128i block) {
-#pragma GCC unroll 8
-  for (std::size_t i = 0; i < std::size_t{1} << l; ++i) {
-    group.sums[(std::size_t{1} << l) + i] = _mm_xor_si128(group.sums[i], block);
+  const std::size_t count = std::size_t{1} << l;
+  for (std::size_t i = 0; i < count; ++i) {
+    group.sums[count + i] = _mm_xor_si128(group.sums[i], block);
   }
 }
 
