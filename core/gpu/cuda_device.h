@@ -63,6 +63,7 @@ class CudaDevice {
   void download(void* to, const void* from, std::size_t bytes);
   void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
                      std::size_t rows);
+  void copy(void* to, const void* from, std::size_t bytes);
   void zero(void* memory, std::size_t bytes);
   void finish();
   static void settle(unsigned device);

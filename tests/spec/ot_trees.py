@@ -1,0 +1,55 @@
+"""Correlated GGM trees and their punctured copies, in plain Python.
+
+Guo, Yang, Wang, Zhang, Xie, Liu, Zhao, "Half-Tree: Halving the Cost of Tree Expansion in COT and
+DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. Nodes of a level stand from left to right; the
+nodes of each level XOR to delta. Blocks are integers, see blocks.py.
+"""
+
+from .blocks import pi, sigma, xor_sum
+
+
+def hash_node(x: int) -> int:
+    """H(x) = pi(sigma(x)) ^ sigma(x), circular correlation robust (section 2.4)."""
+    return pi(sigma(x)) ^ sigma(x)
+
+
+def next_level(nodes: list[int]) -> list[int]:
+    """The children of a level's nodes: left H(x), right H(x) ^ x."""
+    return [child for x in nodes for child in (hash_node(x), hash_node(x) ^ x)]
+
+
+def cleared(leaf: int) -> int:
+    """A leaf with its lowest bit cleared."""
+    return leaf >> 1 << 1
+
+
+def grow(seed: int, delta: int, depth: int) -> tuple[list[int], list[int]]:
+    """The sender's 2^depth leaves, lowest bits cleared, and the XOR of each level's left nodes."""
+    nodes, sums = [seed, seed ^ delta], [seed]
+    while len(sums) < depth:
+        nodes = next_level(nodes)
+        sums.append(xor_sum(nodes[0::2]))
+    return [cleared(leaf) for leaf in nodes], sums
+
+
+def path_of(choices: list[int]) -> int:
+    """The punctured leaf: at each level the path goes where the choice does not."""
+    path = 0
+    for choice in choices:
+        path = 2 * path + 1 - choice
+    return path
+
+
+def puncture(sides: list[int], choices: list[int]) -> list[int]:
+    """The receiver's leaves; the lowest bit is set in the punctured leaf alone.
+
+    `sides[l]` is the XOR of the nodes on side `choices[l]` of level l + 1, 0 being the left side.
+    """
+    nodes, path = [0], 0  # of one level; the node on the path is unknown and held as zero
+    for side, choice in zip(sides, choices, strict=True):
+        children = next_level(nodes)
+        children[2 * path] = children[2 * path + 1] = 0
+        children[2 * path + choice] = side ^ xor_sum(children[choice::2])
+        nodes, path = children, 2 * path + 1 - choice
+    nodes[path] = xor_sum(nodes)
+    return [cleared(leaf) | (i == path) for i, leaf in enumerate(nodes)]
