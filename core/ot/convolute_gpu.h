@@ -42,22 +42,37 @@ struct Segments {
   }
 };
 
-/// Runs one word of the blocks of a segment. `carried[r]` is what is to be added r places after its
-/// beginning, and at the end what is to be added at the place p after it that is r modulo kReach, as
-/// seen from the beginning. step(place, add) gives a place's value and sees its result.
-template <class Step>
-NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment,
-                                   std::uint32_t (&carried)[kReach], const Step& step) {
+/// Runs one word of the blocks of a segment; `word` is kBlockWords for a thing that has none there.
+/// `carried[r]` is what is to be added r places after the segment's beginning, and at its end at the
+/// next place whose distance from the beginning is r modulo kReach. A code is public, and so are
+/// branches by its masks.
+template <bool write>
+NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, unsigned word,
+                                   std::uint32_t (&carried)[kReach]) {
+  constexpr unsigned kAhead = 5;  // masks that are read before they are used
+  static_assert(kReach % kAhead == 0);
   const std::uint64_t end = of.end(segment);
   for (std::uint64_t base = of.first(segment); base < end; base += kReach) {
+    const auto left = static_cast<unsigned>(end - base < kReach ? end - base : kReach);
     NESCIO_UNROLL
     for (unsigned r = 0; r < kReach; ++r) {
-      if (base + r < end) {
-        const std::uint32_t z = step(base + r, carried[r]), mask = of.masks[base + r];
-        carried[r] = z;
+      if (r < left && word < kBlockWords) carried[r] ^= of.y[(base + r) * kBlockWords + word];
+    }
+    NESCIO_UNROLL
+    for (unsigned some = 0; some < kReach; some += kAhead) {
+      std::uint32_t masks[kAhead];
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < kAhead; ++i) {
+        masks[i] = some + i < left ? of.masks[base + some + i] : 0;
+      }
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < kAhead; ++i) {
+        const unsigned r = some + i;
+        const std::uint32_t z = carried[r];
+        if (write && r < left) of.y[(base + r) * kBlockWords + word] = z;
         NESCIO_UNROLL
         for (unsigned j = 0; j + 1 < kReach; ++j) {
-          carried[(r + 1 + j) % kReach] ^= z & (0u - ((mask >> j) & 1));
+          if (((masks[i] >> j) & 1) != 0) carried[(r + 1 + j) % kReach] ^= z;
         }
       }
     }
@@ -66,6 +81,8 @@ NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment,
 
 /// What segments carry over their ends if nothing is carried in, and their maps: a thread a word.
 struct MeasureSegments : PlainKernel {
+  static constexpr unsigned kLeastBlocks = 8;
+
   Segments of;
   std::uint32_t* states;
 
@@ -79,9 +96,7 @@ struct MeasureSegments : PlainKernel {
     std::uint32_t carried[kReach];
     NESCIO_UNROLL
     for (unsigned r = 0; r < kReach; ++r) carried[r] = map ? 1u << r : 0;
-    convolve(of, segment, carried, [&](std::uint64_t place, std::uint32_t add) {
-      return map ? add : of.y[place * kBlockWords + word] ^ add;
-    });
+    convolve<false>(of, segment, word, carried);
     NESCIO_UNROLL
     for (unsigned r = 0; r < kReach; ++r) {
       states[segment * kStateWords + r * kCarriedWords + word] = carried[r];
@@ -137,6 +152,8 @@ struct ChainSegments {
 
 /// Segments from what they are carried to what they become: a thread a word.
 struct RunSegments : PlainKernel {
+  static constexpr unsigned kLeastBlocks = 8;
+
   Segments of;
   const std::uint32_t* before;  ///< of each segment; null where there is but one
   std::uint32_t* over;          ///< what the last carries over the end, four words a place
@@ -152,9 +169,7 @@ struct RunSegments : PlainKernel {
     for (unsigned r = 0; r < kReach; ++r) {
       carried[r] = before == nullptr ? 0 : before[segment * kStateWords + r * kCarriedWords + word];
     }
-    convolve(of, segment, carried, [&](std::uint64_t place, std::uint32_t add) {
-      return of.y[place * kBlockWords + word] ^= add;
-    });
+    convolve<true>(of, segment, word, carried);
     if (segment + 1 != of.count()) return;
     const auto begin = static_cast<unsigned>((of.places - of.first(segment)) % kReach);
     NESCIO_UNROLL

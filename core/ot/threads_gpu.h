@@ -20,7 +20,7 @@ inline constexpr unsigned kBlockWords = 4;
 
 /// A word of memory that other kernels take for part of a block.
 #if defined(__GNUC__) && !defined(__CUDACC__)
-using SharedWord = std::uint32_t __attribute__((may_alias));
+using SharedWord [[gnu::may_alias]] = std::uint32_t;
 #else
 using SharedWord = std::uint32_t;
 #endif
@@ -101,6 +101,7 @@ NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shar
 /// A kernel that computes AES, a table a block.
 struct AesKernel {
   static constexpr unsigned kThreads = kAesThreads;
+  static constexpr unsigned kLeastBlocks = 2;
   static constexpr bool kTogether = true;
 
   Tiles tiles;

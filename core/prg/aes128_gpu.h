@@ -44,7 +44,7 @@ class AesGpu {
   /// Every thread of the block makes one, with the same shared memory; `table` is aes_table().
   template <class B>
   NESCIO_DEVICE AesGpu(B& block, const std::uint32_t* table, std::byte* shared, unsigned threads)
-      : table_(reinterpret_cast<std::uint32_t*>(shared)), lane_(block.lane()) {
+      : table_(reinterpret_cast<std::uint32_t*>(shared)), lane_bytes_(block.lane() * sizeof(std::uint32_t)) {
     for (unsigned i = block.thread(); i < 256 * gpu::kWarp; i += threads) {
       table_[i] = table[i / gpu::kWarp];
     }
@@ -91,14 +91,16 @@ class AesGpu {
   NESCIO_DEVICE std::uint32_t look_up(std::uint32_t x) const {
     static_assert(gpu::kWarp * sizeof(std::uint32_t) == 1u << 7);
     const std::uint32_t shifted = byte == 0 ? x << 7 : x >> (8 * byte - 7);
-    return table_[(shifted & 0x7F80) / sizeof(std::uint32_t) + lane_];
+    const std::uint32_t offset = (shifted & 0x7F80) | lane_bytes_;
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const std::byte*>(table_) +
+                                                   offset);
   }
   NESCIO_DEVICE static std::uint32_t rotate(std::uint32_t x, unsigned bits) {
     return (x << bits) | (x >> (32 - bits));
   }
 
   std::uint32_t* table_;
-  unsigned lane_;
+  std::uint32_t lane_bytes_;
 };
 
 class Aes128Gpu {
