@@ -8,11 +8,9 @@ import pytest
 
 import devices
 from nescio._devices import Device
-from nescio.errors import ArgumentError, IndexRangeError
-from spec import blocks as spec_blocks
+from nescio.errors import ArgumentError
+from ot.device_cases import SEED, grown, integers, odd, random_blocks
 from spec import ot_check, ot_codes, ot_hash, ot_primal, ot_trees
-
-SEED = bytes(range(7, 23))
 
 
 @pytest.fixture(scope="module", params=devices.ALL)
@@ -22,28 +20,8 @@ def device(request):
     return named.engine().OtDevice(named.number)
 
 
-def random_blocks(rng, count):
-    return rng.integers(0, 1 << 64, (count, 2), dtype=np.uint64)
-
-
-def integers(blocks):
-    """Blocks as the specifications have them."""
-    return [int(low) | int(high) << 64 for low, high in np.asarray(blocks).reshape(-1, 2)]
-
-
-def odd(block):
-    return block | np.array([1, 0], np.uint64)
-
-
 # Narrower than a warp, as wide as a tile, and so wide that threads have several nodes of a tree.
 TREES = [(1, 1), (3, 1), (5, 2), (40, 4), (3, 7), (2, 11), (3, 13)]
-
-
-def grown(rng, trees, depth):
-    """Seeds and delta, and what the specification makes of them."""
-    seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
-    both = [ot_trees.grow(s, integers(delta)[0], depth) for s in integers(seeds)]
-    return seeds, delta, [x for leaves, _ in both for x in leaves], [k for _, ks in both for k in ks]
 
 
 @pytest.mark.parametrize(("trees", "depth"), TREES)
@@ -218,7 +196,9 @@ def test_sizes_that_cannot_be(device, rng):
         with pytest.raises(ArgumentError, match="a multiple of the depth"):
             device.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), 3)
     for count in (126, 131):
-        with pytest.raises(ArgumentError, match=f"found {count}, expected an even number, from 128"):
+        with pytest.raises(
+            ArgumentError, match=f"found {count}, expected an even number, from 128"
+        ):
             device.encode_ec(some[:count], SEED)
     for segment in (0, 26):
         with pytest.raises(ArgumentError, match=f"found {segment}, expected a multiple of 25"):
