@@ -44,7 +44,8 @@ class AesGpu {
   /// Every thread of the block makes one, with the same shared memory; `table` is aes_table().
   template <class B>
   NESCIO_DEVICE AesGpu(B& block, const std::uint32_t* table, std::byte* shared, unsigned threads)
-      : table_(reinterpret_cast<std::uint32_t*>(shared)), lane_bytes_(block.lane() * sizeof(std::uint32_t)) {
+      : table_(reinterpret_cast<std::uint32_t*>(shared)),
+        lane_bytes_(block.lane() * sizeof(std::uint32_t)) {
     for (unsigned i = block.thread(); i < 256 * gpu::kWarp; i += threads) {
       table_[i] = table[i / gpu::kWarp];
     }
