@@ -66,6 +66,16 @@ def dlpack():
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 and its key, signed by itself."""
+    return _certificate(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture(scope="session")
+def stranger(tmp_path_factory):
+    """As `certificate`, of somebody else by the same name."""
+    return _certificate(tmp_path_factory.mktemp("stranger"))
+
+
+def _certificate(folder):
     # Imported here: the tests of a GPU run where little is installed.
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
@@ -89,7 +99,6 @@ def certificate(tmp_path_factory):
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), True)
         .sign(key, hashes.SHA256())
     )
-    folder = tmp_path_factory.mktemp("tls")
     (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(
         key.private_bytes(

@@ -14,17 +14,23 @@ EXAMPLES = [
     errors.MalformedKeyError("d"),
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
+    errors.ConsistencyError("m"),
     errors.ServiceError("g", url="http://a"),
     errors.ServerUnreachableError("h", url="http://a"),
     errors.ServerTimeoutError("i", url="http://a"),
     errors.ServerRefusedError("j", url="http://a", status=503, code="overloaded"),
+    errors.ChannelError("m"),
+    errors.PeerGoneError("n"),
+    errors.PeerTimeoutError("o"),
+    errors.PeerRefusedError("p", reason="why"),
+    errors.PeerUntrustedError("q"),
     errors.ResourceError("k"),
     errors.DeviceFailedError("l"),
 ]
 
 
 def facts(error):
-    names = ("found", "expected", "url", "status", "code")
+    names = ("found", "expected", "url", "status", "code", "reason")
     return {name: getattr(error, name) for name in names if hasattr(error, name)}
 
 

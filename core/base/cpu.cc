@@ -46,15 +46,16 @@ constexpr std::uint64_t bits(std::initializer_list<int> positions) {
 }
 
 bool has_avx2() {
-  return has_all(saved_states(), bits({1, 2})) &&               // XMM, YMM
-         has_all(cpuid(1).c, bits({9, 19, 20, 23, 25, 28})) &&  // SSSE3, SSE4, POPCNT, AES, AVX
-         has_all(cpuid(7).b, bits({5, 8}));                     // AVX2, BMI2
+  return has_all(saved_states(), bits({1, 2})) &&                  // XMM, YMM
+         has_all(cpuid(1).c, bits({1, 9, 19, 20, 23, 25, 28})) &&  // PCLMULQDQ to AVX
+         has_all(cpuid(7).b, bits({5, 8}));                        // AVX2, BMI2
 }
 
 bool has_avx512() {
   return has_avx2() && has_all(saved_states(), bits({5, 6, 7})) &&  // opmask, ZMM
          has_all(cpuid(7).b, bits({16, 17, 30, 31})) &&             // F, DQ, BW, VL
-         has_all(cpuid(7).c, bits({1, 8, 9, 11, 14}));  // VBMI, GFNI, VAES, VNNI, VPOPCNTDQ
+         has_all(cpuid(7).c,
+                 bits({1, 8, 9, 10, 11, 14}));  // VBMI, GFNI, VAES, VPCLMULQDQ, VNNI, VPOPCNTDQ
 }
 
 #else

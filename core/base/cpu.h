@@ -12,8 +12,8 @@ namespace nescio {
 /// `portable`. A room without a kernel for a tier uses the next narrower one it has.
 enum class Tier {
   portable,  ///< C++ only: any x86-64, arm64
-  avx2,      ///< AVX2, AES-NI
-  avx512,    ///< AVX-512 F/BW/DQ/VL/VBMI, VAES, GFNI, VPOPCNTDQ, VNNI
+  avx2,      ///< AVX2, AES-NI, PCLMULQDQ
+  avx512,    ///< AVX-512 F/BW/DQ/VL/VBMI, VAES, VPCLMULQDQ, GFNI, VPOPCNTDQ, VNNI
 };
 
 /// The tier's name, as NESCIO_CPU spells it.

@@ -58,5 +58,8 @@ void bind_base(nb::module_& m);
 void bind_prg(nb::module_& m);
 void bind_dpf(nb::module_& m);
 void bind_pir(nb::module_& m);
+void bind_ot(nb::module_& m);
+void bind_ot_codes(nb::module_& m);
+void bind_ot_limits(nb::module_& m);
 
 }  // namespace nescio::bindings

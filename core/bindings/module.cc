@@ -10,4 +10,7 @@ NB_MODULE(_core, m) {
   bind_prg(m);
   bind_dpf(m);
   bind_pir(m);
+  bind_ot(m);
+  bind_ot_codes(m);
+  bind_ot_limits(m);
 }

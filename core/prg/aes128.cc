@@ -230,6 +230,11 @@ void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out) 
   }
 }
 
+void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = {first + i, 0};
+  encrypt(keys, out, n, out);
+}
+
 void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {
   for (std::size_t i = 0; i < n; i += 2) {
     const std::size_t own[2] = {i, std::min(i + 1, n - 1)};

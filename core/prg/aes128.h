@@ -33,11 +33,12 @@ const RoundKeys& fixed_round_keys();
 
 inline constexpr std::uint64_t kFirstLeafTweak = 2;
 
-/// One vocabulary a tier. `encrypt` is AES itself, for its known answers; the other two are
-/// prg::Generator's.
+/// One vocabulary a tier. `encrypt` is AES itself; `count` encrypts the numbers first, first + 1, ...
+/// below 2^64, n of them, little-endian; the other two are prg::Generator's.
 #define NESCIO_AES128_TIER(tier)                                                         \
   namespace tier {                                                                       \
   void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);       \
+  void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);     \
   void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out); \
   void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);   \
   }

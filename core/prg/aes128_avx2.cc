@@ -2,40 +2,10 @@
 #include <immintrin.h>
 
 #include "prg/aes128.h"
+#include "prg/aes128_avx2_impl.h"
 
 namespace nescio::prg::aes128::avx2 {
 namespace {
-
-// Eight blocks in flight hide the latency of the AES instructions.
-constexpr int kLanes = 8;
-
-struct Keys {
-  __m128i round[11];
-};
-
-Keys load_keys(const RoundKeys& keys) {
-  const auto* from = reinterpret_cast<const __m128i*>(&keys);
-  Keys loaded;
-  for (int r = 0; r < 11; ++r) loaded.round[r] = _mm_load_si128(from + r);
-  return loaded;
-}
-
-inline void encrypt_lanes(const Keys& keys, __m128i* x) {
-  for (int i = 0; i < kLanes; ++i) x[i] = _mm_xor_si128(x[i], keys.round[0]);
-  for (int r = 1; r < 10; ++r) {
-    for (int i = 0; i < kLanes; ++i) x[i] = _mm_aesenc_si128(x[i], keys.round[r]);
-  }
-  for (int i = 0; i < kLanes; ++i) x[i] = _mm_aesenclast_si128(x[i], keys.round[10]);
-}
-
-inline __m128i load(const Block* b) { return _mm_load_si128(reinterpret_cast<const __m128i*>(b)); }
-inline void store(Block* b, __m128i x) { _mm_store_si128(reinterpret_cast<__m128i*>(b), x); }
-
-/// sigma(hi || lo) = (hi ^ lo) || hi
-inline __m128i sigma(__m128i s) {
-  const __m128i swapped = _mm_shuffle_epi32(s, 0x4E);
-  return _mm_xor_si128(swapped, _mm_and_si128(s, _mm_set_epi64x(-1, 0)));
-}
 
 /// All ones where the control bit is set.
 inline __m128i control_mask(__m128i s) {
@@ -82,11 +52,22 @@ inline void hash_all(const Block* nodes, std::size_t n, int tweak, Corrections c
 void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
   const Keys keys = load_keys(round_keys);
   for (std::size_t i = 0; i < n; i += kLanes) {
-    const std::size_t count = n - i < kLanes ? n - i : kLanes;
-    __m128i x[kLanes] = {};
-    for (std::size_t k = 0; k < count; ++k) x[k] = load(in + i + k);
+    __m128i x[kLanes];
+    load_lanes(in + i, n - i, x);
     encrypt_lanes(keys, x);
-    for (std::size_t k = 0; k < count; ++k) store(out + i + k, x[k]);
+    store_lanes(out + i, n - i, x);
+  }
+}
+
+void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  for (std::size_t i = 0; i < n; i += kLanes) {
+    __m128i x[kLanes];
+    for (std::size_t k = 0; k < kLanes; ++k) {
+      x[k] = _mm_set_epi64x(0, static_cast<long long>(first + i + k));
+    }
+    encrypt_lanes(keys, x);
+    store_lanes(out + i, n - i, x);
   }
 }
 

@@ -2,44 +2,10 @@
 #include <immintrin.h>
 
 #include "prg/aes128.h"
+#include "prg/aes128_avx512_impl.h"
 
 namespace nescio::prg::aes128::avx512 {
 namespace {
-
-// A register holds four blocks; eight registers in flight hide the latency of the AES instructions.
-constexpr int kRegisters = 8;
-
-struct Keys {
-  __m512i round[11];
-};
-
-Keys load_keys(const RoundKeys& keys) {
-  const auto* from = reinterpret_cast<const __m128i*>(&keys);
-  Keys loaded;
-  for (int r = 0; r < 11; ++r) loaded.round[r] = _mm512_broadcast_i32x4(_mm_load_si128(from + r));
-  return loaded;
-}
-
-template <int count>
-inline void encrypt_registers(const Keys& keys, __m512i* x) {
-  for (int i = 0; i < count; ++i) x[i] = _mm512_xor_si512(x[i], keys.round[0]);
-#pragma GCC unroll 9
-  for (int r = 1; r < 10; ++r) {
-    for (int i = 0; i < count; ++i) x[i] = _mm512_aesenc_epi128(x[i], keys.round[r]);
-  }
-  for (int i = 0; i < count; ++i) x[i] = _mm512_aesenclast_epi128(x[i], keys.round[10]);
-}
-
-/// Sets the mask to the first `blocks` blocks of a register, two 64-bit lanes each.
-inline __mmask8 first_blocks(std::size_t blocks) {
-  return static_cast<__mmask8>((1u << (2 * (blocks < 4 ? blocks : 4))) - 1);
-}
-
-/// sigma(hi || lo) = (hi ^ lo) || hi
-inline __m512i sigma(__m512i s) {
-  return _mm512_mask_xor_epi64(_mm512_shuffle_epi32(s, _MM_PERM_BADC), 0xAA, s,
-                               _mm512_shuffle_epi32(s, _MM_PERM_BADC));
-}
 
 /// All ones in the blocks whose control bit is set.
 inline __m512i control_mask(__m512i s) {
@@ -113,6 +79,25 @@ void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block*
   const Keys keys = load_keys(round_keys);
   for (std::size_t i = 0; i < n; i += 4) {
     __m512i x = _mm512_maskz_loadu_epi64(first_blocks(n - i), in + i);
+    encrypt_registers<1>(keys, &x);
+    _mm512_mask_storeu_epi64(out + i, first_blocks(n - i), x);
+  }
+}
+
+void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Block* out) {
+  const Keys keys = load_keys(round_keys);
+  __m512i counters = first_counters(first);
+  std::size_t i = 0;
+  for (; i + 4 * kRegisters <= n; i += 4 * kRegisters) {
+    __m512i x[kRegisters];
+    for (int k = 0; k < kRegisters; ++k) x[k] = add_to_counters(counters, 4 * k);
+    counters = add_to_counters(counters, 4 * kRegisters);
+    encrypt_registers<kRegisters>(keys, x);
+    for (int k = 0; k < kRegisters; ++k) _mm512_storeu_si512(out + i + 4 * k, x[k]);
+  }
+  for (; i < n; i += 4) {
+    __m512i x = counters;
+    counters = add_to_counters(counters, 4);
     encrypt_registers<1>(keys, &x);
     _mm512_mask_storeu_epi64(out + i, first_blocks(n - i), x);
   }

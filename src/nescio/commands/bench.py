@@ -6,7 +6,7 @@ from collections.abc import Callable
 from .. import _core
 from .._devices import STRATEGIES
 from ..dpf import OUTPUTS
-from . import Subparsers, devices, generator
+from . import Subparsers, count, devices, generator
 
 # Those of the table in the README of GPU-DPF, whose entries have 64 bytes.
 _ROWS = [1 << 14, 1 << 16, 1 << 18, 1 << 20]
@@ -23,6 +23,7 @@ def add_parser(commands: Subparsers) -> None:
     _add_dpf(benches)
     _add_lookup(benches)
     _add_figures(benches)
+    _add_ot(benches)
     _add_service(benches)
     _add_table(benches)
 
@@ -113,6 +114,33 @@ def _add_figures(benches: Subparsers) -> None:
 
 def _run_figures(arguments: argparse.Namespace) -> int:
     from ..bench.figures import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_ot(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "ot",
+        help="oblivious transfers of two processes",
+        description="Runs both parties, a process each, checks every OT, and compares with the "
+        "machine's rates of AES and of reads at random, measured in the same run. Options take "
+        "comma-separated lists; every combination is measured.",
+    )
+    add = parser.add_argument
+    add("--n", type=_list_of(count), default=[1 << 20, 1 << 24], help="OTs of a call; 2^24 is one")
+    add("--output", type=_list_of(_one_of(("cot", "rot"))), default=["cot"], help="or rot: random")
+    add("--family", type=_list_of(_one_of(("primal", "dual"))), default=["primal", "dual"])
+    add("--set", type=_list_of(str), metavar="NAMES", help="b10 to b13 of primal, ec, qc of dual")
+    add("--threads", type=_list_of(int), default=[1], help="of each party; 0 is every processor")
+    add("--link", type=_list_of(str), default=["local"], help="local, or such as 300mbit/2ms")
+    add("--malicious", choices=("no", "yes", "both"), nargs="?", const="yes", default="no")
+    add("--repeat", type=int, default=5, help="warm calls of a case (default: %(default)s)")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    parser.set_defaults(run=_run_ot)
+
+
+def _run_ot(arguments: argparse.Namespace) -> int:
+    from ..bench.ot import run  # noqa: PLC0415
 
     return run(arguments)
 

@@ -1,0 +1,134 @@
+#include "ot/check.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "ot/stream.h"
+
+namespace nescio::ot {
+namespace {
+
+const CheckKernels& check_kernels(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kCheckKernels;
+  if (tier >= Tier::avx2) return avx2::kCheckKernels;
+#endif
+  static_cast<void>(tier);
+  return portable::kCheckKernels;
+}
+
+Block shifted(Block a, unsigned by) { return {a.lo << by, a.hi << by | a.lo >> (64 - by)}; }
+
+/// X^128 = X^7 + X^2 + X + 1; what the shifts push out, below X^7, comes round once more.
+Block reduced(Product p) {
+  const std::uint64_t out = p.high.hi >> 63 ^ p.high.hi >> 62 ^ p.high.hi >> 57;
+  const Block folded = p.high ^ shifted(p.high, 1) ^ shifted(p.high, 2) ^ shifted(p.high, 7);
+  return p.low ^ folded ^ Block{out ^ out << 1 ^ out << 2 ^ out << 7, 0};
+}
+
+/// AES-128 in the code of a tier.
+using Encrypt = void (*)(const prg::aes128::RoundKeys&, const Block*, std::size_t, Block*);
+Encrypt encryption(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
+  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
+#endif
+  static_cast<void>(tier);
+  return prg::aes128::portable::encrypt;
+}
+
+void add(Product& sum, const Product& p) {
+  sum.low ^= p.low;
+  sum.high ^= p.high;
+}
+
+}  // namespace
+
+Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], ThreadPool& pool,
+              Tier tier) {
+  constexpr std::size_t kTask = std::size_t{1} << 15;
+  const auto add_products = check_kernels(tier).add_products;
+  const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
+  std::vector<Product> sums(pool.threads(), Product{});
+  pool.run((leaves.size() + kTask - 1) / kTask, [&](std::size_t task, unsigned worker) {
+    const std::size_t first = task * kTask, count = std::min(kTask, leaves.size() - first);
+    add_products(keys, first, leaves.data() + first, count, &sums[worker]);
+  });
+  Product total{};
+  for (const Product& sum : sums) add(total, sum);
+  return reduced(total);
+}
+
+void chi_at(std::span<const std::uint64_t> positions, const std::uint8_t chi_seed[16], Block* out,
+            Tier tier) {
+  for (std::size_t i = 0; i < positions.size(); ++i) out[i] = {positions[i], 0};
+  encryption(tier)(public_round_keys(chi_seed), out, positions.size(), out);
+}
+
+Block pack_bits(const Block* blocks) {
+  Product sum{};
+  for (unsigned i = 128; i-- > 0;) {
+    sum.high = shifted(sum.high, 1) ^ Block { sum.low.hi >> 63, 0 };
+    sum.low = shifted(sum.low, 1) ^ blocks[i];
+  }
+  return reduced(sum);
+}
+
+Block multiply(Block a, Block b, Tier tier) { return reduced(check_kernels(tier).multiply(a, b)); }
+
+namespace portable {
+namespace {
+
+/// The low half of the product of two polynomials of 64 bits. Multiplication of integers, with every
+/// fourth bit of a factor: sums of up to 15 bits stay below the next bit that is looked at, and
+/// the one sum of 16, at bit 60, carries out of the word (Pornin, BearSSL).
+std::uint64_t multiply_low(std::uint64_t a, std::uint64_t b) {
+  constexpr std::uint64_t kFourth = 0x1111111111111111;
+  std::uint64_t product = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    std::uint64_t part = 0;
+    for (unsigned j = 0; j < 4; ++j) {
+      part ^= (a & kFourth << j) * (b & kFourth << ((i - j) % 4));
+    }
+    product |= part & kFourth << i;
+  }
+  return product;
+}
+
+std::uint64_t reversed(std::uint64_t a) {
+  a = __builtin_bswap64(a);
+  a = (a & 0x0F0F0F0F0F0F0F0F) << 4 | (a >> 4 & 0x0F0F0F0F0F0F0F0F);
+  a = (a & 0x3333333333333333) << 2 | (a >> 2 & 0x3333333333333333);
+  return (a & 0x5555555555555555) << 1 | (a >> 1 & 0x5555555555555555);
+}
+
+/// The high half is the low half of what the factors give read backwards.
+Block multiply_words(std::uint64_t a, std::uint64_t b) {
+  return {multiply_low(a, b), reversed(multiply_low(reversed(a), reversed(b))) >> 1};
+}
+
+/// Karatsuba: three products of words.
+Product multiply(Block a, Block b) {
+  const Block low = multiply_words(a.lo, b.lo), high = multiply_words(a.hi, b.hi);
+  const Block middle = multiply_words(a.lo ^ a.hi, b.lo ^ b.hi) ^ low ^ high;
+  return {low ^ Block{0, middle.lo}, high ^ Block{middle.hi, 0}};
+}
+
+void add_products(const prg::aes128::RoundKeys& keys, std::uint64_t first, const Block* leaves,
+                  std::size_t n, Product* sum) {
+  constexpr std::size_t kBlocks = 64;
+  std::array<Block, kBlocks> chi;
+  for (std::size_t i = 0; i < n; i += kBlocks) {
+    const std::size_t count = std::min(kBlocks, n - i);
+    prg::aes128::portable::count(keys, first + i, count, chi.data());
+    for (std::size_t k = 0; k < count; ++k) add(*sum, multiply(chi[k], leaves[i + k]));
+  }
+}
+
+}  // namespace
+
+const CheckKernels kCheckKernels = {multiply, add_products};
+
+}  // namespace portable
+}  // namespace nescio::ot

@@ -1,0 +1,42 @@
+#pragma once
+
+// The primal LPN encoder of Ferret (Yang, Weng, Lan, Zhang, Wang, CCS 2020): a public matrix with
+// ten ones a row, times k short secrets, plus noise. Row i has its ones at the places that words
+// 10 i to 10 i + 9 of the AES-CTR stream under the code's seed give: word & (k - 1) where k is a
+// power of two, else (word * k) >> 32.
+
+#include <cstdint>
+#include <span>
+
+#include "base/block.h"
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+
+namespace nescio::ot {
+
+inline constexpr std::size_t kRowWeight = 10;
+inline constexpr std::uint64_t kMostSeeds = std::uint64_t{1} << 31;
+
+/// noise[i] ^= the ten seeds of row first_row + i. Throws Error(argument) unless there are 1 to
+/// kMostSeeds seeds. Addresses depend on the code only, which is public.
+void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
+                   const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
+                   Tier tier);
+
+/// Adds to each row of noise its ten of the k seeds. The words become places where they stand.
+using AddRows = void (*)(std::uint32_t* words, const Block* seeds, std::uint64_t k,
+                         std::size_t rows, Block* noise);
+
+#define NESCIO_PRIMAL_TIER(tier)                                                             \
+  namespace tier {                                                                           \
+  void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows, \
+                Block* noise);                                                               \
+  }
+
+NESCIO_PRIMAL_TIER(portable)
+NESCIO_PRIMAL_TIER(avx2)
+NESCIO_PRIMAL_TIER(avx512)
+
+#undef NESCIO_PRIMAL_TIER
+
+}  // namespace nescio::ot

@@ -1,0 +1,254 @@
+"""`nescio bench ot`: oblivious transfers of two processes, beside what the machine could do."""
+
+import argparse
+import multiprocessing
+import statistics
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from multiprocessing.connection import Connection
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _core
+from .._arrays import Array, as_count, as_threads
+from ..errors import ArgumentError, NescioError
+from ..net import Link
+from ..ot import parameters
+from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL
+from .ot_party import Task, run_party, whole
+from .timing import Case, Report, WrongResultError, check_writable, write_json
+
+OUTPUTS = ("cot", "rot")
+STEPS = ("base", "trees", "check", "lpn", "hash")
+_DEFAULTS = {"primal": DEFAULT_PRIMAL, "dual": DEFAULT_DUAL}
+_MOST_OTS = 1 << 28
+_PARTY_SECONDS = 900
+_PART = 1 << 18
+_COLUMNS = [
+    ("n", "OTs", "11,d"),
+    ("output", "out", ""),
+    ("family", "family", "6"),
+    ("parameters", "set", "6"),
+    ("bits", "bits", ".0f"),
+    ("malicious", "malicious", ""),
+    ("threads", "threads", "d"),
+    ("link", "link", "12"),
+    ("sender_ms", "sender ms", "9,.1f"),
+    ("receiver_ms", "receiver ms", ",.1f"),
+    ("million_per_second", "M OT/s", ",.1f"),
+    ("cold_million_per_second", "cold", "5,.1f"),
+    *((f"{step}_ms", f"{step} ms", "8,.1f") for step in STEPS),
+    ("sender_bytes", "sender B", "10,d"),
+    ("receiver_bytes", "receiver B", ",d"),
+    ("cold_bytes", "cold B", "10,d"),
+    ("rounds", "rounds", "d"),
+    ("limit_ms", "limit ms", ",.1f"),
+]
+_NOTES = """\
+Both parties work at once, a process each; ms are of a warm call, M OT/s those of the slower party;
+cold: the first call, base OTs and the agreement among it. Steps are the receiver's. Every OT of
+every call was checked. limit: the leaves' AES and the code's reads, each alone, on one thread."""
+
+
+class Round(NamedTuple):
+    """A call's reports."""
+
+    sender: dict[str, Any]
+    receiver: dict[str, Any]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs every case, prints each as it is known, and writes JSON if asked to."""
+    tasks = list(_tasks(arguments))
+    check_writable(arguments.json)
+    report = Report(_COLUMNS)
+    cases = []
+    for task, link in tasks:
+        case = _case(task, link)
+        cases.append(case)
+        report.add(case)
+    print(_NOTES)
+    if arguments.json:
+        write_json(Path(arguments.json), cases)
+    return 0
+
+
+def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
+    as_count(arguments.repeat, "repeat", 1, 1000)
+    for n, output, family, chosen, threads, link, malicious in product(
+        arguments.n,
+        arguments.output,
+        arguments.family,
+        arguments.set or [None],
+        arguments.threads,
+        arguments.link,
+        [True, False] if arguments.malicious == "both" else [arguments.malicious == "yes"],
+    ):
+        as_count(n, "n", 1, _MOST_OTS)
+        as_threads(threads)
+        if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
+            continue
+        yield (
+            Task(
+                n,
+                output,
+                family,
+                chosen,
+                malicious,
+                threads,
+                "cpu",
+                parse_link(link),
+                arguments.repeat,
+            ),
+            link,
+        )
+
+
+def parse_link(name: str) -> Link | None:
+    """A rate and a round trip, such as "300mbit/2ms"; None for "local". Raises ArgumentError."""
+    if name == "local":
+        return None
+    rate, slash, rtt = name.partition("/")
+    if not slash:
+        raise ArgumentError(f"link: found {name!r}, expected 'local', or such as '300mbit/2ms'")
+    return Link.parse(rtt=rtt, rate=rate)
+
+
+def _case(task: Task, link: str) -> Case:
+    rounds = list(_measure(task))
+    cold, warm = rounds[0], rounds[1:]
+    sender, receiver = (
+        statistics.median(reports[k]["seconds"] for reports in warm) for k in (0, 1)
+    )
+    slower = statistics.median(max(r[k]["seconds"] for k in (0, 1)) for r in warm)
+    last = warm[-1]
+    chosen = _parameters(task)
+    return {
+        "n": task.n,
+        "output": task.output,
+        "family": task.family,
+        "parameters": task.parameters or _DEFAULTS[task.family],
+        "bits": chosen.bits,
+        "malicious": task.malicious,
+        "threads": task.threads,
+        "device": task.device,
+        "link": link,
+        "sender_ms": sender * 1e3,
+        "receiver_ms": receiver * 1e3,
+        "ots_per_second": task.n / slower,
+        "million_per_second": task.n / slower / 1e6,
+        "cold_million_per_second": task.n / max(r["seconds"] for r in cold) / 1e6,
+        **{f"{step}_ms": _step(last, step) for step in STEPS},
+        "cold_base_ms": _step(cold, "base"),
+        "sender_bytes": last.sender["sent_bytes"],
+        "receiver_bytes": last.receiver["sent_bytes"],
+        "cold_bytes": sum(r["sent_bytes"] for r in cold),
+        "rounds": last.receiver["rounds"],
+        "cold_rounds": cold.receiver["rounds"],
+        "verified": True,
+        "limit_ms": limit_seconds(task) * 1e3,
+    }
+
+
+def _step(reports: Round, step: str) -> float:
+    seconds: float = reports.receiver["steps"].get(step, 0.0)
+    return seconds * 1e3
+
+
+def _parameters(task: Task) -> parameters.Primal | parameters.Dual:
+    if task.family == "primal":
+        return parameters.primal(task.parameters or DEFAULT_PRIMAL)
+    return parameters.dual(task.parameters or DEFAULT_DUAL, task.n)
+
+
+def limit_seconds(task: Task) -> float:
+    """One thread's time for what cannot be left out: an AES call a leaf, and the code's reads."""
+    chosen = _parameters(task)
+    aes = _core.seconds_per_node("aes128", False) / 2
+    if isinstance(chosen, parameters.Primal):
+        per_ot = aes + chosen.row_weight * _core.seconds_per_read(chosen.k)
+        return task.n * per_ot * chosen.n / chosen.outputs
+    reads = 7 * _core.seconds_per_read(chosen.size) if chosen.code == "ec" else 0.0
+    return task.n * (2 * aes + reads)
+
+
+def _measure(task: Task) -> Iterator[Round]:
+    """Runs both parties and gives each call's reports, once what came out was checked."""
+    size = 64 + 64 * task.n
+    with _shared(size) as (mine, yours), _parties(task, mine, yours) as pipes:
+        for _ in range(1 + task.warm):
+            reports = [_report(pipe) for pipe in pipes]
+            _verify(task, whole(mine), whole(yours))
+            yield Round(*reports)
+            for pipe in pipes:
+                pipe.send(None)
+
+
+@contextmanager
+def _shared(size: int) -> Iterator[tuple[SharedMemory, SharedMemory]]:
+    both = [SharedMemory(create=True, size=size) for _ in range(2)]
+    try:
+        yield both[0], both[1]
+    finally:
+        for memory in both:
+            memory.close()
+            memory.unlink()
+
+
+@contextmanager
+def _parties(task: Task, mine: SharedMemory, yours: SharedMemory) -> Iterator[list[Connection]]:
+    context = multiprocessing.get_context("spawn")
+    processes, pipes = [], []
+    try:
+        port: int | None = None
+        for role, memory in (("sender", mine), ("receiver", yours)):
+            pipe, other = context.Pipe()
+            process = context.Process(
+                target=run_party, args=(role, task, other, port, memory.name), daemon=True
+            )
+            process.start()
+            processes.append(process)
+            pipes.append(pipe)
+            other.close()
+            if role == "sender":
+                port = _report(pipe)
+        yield pipes
+    finally:
+        for pipe in pipes:
+            pipe.close()
+        for process in processes:
+            process.join(5)
+            if process.is_alive():
+                process.terminate()
+
+
+def _report(pipe: Connection) -> Any:  # noqa: ANN401 - what the other process sends
+    """What a party says. Raises what went wrong there."""
+    if not pipe.poll(_PARTY_SECONDS):
+        raise NescioError(f"a party of the benchmark said nothing for {_PARTY_SECONDS} s")
+    try:
+        found = pipe.recv()
+    except EOFError as error:
+        raise NescioError("a party of the benchmark has ended; its own words are above") from error
+    if isinstance(found, NescioError):
+        raise found
+    return found
+
+
+def _verify(task: Task, mine: Array, yours: Array) -> None:
+    """Raises WrongResultError unless every OT is one."""
+    n = task.n
+    delta, first = mine[:16].view(np.uint64), mine[16 : 16 + 16 * n].view(np.uint64)
+    choices, blocks = yours[:n], yours[n : 17 * n]
+    second = mine[16 + 16 * n : 16 + 32 * n].view(np.uint64) if task.output == "rot" else None
+    for begin in range(0, n, _PART):
+        part = slice(begin, min(n, begin + _PART))
+        zeros = first.reshape(-1, 2)[part]
+        ones = zeros ^ delta if second is None else second.reshape(-1, 2)[part]
+        got = np.frombuffer(blocks[16 * part.start : 16 * part.stop].tobytes(), np.uint64)
+        if not np.array_equal(np.where(choices[part, None], ones, zeros), got.reshape(-1, 2)):
+            raise WrongResultError(f"{task.family} OTs from {part.start} on are wrong")

@@ -1,0 +1,107 @@
+"""One party of the OT benchmark, in a process of its own."""
+
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.shared_memory import SharedMemory
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array, ByteArray
+from ..errors import NescioError
+from ..net import Channel, Link
+from ..ot import Receiver, Sender
+from ..ot.party import FamilyName
+
+HOST = "127.0.0.1"
+_TIMEOUT = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a party is to do: draw `n` OTs, cold and then `warm` times."""
+
+    n: int
+    output: str  # "cot", "rot"
+    family: FamilyName
+    parameters: str | None
+    malicious: bool
+    threads: int
+    device: str
+    link: Link | None
+    warm: int
+
+
+def run_party(role: str, task: Task, pipe: Connection, port: int | None, memory: str) -> None:
+    """Draws OTs and says after each time what it took; puts what came out into shared memory.
+
+    The sender chooses a port and tells it first. Between two times it waits for a word, while the
+    OTs are checked. What goes wrong is sent in the place of a report.
+    """
+    shared = SharedMemory(memory)
+    try:
+        with _connect(role, task, pipe, port) as channel:
+            party: Sender | Receiver = _party(role, task, channel)
+            for _ in range(1 + task.warm):
+                report = _timed(party, task, channel, whole(shared))
+                pipe.send(report)
+                pipe.recv()
+    except NescioError as error:
+        pipe.send(error)
+    finally:
+        shared.close()
+
+
+def whole(memory: SharedMemory) -> ByteArray:
+    """All of a shared memory."""
+    assert memory.buf is not None  # it is open
+    return np.frombuffer(memory.buf, np.uint8)
+
+
+def _connect(role: str, task: Task, pipe: Connection, port: int | None) -> Channel:
+    if role == "sender":
+        with Channel.listener(HOST, 0, timeout=_TIMEOUT, link=task.link) as listener:
+            pipe.send(listener.port)
+            return listener.accept()
+    assert port is not None
+    return Channel.connect(HOST, port, timeout=_TIMEOUT, link=task.link)
+
+
+def _party(role: str, task: Task, channel: Channel) -> Sender | Receiver:
+    options: dict[str, Any] = {
+        "family": task.family,
+        "parameters": task.parameters,
+        "malicious": task.malicious,
+        "threads": task.threads,
+    }
+    return Sender(channel, **options) if role == "sender" else Receiver(channel, **options)
+
+
+def _timed(party: Sender | Receiver, task: Task, channel: Channel, shared: Array) -> dict[str, Any]:
+    channel.send("SYNC", b"")
+    channel.receive("SYNC", 0)
+    before, steps = channel.counts, party.seconds
+    begin = time.perf_counter()
+    drawn = party.extend_random(task.n) if task.output == "rot" else party.extend(task.n)
+    seconds = time.perf_counter() - begin
+    _publish(party, drawn, shared)
+    after = channel.counts
+    return {
+        "seconds": seconds,
+        "sent_bytes": after.sent_bytes - before.sent_bytes,
+        "rounds": after.rounds - before.rounds,
+        "steps": {k: s - steps.get(k, 0.0) for k, s in party.seconds.items()},
+    }
+
+
+def _publish(party: Sender | Receiver, drawn: Array | tuple[Array, ...], shared: Array) -> None:
+    """Puts delta and everything drawn one after the other: to be checked by who sees both."""
+    parts = list(drawn) if isinstance(drawn, tuple) else [drawn]
+    if isinstance(party, Sender):
+        parts.insert(0, party.delta)
+    at = 0
+    for part in parts:
+        raw = part.reshape(-1).view(np.uint8)
+        shared[at : at + len(raw)] = raw
+        at += len(raw)

@@ -1,0 +1,85 @@
+"""What a channel has carried: bytes, frames and rounds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from .frame import HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What one party has sent and received; bytes are data and headers of 16 bytes each.
+
+    `rounds` counts how often this party began to receive after it had sent: how often it waited
+    for an answer, and so for the network to carry something there and back. Frames in a row in one
+    direction make no round of their own. `sent_by_kind` and `received_by_kind` split the bytes by
+    the frames' kind, in the order in which kinds came first.
+
+    What TCP and TLS add is not counted, nor are frames that were refused or say that a party stops.
+    """
+
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    sent_frames: int = 0
+    received_frames: int = 0
+    rounds: int = 0
+    sent_by_kind: Mapping[str, int] = field(default_factory=dict)
+    received_by_kind: Mapping[str, int] = field(default_factory=dict)
+
+    def since(self, before: "Counts") -> "Counts":
+        """What was added to earlier counts of the same channel: of one step of a protocol."""
+        return Counts(
+            self.sent_bytes - before.sent_bytes,
+            self.received_bytes - before.received_bytes,
+            self.sent_frames - before.sent_frames,
+            self.received_frames - before.received_frames,
+            self.rounds - before.rounds,
+            _added(self.sent_by_kind, before.sent_by_kind),
+            _added(self.received_by_kind, before.received_by_kind),
+        )
+
+
+def _added(now: Mapping[str, int], before: Mapping[str, int]) -> Mapping[str, int]:
+    added = {kind: count - before.get(kind, 0) for kind, count in now.items()}
+    return MappingProxyType({kind: count for kind, count in added.items() if count})
+
+
+class Tally:
+    """Counts as they grow."""
+
+    def __init__(self) -> None:
+        self.sent_frames = 0
+        self.received_frames = 0
+        self._rounds = 0
+        self._sent_last = False
+        self._sent: dict[str, int] = {}
+        self._received: dict[str, int] = {}
+
+    def sent(self, kind: str, length: int) -> None:
+        """A frame has left."""
+        self.sent_frames += 1
+        self._sent_last = True
+        self._sent[kind] = self._sent.get(kind, 0) + HEADER_BYTES + length
+
+    def receiving(self) -> None:
+        """A wait begins for a frame."""
+        self._rounds += self._sent_last
+        self._sent_last = False
+
+    def received(self, kind: str, length: int) -> None:
+        """A frame has been accepted."""
+        self.received_frames += 1
+        self._received[kind] = self._received.get(kind, 0) + HEADER_BYTES + length
+
+    def counts(self) -> Counts:
+        """The counts so far: they do not change any more."""
+        return Counts(
+            sum(self._sent.values()),
+            sum(self._received.values()),
+            self.sent_frames,
+            self.received_frames,
+            self._rounds,
+            MappingProxyType(dict(self._sent)),
+            MappingProxyType(dict(self._received)),
+        )

@@ -1,0 +1,239 @@
+"""What it costs to decode noise of weight t: statistics, and information sets.
+
+Sources. [LWYY] Liu, Wang, Yang, Yu, "The Hardness of LPN over Any Integer Ring and Field for PCG
+Applications", Eurocrypt 2024, eprint 2022/712: non-asymptotic costs for noise of exact weight; an
+instance with regular noise gives one with t positions and t dimensions less, because the parity of
+every block is known. [ES] Esser and Santini, "Not Just Regular Decoding", Crypto 2024, eprint
+2023/1568, appendix A.1: information sets that take as many positions of every block.
+
+All costs are logarithms to base 2 of bit operations; `n` is the noise's length, `k` the dimension.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+_STRASSEN = 2.8
+_MOST_PARTS = 64  # noisy positions of an information set: the optimum is far below
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Regular LPN over F_2: a secret of k bits, n samples, one noisy sample in each of t blocks.
+
+    The same numbers are a syndrome decoding problem: n positions, n - k parity checks, weight t.
+    """
+
+    n: int
+    k: int
+    t: int
+
+    @property
+    def block(self) -> int:
+        """Positions of a block, rounded down."""
+        return self.n // self.t
+
+    def even(self) -> "Instance":
+        """The instance whose blocks are all whole: the positions beyond are left out."""
+        n = self.block * self.t
+        return Instance(n, self.k - (self.n - n), self.t)
+
+    def reduced(self) -> "Instance":
+        """Noise of exact weight t, after the parity of each block has removed one position."""
+        return Instance(self.n - self.t, self.k - self.t, self.t)
+
+
+def log2_binomial(n: ArrayLike, m: ArrayLike) -> Floats:
+    """log2 of n over m, elementwise, for reals; minus infinity unless 0 <= m <= n."""
+    above, below = np.broadcast_arrays(np.asarray(n, float), np.asarray(m, float))
+    inside = (below >= 0) & (below <= above)
+    above, below = np.where(inside, above, 0), np.where(inside, below, 0)
+    result = _log2_factorial(above) - _log2_factorial(below) - _log2_factorial(above - below)
+    return np.where(inside, result, -np.inf)
+
+
+def _log2_factorial(x: Floats) -> Floats:
+    """Stirling's series for Gamma(x + 9), then down to Gamma(x + 1): error below 1e-11."""
+    z = x + 9
+    series = 1 / (12 * z) - 1 / (360 * z**3) + 1 / (1260 * z**5) - 1 / (1680 * z**7)
+    gamma = (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series
+    steps = sum(np.log(x + step) for step in range(1, 9))
+    result: Floats = (gamma - steps) / math.log(2)
+    return result
+
+
+def gauss(given: Instance) -> float:
+    """Pooled Gauss: guess k samples without noise and invert. [LWYY], section 3."""
+    it = given.reduced()
+    chance = log2_binomial(it.n - it.k, it.t) - log2_binomial(it.n, it.t)
+    return _STRASSEN * math.log2(min(it.k, it.n - it.k)) - float(chance)
+
+
+def parity(given: Instance) -> float:
+    """Statistical decoding with parities of low weight, and its version 2.0. [LWYY], section 3.
+
+    Version 2.0 (Carrier, Debris-Alazard, Meyer-Hilfiger, Tillich 2022) is bounded from below as
+    there: s bits of the secret are guessed for nothing, s the cost of Gauss.
+    """
+    it = given.reduced()
+    guessed = min(math.floor(gauss(given)), it.k - 1)
+    return min(_parity(it.n, it.k, it.t), _parity(it.n, it.k - guessed, it.t))
+
+
+def _parity(n: int, k: int, t: int) -> float:
+    if n - k - t <= 0:
+        return math.inf
+    return math.log2(k + 1) + 2 * t * math.log2((n - t + 1) / (n - k - t))
+
+
+def isd(given: Instance) -> float:
+    """Information sets with collisions (Stern; Finiasz and Sendrier). [LWYY], theorem on SD-ISD."""
+    it = given.reduced()
+    least = math.inf
+    for p in range(0, min(it.t // 2, _MOST_PARTS), 2):
+        window = np.arange(2.0, max(min(it.n - it.k - 8, 600), 3))
+        cost = float(np.min(_isd(it, window, p)))
+        least = min(least, cost)
+        if cost > least + 30:
+            break
+    return least
+
+
+def _isd(it: Instance, window: Floats, p: int) -> Floats:
+    width = _even_width(it.k, window)
+    window = width - it.k
+    half = log2_binomial(width / 2, p / 2)
+    pairs = 2 * half - window
+    work = np.logaddexp2(_elimination(it, window), np.logaddexp2(1 + half, 1 + pairs))
+    rest = log2_binomial(it.n - width, it.t - p) - log2_binomial(it.n, it.t)
+    chance = rest + window + pairs
+    return np.where(chance < 0, work + math.log2(it.n) - chance, np.inf)
+
+
+def _even_width(k: int, window: Floats) -> Floats:
+    """The dimension and the window together, made even, so that two halves are alike."""
+    return np.floor((k + window) / 2) * 2
+
+
+def _elimination(it: Instance, window: Floats) -> Floats:
+    """One Gaussian elimination by the method of the four Russians."""
+    rows = np.maximum(it.n - it.k - window, 2)
+    return np.log2(rows * it.n / np.log2(rows))
+
+
+def bjmm(given: Instance) -> float:
+    """Information sets with representations, three levels (Becker, Joux, May, Meurer 2012).
+
+    [LWYY], theorem on BJMM-ISD, with the window's partition r1, r2 as Hamdaoui and Sendrier
+    (eprint 2013/162) choose it.
+    """
+    it = given.reduced()
+    least = math.inf
+    window = np.arange(2.0, max(min((it.n - it.k) // 8, 400), 4), 2)
+    for p2 in range(2, min(it.t, _MOST_PARTS), 2):
+        here = min(float(np.min(_bjmm(it, window, p2, e2))) for e2 in range(p2))
+        least = min(least, here)
+        if here > least + 8:
+            break
+    return least
+
+
+def _bjmm(it: Instance, window: Floats, p2: int, e2: int) -> Floats:
+    p1 = 2 * (p2 - e2)
+    e1 = np.arange(max(0, p1 - it.t // 2), p1, dtype=float)[:, None]
+    if not e1.size:
+        return np.array([np.inf])
+    p = 2 * (p1 - e1)
+    width = _even_width(it.k, window)
+    window = width - it.k
+    leaf, middle, top = (
+        log2_binomial(width / 2, p2 / 2),
+        log2_binomial(width, p1),
+        log2_binomial(width, p),
+    )
+    base = log2_binomial(width, p2)
+    inner = log2_binomial(p2, e2) + log2_binomial(width - p2, p2 - e2) - base
+    outer = log2_binomial(p1, e1) + log2_binomial(width - p1, p1 - e1) - middle
+    r2 = np.clip(np.trunc(inner + 4 * leaf - middle), 0, window - 1)
+    r1 = np.clip(np.trunc(outer + 2 * middle - top) - r2, 0, window - r2 - 1)
+    joined3 = 2 * leaf - r2
+    joined2 = 2 * joined3 - r1
+    list1 = np.minimum(inner + joined2, middle - r1 - r2)
+    joined1 = 2 * list1 - window + r1 + r2
+    list0 = np.minimum(outer + joined1, top - window)
+    work = _elimination(it, window)
+    for part in (3 + leaf, 2 + joined3, 1 + joined2, 1 + joined1):
+        work = np.logaddexp2(work, part)
+    rest = log2_binomial(it.n - width, it.t - p) - log2_binomial(it.n, it.t)
+    chance = rest + window + list0
+    return np.where(chance < 0, work + math.log2(it.n) - chance, np.inf)
+
+
+def regular_prange(given: Instance) -> float:
+    """An information set of as many positions of every block. [ES], appendix A.1, permutation."""
+    it = given.even()
+    free = it.k - it.t
+    iteration = 2 * math.log2(it.n - free) + math.log2(it.n)
+    return iteration - it.t * math.log2(1 - free / it.n)
+
+
+def regular_isd(given: Instance) -> float:
+    """The same with two lists of p/2 noisy blocks. [ES], appendix A.1, enumeration."""
+    it = given.even()
+    least = math.inf
+    for p in range(2, min(30, it.t), 2):
+        half = float(log2_binomial(it.t // 2, p // 2))
+        about = half + p / 2 * math.log2((it.k - it.t) / it.t)
+        window = _around(about, it.n - it.k + it.t)
+        share, chance = _regular_chance(it, window, p)
+        lists = half + np.log2(share) * (p / 2)
+        work = np.maximum(1 + lists, 2 * lists - window)
+        least = min(least, _regular_cost(it, work, chance))
+    return least
+
+
+def regular_bjmm(given: Instance) -> float:
+    """The same with representations, depth 2. [ES], appendix A.1, representation."""
+    it = given.even()
+    least = math.inf
+    half = it.t // 2
+    for p in range(0, min(40, it.t), 4):
+        for extra in range(0, 32, 2):
+            weight = p // 2 + extra
+            about = 2 * float(log2_binomial(half, weight // 2)) + weight * math.log2(it.k - it.t)
+            ways = log2_binomial(p / 2, p / 4) + log2_binomial(it.t / 2 - p / 2, extra / 2)
+            if not (math.isfinite(about) and math.isfinite(ways)):
+                continue
+            window = _around(about, it.n - it.k + it.t)
+            share, chance = _regular_chance(it, window, p)
+            lists = log2_binomial(half, weight / 2) + np.log2(share) * (weight / 2)
+            fixed = math.floor(2 * float(ways))
+            joined = 2 * lists - fixed
+            work = np.maximum(np.maximum(2 + lists, 1 + joined), 2 * joined - (window - fixed))
+            least = min(least, _regular_cost(it, work, chance))
+    return least
+
+
+def _around(about: float, most: int) -> Floats:
+    """Windows from half to three halves of what two lists would collide on."""
+    low = math.ceil(about * 0.5)
+    return np.arange(low, max(min(round(about * 1.5), most), low + 1), dtype=float)
+
+
+def _regular_chance(it: Instance, window: Floats, p: int) -> tuple[Floats, Floats]:
+    """Positions taken of each block; log2 of the chance that they hold the noise of p blocks."""
+    share = (it.k - it.t + window) / it.t
+    part = np.where(share < it.block, share / it.block, np.nan)
+    half = log2_binomial(it.t // 2, p / 2) + log2_binomial(it.t - it.t // 2, p / 2)
+    chance: Floats = half + p * np.log2(part) + (it.t - p) * np.log2(1 - part)
+    return share, chance
+
+
+def _regular_cost(it: Instance, work: Floats, chance: Floats) -> float:
+    elimination = 2 * math.log2(it.n - it.k + it.t)
+    cost = math.log2(it.n) + np.maximum(elimination, work) - chance
+    return float(np.min(np.where(np.isnan(cost), np.inf, cost)))

@@ -1,0 +1,242 @@
+"""Base oblivious transfers from elliptic curves: what every other transfer here starts from.
+
+The sender gets two random keys for each transfer; the receiver gets the one that it chose.
+
+Protocol: Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019), from Diffie-Hellman, with
+libsodium's operations on the prime-order subgroup of edwards25519 (base point G). For each i, with
+choice c and H(b, P) a hash of session, i, b and P to the subgroup:
+
+    sender    -> receiver   nonce, A = a G                      one A for all transfers of a session
+    receiver  -> sender     nonce, r_0, r_1 for each i          r_{1-c} = u G,
+                                                                r_c = k G - H(c, r_{1-c})
+    sender's keys           KDF(b, a (r_b + H(b, r_{1-b})))     b = 0, 1
+    receiver's key          KDF(c, k A)
+
+Both points are uniform in the subgroup whatever the choice is, so the sender learns nothing of it,
+whatever it does. The later of the two hashes fixes one of the points r_b + H(b, r_{1-b}) to a value
+whose logarithm nobody knows, so a receiver gets one key, whatever it does.
+
+*Security*: against malicious parties, in the random-oracle model, if the gap Diffie-Hellman problem
+is hard in the subgroup. The transfers are endemic: a party that cheats may bias or choose its own
+outputs (the receiver its one key, the sender both), never learn the other's.
+
+*Batches*: McQuoid, Rosulek and Roy, "Batching Base Oblivious Transfers" (Asiacrypt 2021), show what
+goes wrong if a batch repeats one instance: a receiver that sends the same points twice gets related
+keys, which break an extension. Here both hashes take the session and the transfer's index, so the
+random oracles of two transfers have nothing in common, and the sender's message alone is shared, as
+the paper allows: A is a Diffie-Hellman share, which may meet any number of others. A session's name
+hashes a fresh nonce from each party, A and the count, so that no two sessions share oracles either.
+"""
+
+import hashlib
+import struct
+from functools import lru_cache
+
+import numpy as np
+
+from .._arrays import Array, ByteArray, as_array, as_count
+from ..errors import ArgumentError, MalformedMessageError, ResourceError
+from .channel import Channel
+from .randomness import Randomness
+
+try:
+    from nacl import bindings as sodium
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "nescio.ot needs PyNaCl: pip install 'nescio[ot]'", name=error.name
+    ) from error
+
+__all__ = ["KEY_BYTES", "MOST_TRANSFERS", "receive_base", "send_base"]
+
+KEY_BYTES = 16
+MOST_TRANSFERS = 1 << 16
+
+SENDER_KIND, RECEIVER_KIND = "OTBS", "OTBR"
+NONCE_BYTES = 16
+POINT_BYTES = 32
+_WIDE_SCALAR_BYTES = 64
+
+_SESSION_TAG = b"Nescio base OT 1: session"
+_CURVE_TAG = b"Nescio base OT 1: hash to curve"
+_KEY_TAG = b"Nescio base OT 1: key"
+
+_LABEL = struct.Struct("<IB")  # index, branch
+
+_IDENTITY = bytes([1]) + bytes(31)
+_ORDER_TWO = bytes([0xEC]) + bytes([0xFF] * 30) + bytes([0x7F])  # the point (0, -1)
+_BASE_POINT = bytes([0x58]) + bytes([0x66] * 31)
+
+
+def send_base(channel: Channel, count: int, randomness: Randomness) -> ByteArray:
+    """The sender's side of `count` transfers: uint8 of shape (count, 2, 16), two keys each.
+
+    Sends 48 bytes, then receives 16 + 64 count. Raises ArgumentError for a count that cannot be,
+    MalformedMessageError for a point outside the prime-order subgroup, ResourceError for a
+    libsodium that cannot tell; channel errors pass through.
+    """
+    as_count(count, "count", 1, MOST_TRANSFERS)
+    _require_point_checks()
+    nonce, secret = randomness.draw(NONCE_BYTES), _scalar(randomness.draw(_WIDE_SCALAR_BYTES))
+    share = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
+    channel.send(SENDER_KIND, nonce + share)
+    reply = bytes(channel.receive(RECEIVER_KIND, NONCE_BYTES + 2 * POINT_BYTES * count))
+    session = _session(count, nonce, reply[:NONCE_BYTES], share)
+    keys = bytearray()
+    for index in range(count):
+        begin = NONCE_BYTES + 2 * POINT_BYTES * index
+        pair = reply[begin : begin + 2 * POINT_BYTES]
+        keys += _sender_keys(session, index, pair, secret)
+    return np.frombuffer(keys, np.uint8).reshape(count, 2, KEY_BYTES)
+
+
+def receive_base(channel: Channel, choices: Array, randomness: Randomness) -> ByteArray:
+    """The receiver's side: uint8 of shape (count, 16), the key that each choice names.
+
+    `choices` is of shape (count,), bool or uint8 of zeros and ones. Receives 48 bytes, then sends
+    16 + 64 count. No branch and no index depends on a choice. Raises ArgumentError for other
+    choices, MalformedMessageError for a point outside the prime-order subgroup, ResourceError for
+    a libsodium that cannot tell; channel errors pass through.
+    """
+    bits = as_bits(choices, "choices")
+    count = as_count(len(bits), "the number of choices", 1, MOST_TRANSFERS)
+    _require_point_checks()
+    hello = bytes(channel.receive(SENDER_KIND, NONCE_BYTES + POINT_BYTES))
+    share = _checked_point(hello[NONCE_BYTES:], "the sender's point")
+    nonce = randomness.draw(NONCE_BYTES)
+    session = _session(count, hello[:NONCE_BYTES], nonce, share)
+    secrets, own, other = _receiver_points(session, bits, randomness)
+    swap = (own ^ other) & (0 - bits)[:, None]
+    pairs = np.concatenate((own ^ swap, other ^ swap), axis=1)
+    channel.send(RECEIVER_KIND, nonce + pairs.tobytes())
+    keys = bytearray()
+    for label, secret, pair in zip(_labels(bits), secrets, pairs, strict=True):
+        shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, share)
+        keys += _key(session, label, pair.tobytes(), shared)
+    return np.frombuffer(keys, np.uint8).reshape(count, KEY_BYTES)
+
+
+def as_bits(value: object, what: str) -> ByteArray:
+    """Secret bits as a flat array of uint8. Raises ArgumentError unless all are 0 or 1."""
+    array = as_array(value, what)
+    if array.ndim != 1 or array.dtype not in (np.dtype(bool), np.dtype(np.uint8)):
+        raise ArgumentError(
+            f"{what}: found {array.ndim}-d {array.dtype}, expected a flat array of bool or uint8"
+        )
+    bits = np.ascontiguousarray(array).view(np.uint8)
+    if np.bitwise_or.reduce(bits, initial=0) > 1:
+        raise ArgumentError(f"{what}: found other values than 0 and 1")
+    return bits
+
+
+def _receiver_points(
+    session: bytes, bits: ByteArray, randomness: Randomness
+) -> tuple[list[bytes], ByteArray, ByteArray]:
+    """For each transfer: k, the point r_c that goes with it, and the uniform point r_{1-c}."""
+    secrets, own, other = [], bytearray(), bytearray()
+    for label in _labels(bits):
+        coins = randomness.draw(2 * _WIDE_SCALAR_BYTES)
+        secret = _scalar(coins[:_WIDE_SCALAR_BYTES])
+        point = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
+        free = sodium.crypto_scalarmult_ed25519_base_noclamp(_scalar(coins[_WIDE_SCALAR_BYTES:]))
+        hashed = _hash_to_curve(session, label, free)
+        secrets.append(secret)
+        own += sodium.crypto_core_ed25519_sub(point, hashed)
+        other += free
+    shape = (len(bits), POINT_BYTES)
+    return (
+        secrets,
+        np.frombuffer(own, np.uint8).reshape(shape),
+        np.frombuffer(other, np.uint8).reshape(shape),
+    )
+
+
+def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> bytes:
+    """Both keys of a transfer, one after the other."""
+    points = [
+        _checked_point(pair[:POINT_BYTES], f"point 0 of transfer {index}"),
+        _checked_point(pair[POINT_BYTES:], f"point 1 of transfer {index}"),
+    ]
+    keys = b""
+    for branch in range(2):
+        label = _LABEL.pack(index, branch)
+        hashed = _hash_to_curve(session, label, points[1 - branch])
+        public = sodium.crypto_core_ed25519_add(points[branch], hashed)
+        if public == _IDENTITY:
+            raise MalformedMessageError(
+                f"the points of transfer {index} cancel: found the identity in branch {branch}, "
+                "expected any other point; the receiver does not follow the protocol"
+            )
+        shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, public)
+        keys += _key(session, label, pair, shared)
+    return keys
+
+
+def _labels(bits: ByteArray) -> list[bytes]:
+    """What names a transfer and its branch in a hash, as _LABEL packs it.
+
+    Cut from an array: Python keeps one object for every integer and every byte up to 255, so
+    making one of a choice would be a look-up at a secret place.
+    """
+    labels = np.empty((len(bits), _LABEL.size), np.uint8)
+    labels[:, :-1] = np.arange(len(bits), dtype="<u4").view(np.uint8).reshape(-1, 4)
+    labels[:, -1] = bits
+    return [label.tobytes() for label in labels]
+
+
+def _session(count: int, sender_nonce: bytes, receiver_nonce: bytes, share: bytes) -> bytes:
+    """The session's name, 32 bytes: never twice the same for a party that draws its nonce."""
+    fields = struct.pack("<I", count) + sender_nonce + receiver_nonce + share
+    return hashlib.sha256(_SESSION_TAG + fields).digest()
+
+
+def _hash_to_curve(session: bytes, label: bytes, point: bytes) -> bytes:
+    """A random oracle into the prime-order subgroup.
+
+    The sum of two images of Elligator 2 under independent uniform strings is indifferentiable from
+    uniform (Brier et al., CRYPTO 2010; RFC 9380, section 10.1). `from_uniform` is Elligator 2
+    followed by a multiplication by the cofactor, so what comes back is in the subgroup.
+    """
+    digest = hashlib.sha512(_CURVE_TAG + session + label + point).digest()
+    return sodium.crypto_core_ed25519_add(
+        sodium.crypto_core_ed25519_from_uniform(digest[:POINT_BYTES]),
+        sodium.crypto_core_ed25519_from_uniform(digest[POINT_BYTES:]),
+    )
+
+
+def _key(session: bytes, label: bytes, pair: bytes, shared: bytes) -> bytes:
+    return hashlib.sha256(_KEY_TAG + session + label + pair + shared).digest()[:KEY_BYTES]
+
+
+def _scalar(coins: bytes) -> bytes:
+    """64 uniform bytes as a scalar, uniform modulo the subgroup's order but for 2^-259."""
+    return sodium.crypto_core_ed25519_scalar_reduce(coins)
+
+
+def _checked_point(point: bytes, what: str) -> bytes:
+    """The point. Raises MalformedMessageError unless it is in the prime-order subgroup."""
+    if not sodium.crypto_core_ed25519_is_valid_point(point):
+        raise MalformedMessageError(
+            f"{what}: found {point.hex()}, expected the canonical encoding of a point of the "
+            "prime-order subgroup of edwards25519 other than the identity"
+        )
+    return point
+
+
+@lru_cache(maxsize=1)
+def _require_point_checks() -> None:
+    """Raises ResourceError unless libsodium has what is needed, and checks points fully.
+
+    Before December 2025 it took the sum of a good point and (0, -1) for a point of the subgroup
+    (CVE-2025-69277). PyNaCl 1.6.2 has the repaired one, but may be built with the system's.
+    """
+    if not (sodium.has_crypto_core_ed25519 and sodium.has_crypto_scalarmult_ed25519):
+        raise ResourceError(
+            "libsodium was built without the operations of edwards25519: "
+            "install PyNaCl's own build, pip install --force-reinstall 'PyNaCl>=1.6.2'"
+        )
+    mixed = sodium.crypto_core_ed25519_add(_BASE_POINT, _ORDER_TWO)
+    if sodium.crypto_core_ed25519_is_valid_point(mixed):
+        raise ResourceError(
+            "libsodium takes points outside the prime-order subgroup (CVE-2025-69277): "
+            "pip install 'PyNaCl>=1.6.2'"
+        )

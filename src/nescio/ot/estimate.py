@@ -1,0 +1,99 @@
+"""What a parameter set is worth: the cost of each known attack, by published formulas.
+
+Each formula is beside its source in `_decoding` and `_algebraic`. They count operations in a model:
+memory is free, and constants differ by a few bits between papers. The least of them is a set's
+estimate; it is no proof.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import ArgumentError
+from . import _algebraic, _decoding
+from ._decoding import Instance
+from .parameters import Dual, Primal
+
+__all__ = ["ATTACKS", "Estimate", "Instance", "estimate", "instance_of"]
+
+ATTACKS: dict[str, Callable[[Instance], float]] = {
+    "gauss": _decoding.gauss,
+    "parity": _decoding.parity,
+    "isd": _decoding.isd,
+    "bjmm": _decoding.bjmm,
+    "regular_prange": _decoding.regular_prange,
+    "regular_isd": _decoding.regular_isd,
+    "regular_bjmm": _decoding.regular_bjmm,
+    "hybrid": _algebraic.hybrid,
+    "agb": _algebraic.agb,
+    "agb2": _algebraic.agb2,
+}
+"""The attacks on regular LPN over F_2 by name, each from an instance to log2 of its cost."""
+
+_PSEUDO_DISTANCE = 0.25
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """log2 of what each attack costs, infinite where it does not apply; and the least of them."""
+
+    attacks: dict[str, float]
+
+    @property
+    def bits(self) -> float:
+        """The least."""
+        return min(self.attacks.values())
+
+    @property
+    def best(self) -> str:
+        """The attack that costs least."""
+        return min(self.attacks, key=self.attacks.__getitem__)
+
+
+def estimate(parameters: Primal | Dual | Instance) -> Estimate:
+    """Estimates a set, or any instance of regular LPN over F_2 with n samples, k bits and weight t.
+
+    A dual set is the instance with as many positions and parity checks as its code has; noise
+    outside of whole blocks is given to the attacker. To it comes `linear_test` (see `Dual`), and
+    the quasi-cyclic code loses log2(p) / 2 bits in every other attack, because each of the p
+    rotations of a syndrome is one more target (Sendrier, "Decoding One Out of Many", 2011).
+
+    Raises ArgumentError for an instance that is none: 1 <= t < k, k + t < n and blocks of two
+    positions or more are needed.
+    """
+    instance = instance_of(parameters)
+    _check(instance)
+    with np.errstate(all="ignore"):  # what is impossible becomes an infinite cost
+        attacks = {name: max(float(attack(instance)), 0.0) for name, attack in ATTACKS.items()}
+    if isinstance(parameters, Dual):
+        if parameters.code == "qc":
+            loss = math.log2(parameters.size) / 2
+            attacks = {name: bits - loss for name, bits in attacks.items()}
+        attacks["linear_test"] = -parameters.weight * math.log2(1 - 2 * _PSEUDO_DISTANCE)
+    return Estimate(attacks)
+
+
+def instance_of(parameters: Primal | Dual | Instance) -> Instance:
+    """The instance of regular LPN that the attacks on a set are given."""
+    if isinstance(parameters, Primal):
+        return Instance(parameters.n, parameters.k, parameters.t)
+    if isinstance(parameters, Dual):
+        positions = parameters.weight << parameters.depth
+        return Instance(positions, positions - parameters.size, parameters.weight)
+    return parameters
+
+
+def _check(given: Instance) -> None:
+    n, k, t = given.n, given.k, given.t
+    if not 1 <= t < k < n - t or n > _MOST:
+        raise ArgumentError(
+            f"found N={n}, k={k}, t={t}; expected 1 <= t < k, k + t < N and N at most {_MOST}"
+        )
+    if given.block < 2 or given.even().k <= t:
+        raise ArgumentError(
+            f"found N={n}, k={k}, t={t}: too few samples for t blocks of one size; "
+            "take N a multiple of t and at least 2 t"
+        )

@@ -1,0 +1,143 @@
+"""The party that chooses, and gets one message of each transfer."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .. import _core
+from .._arrays import Array, ByteArray, IndexArray, as_count
+from ..net import Channel
+from . import pads
+from .extension import Blocks
+from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
+from .roles import ReceiverRole
+
+
+class Receiver(Party):
+    """The receiver of oblivious transfers. Parameters, errors and security model: `Sender`."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        *,
+        family: FamilyName = "primal",
+        malicious: bool = False,
+        parameters: str | None = None,
+        threads: int = 1,
+        insecure_seed: bytes | None = None,
+    ) -> None:
+        super().__init__(
+            "receiver",
+            channel,
+            family=family,
+            malicious=malicious,
+            parameters=parameters,
+            threads=threads,
+            insecure_seed=insecure_seed,
+        )
+
+    def _make_role(self) -> ReceiverRole:
+        return ReceiverRole(self.channel, self._randomness, self._pool, malicious=self.malicious)
+
+    def extend(self, n: int) -> tuple[ByteArray, Blocks]:
+        """`n` correlated OTs: choices, uint8 of shape (n,), and t, uint64 of shape (n, 2).
+
+        t[i] == r[i] ^ choices[i] * delta, and its lowest bit is the choice.
+        """
+        choices, t, _ = self._draw_choices(n)
+        return choices, t
+
+    def stream(self, batch: int = STREAM_BATCH) -> Iterator[tuple[ByteArray, Blocks]]:
+        """`extend(batch)` for ever."""
+        while True:
+            yield self.extend(batch)
+
+    def extend_chosen(self, choices: Array) -> Blocks:
+        """Correlated OTs with these choices, 0 or 1 each: t, uint64 of shape (n, 2).
+
+        t[i] == r[i] ^ choices[i] * delta; its lowest bit is random. Raises ArgumentError.
+        Source: Gan et al., "cuOT", section III-D.
+        """
+        return self._chosen(as_choices(choices))[0]
+
+    def extend_random(self, n: int) -> tuple[ByteArray, Blocks]:
+        """`n` random OTs: choices, and the messages chosen, blocks of shape (n, 2)."""
+        choices, t, first = self._draw_choices(n)
+        return choices, self._hash(t, first)
+
+    def receive(self, choices: Array, length: int = 16) -> ByteArray:
+        """One of two messages of `length` bytes each: uint8 of shape (n, length).
+
+        Both parties say how long messages are; `.view(np.uint64)` makes blocks of 16 bytes. Raises
+        ArgumentError.
+        """
+        chosen = as_choices(choices)
+        chunks = pads.chunks_of(length)
+        t, first = self._chosen(chosen)
+        pad = pads.joined([self._hash(t, first, chunk) for chunk in range(chunks)], length)
+        zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
+        ones = _messages(self.channel.receive("MSG1", pad.size), pad)
+        mask = (-chosen.astype(np.int8)).view(np.uint8)[:, np.newaxis]
+        return zeros ^ (zeros ^ ones) & mask ^ pad
+
+    def receive_one_of(self, choices: Array, options: int, length: int) -> ByteArray:
+        """One of N messages of `length` bytes each, choices from 0 to N - 1: (n, length).
+
+        Raises ArgumentError. Source: Naor and Pinkas 1999.
+        """
+        levels = pads.levels_of(options)
+        chosen = as_choices(choices, options - 1)
+        bits = chosen[:, np.newaxis] >> np.arange(levels, dtype=np.uint64) & np.uint64(1)
+        pads.chunks_of(length)
+        t, first = self._chosen(bits.reshape(-1))
+        keys = self._hash(t, first).reshape(len(chosen), levels, 2)
+        result = np.zeros((len(chosen), length), np.uint8)
+        for option in range(options):
+            masked = _messages(self.channel.receive("MSGN", result.size), result)
+            pad = pads.option_pads(self._hash, keys, first, option, length)
+            mine = (chosen == option).astype(np.uint8)[:, np.newaxis]
+            result |= (masked ^ pad) & -mine
+        return result
+
+    def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
+        """Shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
+        choices, messages = self.extend_random(2 * n)
+        (b, a), m = choices.reshape(2, n), pads.low_bits(messages).reshape(2, n)
+        return a, b, a & b ^ m[0] ^ m[1]
+
+    def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
+        """Shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
+        parts = [self._word_triples(count) for count in pads.triple_batches(n)]
+        a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return a, b, c
+
+    def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
+        choices, messages = self.extend_random(2 * 64 * n)
+        words = np.packbits(choices, bitorder="little").view(np.uint64)
+        b, a = words.reshape(2, n)
+        raw = self.channel.receive("TRPL", 8 * len(choices))
+        added = np.frombuffer(raw, np.uint64) * choices.astype(np.uint64)
+        terms = messages[:, 0] + added
+        return a, b, a * b + terms.reshape(2, n, 64).sum(axis=(0, 2), dtype=np.uint64)
+
+    def _draw_choices(self, n: int) -> tuple[ByteArray, Blocks, int]:
+        """`_draw`, and the choices, read while each part is still in the cache."""
+        choices: ByteArray = np.empty(as_count(n, "n", 0, MOST_OTS), np.uint8)
+
+        def seen(begin: int, part: Blocks) -> None:
+            _core.low_bits(part, choices[begin : begin + len(part)])
+
+        t, first = self._draw(n, seen)
+        return choices, t, first
+
+    def _chosen(self, choices: IndexArray) -> tuple[Blocks, int]:
+        """Correlated OTs turned to choices: the sender learns which differ from random ones."""
+        t, first = self._draw(len(choices))
+        flips = pads.low_bits(t) ^ choices.astype(np.uint8)
+        self.channel.send("FLIP", np.packbits(flips, bitorder="little"))
+        return t, first
+
+
+def _messages(raw: object, like: ByteArray) -> ByteArray:
+    values: ByteArray = np.frombuffer(raw, np.uint8).reshape(like.shape)  # type: ignore[call-overload]
+    return values

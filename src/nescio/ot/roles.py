@@ -1,0 +1,180 @@
+"""What sender and receiver of correlated OTs do in their own way: seeds, trees, and their check.
+
+One extension, after the base OTs of the first:
+
+    sender                                   receiver
+    grows trees from random seeds            knows a choice for each level: the way it does not go
+      TREE: sums of left nodes, masked  ->   opens one side a level, grows all leaves but one
+                                        <-   CHAL, only if malicious: coefficients' seed, mask
+      PROF: hash of its combination     ->   compares with its own
+
+Security model: two parties, semi-honest, or malicious with abort (`malicious=True`): a cheating
+sender is caught by the check but for one guess of punctured positions, of which a wrong one ends
+the protocol; the receiver has nothing to cheat with but its answer to the check, which then fails
+itself. Both rest on H being circular correlation robust (Guo et al. 2023, section 4) with fixed-key
+AES as an ideal permutation.
+
+Source: Guo, Yang, Wang, Zhang, Xie, Liu and Zhao, "Half-Tree" (2023), Figures 5 and 6; Yang et al.,
+"Ferret" (2020), Figure 9 for the check.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from .. import _core
+from .._arrays import ByteArray
+from ..errors import ConsistencyError, MessageError
+from ..net import Channel
+from .extension import Blocks, packed
+from .family import Shape
+from .randomness import Randomness
+from .seeds import seed_receiver, seed_sender
+
+_PROOF_TAG = b"Nescio OT consistency\0"
+_SEED_BYTES = 16
+
+
+class SenderRole:
+    """Holds delta; its blocks have a lowest bit of 0."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        delta: Blocks,
+        randomness: Randomness,
+        pool: _core.ThreadPool,
+        *,
+        malicious: bool,
+    ) -> None:
+        self._channel = channel
+        self._delta = delta
+        self._randomness = randomness
+        self._pool = pool
+        self._malicious = malicious
+
+    def seed(self, count: int) -> Blocks:
+        """The first correlations: r."""
+        with refusing(self._channel):
+            return seed_sender(
+                self._channel, self._delta[0], count, self._randomness, self._malicious
+            )
+
+    def grow(self, shape: Shape, blocks: Blocks, out: Blocks) -> "SenderCheck":
+        """Grows every tree, and sends for each level what opens one side of it."""
+        seeds = as_blocks(self._randomness.draw(shape.trees * _SEED_BYTES))
+        _, sums = _core.grow_trees(seeds, shape.depth, self._delta[0], self._pool, out=out)
+        self._channel.send("TREE", packed(sums ^ blocks))
+        return SenderCheck(self._channel, self._delta, self._pool)
+
+
+class SenderCheck:
+    """Proves that the trees were grown as they should be."""
+
+    def __init__(self, channel: Channel, delta: Blocks, pool: _core.ThreadPool) -> None:
+        self._channel = channel
+        self._delta = delta
+        self._pool = pool
+
+    def __call__(self, leaves: Blocks, blocks: Blocks) -> None:
+        """Sends the hash of its combination of all leaves."""
+        challenge = self._channel.receive("CHAL", 2 * _SEED_BYTES)
+        seed, masked = bytes(challenge[:_SEED_BYTES]), challenge[_SEED_BYTES:]
+        bits = np.unpackbits(np.frombuffer(masked, np.uint8), bitorder="little")
+        corrected = blocks ^ self._delta * bits.astype(np.uint64)[:, np.newaxis]
+        combined = _core.chi_sum(leaves, seed, self._pool) ^ _core.pack_bits(corrected)
+        self._channel.send("PROF", proof(combined))
+
+
+class ReceiverRole:
+    """Its blocks have its choice as their lowest bit."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        randomness: Randomness,
+        pool: _core.ThreadPool,
+        *,
+        malicious: bool,
+    ) -> None:
+        self._channel = channel
+        self._randomness = randomness
+        self._pool = pool
+        self._malicious = malicious
+
+    def seed(self, count: int) -> Blocks:
+        """The first correlations: t."""
+        with refusing(self._channel):
+            _, blocks = seed_receiver(self._channel, count, self._randomness, self._malicious)
+        return blocks
+
+    def grow(self, shape: Shape, blocks: Blocks, out: Blocks) -> "ReceiverCheck":
+        """Grows all leaves but one of each tree, and gets that one but for delta."""
+        sums = self._channel.receive("TREE", 16 * len(blocks))
+        choices = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
+        sides = as_blocks(sums) ^ blocks
+        _core.puncture_trees(sides, choices, shape.depth, self._pool, out=out)
+        return ReceiverCheck(self._channel, self._randomness, shape, choices, self._pool)
+
+
+class ReceiverCheck:
+    """Checks the sender's proof."""
+
+    def __init__(
+        self,
+        channel: Channel,
+        randomness: Randomness,
+        shape: Shape,
+        choices: ByteArray,
+        pool: _core.ThreadPool,
+    ) -> None:
+        self._channel = channel
+        self._randomness = randomness
+        self._positions = punctured_positions(choices, shape)
+        self._pool = pool
+
+    def __call__(self, leaves: Blocks, blocks: Blocks) -> None:
+        """Raises ConsistencyError unless the sender's combination is the receiver's."""
+        seed = self._randomness.draw(_SEED_BYTES)
+        phi = np.bitwise_xor.reduce(_core.chi_at(self._positions, seed), axis=0)
+        masks = np.packbits((blocks[:, 0] & np.uint64(1)).astype(np.uint8), bitorder="little")
+        self._channel.send("CHAL", seed + packed(phi ^ masks.view(np.uint64)).tobytes())
+        combined = _core.chi_sum(leaves, seed, self._pool) ^ _core.pack_bits(blocks)
+        found = self._channel.receive("PROF", hashlib.sha256().digest_size)
+        if not hmac.compare_digest(bytes(found), proof(combined)):
+            message = "the sender's trees are not what it should have grown: it cheats, or fails"
+            self._channel.abort(message)
+            raise ConsistencyError(message)
+
+
+@contextmanager
+def refusing(channel: Channel) -> Iterator[None]:
+    """Tells the other party why this one gives up, if what it sent is the reason."""
+    try:
+        yield
+    except MessageError as error:
+        channel.abort(str(error))
+        raise
+
+
+def punctured_positions(choices: ByteArray, shape: Shape) -> Blocks:
+    """Where each tree is punctured, among the leaves of all: it goes where it has no choice."""
+    digits = (1 - choices.reshape(shape.trees, shape.depth)).astype(np.uint64)
+    weights = np.uint64(1) << np.arange(shape.depth, dtype=np.uint64)[::-1]
+    starts = np.arange(shape.trees, dtype=np.uint64) << np.uint64(shape.depth)
+    positions: Blocks = starts + (digits * weights).sum(axis=1, dtype=np.uint64)
+    return positions
+
+
+def proof(combined: Blocks) -> bytes:
+    """What the sender shows of its combination."""
+    return hashlib.sha256(_PROOF_TAG + packed(combined).tobytes()).digest()
+
+
+def as_blocks(raw: object) -> Blocks:
+    """Bytes as blocks."""
+    blocks: Blocks = np.frombuffer(raw, np.uint64).reshape(-1, 2)  # type: ignore[call-overload]
+    return blocks

@@ -1,0 +1,201 @@
+"""Some thousand correlated transfers from 128 base transfers: what seeds the silent ones.
+
+The sender has delta and gets r; the receiver gets random choices x and t, with r[i] ^ t[i] equal
+to x[i] delta. Delta's lowest bit is one, so the lowest bits are put where silent transfers want
+them: r's are zero, and t's are the choices.
+
+Protocol: Ishai, Kilian, Nissim and Petrank, "Extending Oblivious Transfers Efficiently" (CRYPTO
+2003), section 3, with delta fixed (correlated transfers). The *sender* chooses among the keys of
+128 base transfers by delta's bits; a key makes a column of bits, one for each row:
+
+    receiver -> sender   u_j = G(k_j0) ^ G(k_j1) ^ x               for each column j < 128
+    receiver has         t_j = G(k_j0)
+    sender has           q_j = G(k_jd) ^ d u_j = t_j ^ d x         d = bit j of delta
+
+A receiver that cheats uses different x in different columns. With `malicious`, 128 more rows come
+first, and the check is that of Roy, "SoftSpokenOT" (CRYPTO 2022), for the repetition
+code: a linear universal hash h of each column, whose key chi the sender draws when it has all u_j.
+
+    sender   -> receiver   chi, an element of GF(2^128)
+    receiver -> sender     h(x), and h(t_j) for each column j
+    sender refuses unless  h(q_j) = h(t_j) ^ d h(x)                for each column j
+
+h(v) = v_0 + v_1 chi + v_2 chi^2 + ... over the blocks of 128 rows.
+
+- *Sound*: let column j be made with x_j. It passes for both values of d only if h(t_j) is right and
+  h(x_j) is the h(x) that was sent; otherwise for one value at most. Different x_j and x_k of B + 1
+  blocks have the same hash for at most B of the 2^128 chi. So all columns but g have one x, and a
+  receiver passes if it guesses g bits of delta: with probability 2^-g, plus 128^2 B 2^-129 for a
+  collision. Then it knows these bits, as correlated transfers allow: delta keeps the others.
+- *Private*: the first block has coefficient one and is dropped afterwards, so h(x) is uniform
+  whatever chi is, and h(t_j) = h(q_j) + d h(x) is nothing that the sender could not compute.
+
+Keller, Orsini and Scholl (CRYPTO 2015) send one hash over all columns, the sum of t_i chi_i, and
+less is known of that: Roy found their proof wrong (the lemma on which delta pass does not hold). A
+hash for each column costs 2 KB more and needs no such lemma.
+
+After a ConsistencyError, never use that delta again: that the check failed told the receiver
+something about it. Outputs are endemic, as those of the base transfers are.
+"""
+
+import hashlib
+import hmac
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Array, ByteArray, as_array, as_count
+from ..errors import ArgumentError, ConsistencyError
+from .base import receive_base, send_base
+from .channel import Channel
+from .randomness import Randomness
+
+__all__ = ["MOST_SEEDS", "seed_receiver", "seed_sender"]
+
+MOST_SEEDS = 1 << 16
+
+COLUMNS_KIND, CHALLENGE_KIND, PROOF_KIND = "OTSU", "OTSC", "OTSP"
+COLUMNS = 128
+BLOCK_BYTES = 16
+MASK_ROWS = 128
+
+_COLUMN_TAG = b"Nescio seeds 1: column"
+_MODULUS = 1 << 128 | 0x87  # x^128 + x^7 + x^2 + x + 1
+
+BlockArray = npt.NDArray[np.uint64]
+
+
+def seed_sender(
+    channel: Channel, delta: Array, count: int, randomness: Randomness, malicious: bool
+) -> BlockArray:
+    """The side with delta: r, uint64 of shape (count, 2), lowest bits zero.
+
+    `delta` is uint64 of shape (2,), low half first, its lowest bit one. `randomness` gives the
+    coins of the base transfers and chi. Raises ArgumentError for another delta or count,
+    MalformedMessageError for points outside the group and, if `malicious`, ConsistencyError for a
+    receiver whose columns have different choices; channel errors pass through.
+    """
+    bits = _delta_bits(delta)
+    rows = _rows(count, malicious)
+    keys = receive_base(channel, bits, randomness)
+    sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
+    columns = _columns(keys, rows) ^ (sent & (0 - bits)[:, None])
+    if malicious:
+        _check(channel, columns, bits, randomness)
+        columns = columns[:, MASK_ROWS // 8 :]
+    blocks = _transpose(columns)[:count]
+    blocks[:, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FFFE)
+    return blocks
+
+
+def seed_receiver(
+    channel: Channel, count: int, randomness: Randomness, malicious: bool
+) -> tuple[ByteArray, BlockArray]:
+    """The other side: choices, uint8 of shape (count,), and t, uint64 of shape (count, 2).
+
+    The choices are drawn from `randomness`; t's lowest bits are the choices. Raises ArgumentError
+    for a count that cannot be, MalformedMessageError for a point outside the group; channel errors
+    pass through.
+    """
+    rows = _rows(count, malicious)
+    keys = send_base(channel, COLUMNS, randomness)
+    choices = _as_bytes(randomness.draw(rows // 8))
+    columns = _columns(keys[:, 0], rows)
+    channel.send(COLUMNS_KIND, (columns ^ _columns(keys[:, 1], rows) ^ choices).tobytes())
+    if malicious:
+        _prove(channel, columns, choices)
+        choices, columns = choices[MASK_ROWS // 8 :], columns[:, MASK_ROWS // 8 :]
+    bits = np.unpackbits(choices, count=count, bitorder="little")
+    blocks = _transpose(columns)[:count]
+    blocks[:, 0] = (blocks[:, 0] & np.uint64(0xFFFF_FFFF_FFFF_FFFE)) | bits
+    return bits, blocks
+
+
+def _check(channel: Channel, columns: ByteArray, bits: ByteArray, randomness: Randomness) -> None:
+    """The sender's side of the check. `columns` are q_j, `bits` are delta's."""
+    challenge = randomness.draw(BLOCK_BYTES)
+    channel.send(CHALLENGE_KIND, challenge)
+    proof = _as_bytes(channel.receive(PROOF_KIND, BLOCK_BYTES * (1 + COLUMNS)))
+    choices, claimed = proof[:BLOCK_BYTES], proof[BLOCK_BYTES:].reshape(COLUMNS, BLOCK_BYTES)
+    expected = claimed ^ (choices & (0 - bits)[:, None])
+    found = _hash(columns, challenge)
+    if not hmac.compare_digest(found.tobytes(), expected.tobytes()):
+        raise ConsistencyError(
+            "the seeds' check failed: found columns with different choices, expected the same in "
+            f"all {COLUMNS}; the receiver does not follow the protocol, so end the session and "
+            "never use its delta again"
+        )
+
+
+def _prove(channel: Channel, columns: ByteArray, choices: ByteArray) -> None:
+    """The receiver's side of the check. `columns` are t_j."""
+    challenge = bytes(channel.receive(CHALLENGE_KIND, BLOCK_BYTES))
+    hashes = _hash(np.concatenate((choices[None], columns)), challenge)
+    channel.send(PROOF_KIND, hashes.tobytes())
+
+
+def _hash(vectors: ByteArray, challenge: bytes) -> ByteArray:
+    """The hash of each row of `vectors`, packed bits: uint8 of shape (vectors, 16)."""
+    table = _multiples(challenge)
+    padding = -vectors.shape[1] % BLOCK_BYTES
+    blocks = np.pad(vectors, ((0, 0), (0, padding))).view("<u8").astype(np.uint64)
+    total = np.zeros((len(vectors), 2), np.uint64)
+    for begin in reversed(range(0, blocks.shape[1], 2)):
+        total = _multiplied(total, table) ^ blocks[:, begin : begin + 2]
+    return total.astype("<u8").view(np.uint8)
+
+
+def _multiplied(blocks: BlockArray, table: BlockArray) -> BlockArray:
+    """Each block times chi: the sum of chi x^i over its bits i, every one of them masked."""
+    packed = blocks.astype("<u8").view(np.uint8)
+    masks = 0 - np.unpackbits(packed, axis=1, bitorder="little").astype(np.uint64)
+    halves = [np.bitwise_xor.reduce(masks & table[:, half], axis=1) for half in range(2)]
+    return np.stack(halves, axis=1)
+
+
+def _multiples(challenge: bytes) -> BlockArray:
+    """What chi x^i is in GF(2^128) for i < 128: uint64 of shape (128, 2). All public."""
+    power = int.from_bytes(challenge, "little")
+    packed = bytearray()
+    for _ in range(8 * BLOCK_BYTES):
+        packed += power.to_bytes(BLOCK_BYTES, "little")
+        power = (power << 1) ^ (power >> 127) * _MODULUS
+    return np.frombuffer(packed, "<u8").reshape(-1, 2).astype(np.uint64)
+
+
+def _columns(keys: ByteArray, rows: int) -> ByteArray:
+    """G of each column's key: uint8 of shape (128, rows / 8), by SHAKE-128 (FIPS 202)."""
+    stretched = bytearray()
+    for column, key in enumerate(keys):
+        stream = hashlib.shake_128(_COLUMN_TAG + struct.pack("<I", column) + key.tobytes())
+        stretched += stream.digest(rows // 8)
+    return np.frombuffer(stretched, np.uint8).reshape(COLUMNS, rows // 8)
+
+
+def _transpose(columns: ByteArray) -> BlockArray:
+    """Columns of packed bits as rows: bit i of column j becomes bit j of block i."""
+    bits = np.unpackbits(columns, axis=1, bitorder="little")
+    packed = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little")
+    return packed.view("<u8").astype(np.uint64)
+
+
+def _rows(count: int, malicious: bool) -> int:
+    """How many rows are made for `count`: whole bytes of each column, and the check's own."""
+    rows = -(-as_count(count, "count", 1, MOST_SEEDS) // 8) * 8
+    return rows + MASK_ROWS if malicious else rows
+
+
+def _delta_bits(delta: Array) -> ByteArray:
+    array = as_array(delta, "delta")
+    if array.dtype != np.uint64 or array.shape != (2,):
+        raise ArgumentError(
+            f"delta: found {array.dtype} of shape {array.shape}, expected uint64 of shape (2,)"
+        )
+    if not int(array[0]) & 1:
+        raise ArgumentError("delta: found an even low half, expected its lowest bit to be one")
+    return np.unpackbits(array.astype("<u8").view(np.uint8), bitorder="little")
+
+
+def _as_bytes(data: bytes | bytearray) -> ByteArray:
+    return np.frombuffer(data, np.uint8)

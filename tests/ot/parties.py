@@ -1,0 +1,50 @@
+"""Two parties in two threads of the test process."""
+
+import threading
+
+from nescio.net import Channel
+from nescio.ot import Receiver, Sender
+
+SETS = [("primal", "b10"), ("dual", "ec"), ("dual", "qc")]
+TIMEOUT = 60
+
+
+def together(first, second, channels=None):
+    """Runs a function of a channel for each party at once, and gives what both return.
+
+    An exception of either is raised, the one that came first.
+    """
+    channels = channels or Channel.pair(timeout=TIMEOUT)
+    results, errors = [None, None], []
+
+    def run(k, work):
+        try:
+            results[k] = work(channels[k])
+        except BaseException as error:
+            errors.append(error)
+            channels[k].close()
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate((first, second))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def session(sending, receiving, channels=None, **options):
+    """Runs functions of a sender and a receiver at once, and gives what both return."""
+
+    def sender(channel):
+        party = Sender(channel, **options)
+        return party, sending(party)
+
+    def receiver(channel):
+        party = Receiver(channel, **options)
+        return party, receiving(party)
+
+    (sender_party, sent), (receiver_party, received) = together(sender, receiver, channels)
+    return sender_party, sent, receiver_party, received

@@ -1,0 +1,286 @@
+"""Sessions between two parties: what they agree on, other processes, and peers that do wrong."""
+
+import contextlib
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nescio import _core
+from nescio.errors import (
+    ArgumentError,
+    ChannelError,
+    ConsistencyError,
+    MalformedMessageError,
+    MismatchError,
+    PeerRefusedError,
+)
+from nescio.net import Channel
+from nescio.ot import Receiver, Sender, roles
+from ot.parties import session, together
+
+VECTORS = Path(__file__).parents[1] / "vectors" / "ot.json"
+
+
+def drawn(first, second, n=(1000, 1000)):
+    """Both draw, each as it was told to; gives what each raised."""
+    raised = [None, None]
+
+    def party(k, kind, options):
+        def run(channel):
+            try:
+                kind(channel, **options).extend(n[k])
+            except Exception as error:
+                raised[k] = error
+
+        return run
+
+    together(party(0, Sender, first), party(1, Receiver, second))
+    return raised
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        ({"family": "dual"}, {"family": "primal"}, "primal"),
+        ({"parameters": "b10"}, {"parameters": "b11"}, "b11"),
+        ({"malicious": True}, {}, "false"),
+    ],
+)
+def test_parties_that_want_different_things(first, second, found):
+    for error in drawn(first, second):
+        assert isinstance(error, MismatchError)
+        assert error.found != error.expected
+    assert found in drawn(first, second)[0].found
+
+
+def test_two_senders():
+    def run(channel):
+        with pytest.raises(MismatchError, match='"role":"sender"'):
+            Sender(channel).extend(1)
+
+    together(run, run)
+
+
+def test_parties_that_draw_different_numbers():
+    sender, receiver = drawn({"family": "dual"}, {"family": "dual"}, (1000, 1001))
+    assert isinstance(receiver, MismatchError)
+    assert (receiver.found, receiver.expected) == ("1000 after 0", "1001 after 0")
+    assert isinstance(sender, ChannelError)
+
+
+class Tampering:
+    """A channel that changes the frames of some kind before they are sent."""
+
+    def __init__(self, channel, kind, change):
+        self._channel, self._kind, self._change = channel, kind, change
+
+    def send(self, kind, data):
+        if kind == self._kind:
+            data = self._change(np.frombuffer(bytearray(data), np.uint8))
+        self._channel.send(kind, data)
+
+    def __getattr__(self, name):
+        return getattr(self._channel, name)
+
+
+def flip_first(data):
+    data[0] ^= 2
+    return data
+
+
+def flip_last(data):
+    data[-1] ^= 2
+    return data
+
+
+@pytest.mark.parametrize("change", [flip_first, flip_last])
+@pytest.mark.parametrize("family", ["primal", "dual"])
+def test_a_sender_whose_trees_are_not_trees_is_caught(family, change):
+    first, second = Channel.pair(timeout=20)
+    options = {"family": family, "malicious": True}
+    raised = []
+
+    def sender(channel):
+        party = Sender(channel, **options)  # which need not be told before its next extension
+        with pytest.raises(PeerRefusedError, match="cheats"):
+            [party.extend(1 << 16) for _ in range(20)]
+
+    def receiver(channel):
+        with pytest.raises(ConsistencyError) as caught:
+            Receiver(channel, **options).extend(1 << 16)
+        raised.append(caught.value)
+
+    together(sender, receiver, (Tampering(first, "TREE", change), second))
+    assert raised
+
+
+def test_without_the_check_the_same_is_wrong_and_nobody_is_told():
+    """What `malicious` is for."""
+    first, second = Channel.pair(timeout=20)
+    channels = (Tampering(first, "TREE", flip_first), second)
+    sender, r, _, (choices, t) = session(
+        lambda s: s.extend(1000), lambda c: c.extend(1000), channels, family="dual"
+    )
+    assert not np.array_equal(t, r ^ choices.astype(np.uint64)[:, None] * sender.delta)
+
+
+def test_a_receiver_that_answers_the_check_wrongly_gains_nothing():
+    """Its mask decides what the sender adds of delta: any but the right one fails its own check."""
+    first, second = Channel.pair(timeout=20)
+    options = {"family": "dual", "malicious": True}
+
+    def sender(channel):
+        party = Sender(channel, **options)
+        with pytest.raises(PeerRefusedError):
+            [party.extend(1 << 16) for _ in range(3)]
+
+    def receiver(channel):
+        with pytest.raises(ConsistencyError):
+            Receiver(channel, **options).extend(1 << 16)
+
+    together(sender, receiver, (first, Tampering(second, "CHAL", flip_last)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "error"),
+    [
+        ("TREE", lambda data: data[:-16], MalformedMessageError),
+        ("TREE", lambda data: np.concatenate([data, data]), MalformedMessageError),
+        ("PARM", lambda data: data[:-1], MismatchError),
+        ("PARM", lambda data: np.full(4000, 7, np.uint8), MismatchError),
+    ],
+)
+def test_frames_that_are_wrong(kind, change, error):
+    first, second = Channel.pair(timeout=20)
+
+    def sender(channel):
+        party = Sender(channel, family="dual")
+        with contextlib.suppress(ChannelError):  # if it is told before it has done its part
+            party.extend(60_000)
+
+    def receiver(channel):
+        with pytest.raises((error, MismatchError)):
+            Receiver(channel, family="dual").extend(60_000)
+
+    together(sender, receiver, (Tampering(first, kind, change), second))
+
+
+def test_a_peer_that_leaves():
+    first, second = Channel.pair(timeout=20)
+    first.close()
+    with pytest.raises(ChannelError):
+        Receiver(second).extend(10)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"family": "quantum"}, "family: found 'quantum', expected one of primal, dual"),
+        ({"family": "dual", "parameters": "silver"}, "parameters: found 'silver', expected"),
+        ({"parameters": "b9"}, "b9"),
+        ({"threads": -1}, "threads"),
+    ],
+)
+def test_parameters_that_do_not_exist(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        Sender(Channel.pair(timeout=1)[0], **options)
+
+
+def test_two_processes_over_tcp(tmp_path):
+    program = """
+import sys, numpy as np, nescio.ot
+from nescio.net import Channel
+with Channel.connect("127.0.0.1", int(sys.argv[1]), timeout=30) as channel:
+    choices, t = nescio.ot.Receiver(channel, family="dual").extend(5000)
+    print(channel.counts.sent_bytes)
+np.savez(sys.argv[2], choices=choices, t=t)
+"""
+    with Channel.listener("127.0.0.1", 0, timeout=30) as listener:
+        out = tmp_path / "received.npz"
+        process = subprocess.Popen(
+            [sys.executable, "-c", program, str(listener.port), str(out)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        with listener.accept() as channel:
+            sender = Sender(channel, family="dual")
+            r = sender.extend(5000)
+            received = channel.counts.received_bytes
+        printed, _ = process.communicate(timeout=30)
+    found = np.load(out)
+    choices = found["choices"].astype(np.uint64)
+    assert np.array_equal(found["t"], r ^ choices[:, None] * sender.delta)
+    assert int(printed) == received
+
+
+class Recorded(Tampering):
+    """A channel that keeps what is sent."""
+
+    def __init__(self, channel):
+        super().__init__(channel, "", None)
+        self.frames = []
+
+    def send(self, kind, data):
+        self.frames.append((kind, bytes(memoryview(data).cast("B"))))
+        super().send(kind, data)
+
+
+def transcript(tier, vector):
+    """The frames of a run with fixed randomness, and what came out."""
+    channels = [Recorded(channel) for channel in Channel.pair(timeout=60)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NESCIO_CPU", tier)
+        sender, r, _, (choices, t) = session(
+            lambda s: s.extend(vector["n"]),
+            lambda c: c.extend(vector["n"]),
+            channels,
+            **vector["options"],
+            insecure_seed=bytes.fromhex(vector["seed"]),
+        )
+    return channels, sender.delta, r, choices, t
+
+
+@pytest.mark.parametrize("vector", json.loads(VECTORS.read_text()), ids=lambda v: v["name"])
+@pytest.mark.parametrize("tier", _core.supported_tiers())
+def test_the_transcript_of_a_published_vector(tier, vector):
+    channels, delta, r, choices, t = transcript(tier, vector)
+    for channel, frames in zip(channels, (vector["sender"], vector["receiver"]), strict=True):
+        assert [
+            {"kind": kind, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            for kind, data in channel.frames
+        ] == frames
+    assert delta.tobytes().hex() == vector["delta"]
+    for name, value in (("r", r), ("choices", choices), ("t", t)):
+        assert hashlib.sha256(value.tobytes()).hexdigest() == vector[name]
+
+
+def test_delta_and_the_choices_tell_nothing_of_each_other():
+    """Over many sessions each bit of delta is 1 half the time, whatever the first choices are."""
+    deltas, firsts = [], []
+    for _ in range(30):
+        sender, _, _, (choices, _) = session(
+            lambda s: s.extend(64), lambda c: c.extend(64), family="dual"
+        )
+        deltas.append(np.unpackbits(sender.delta.view(np.uint8), bitorder="little"))
+        firsts.append(choices)
+    deltas, firsts = np.array(deltas, float), np.array(firsts, float)
+    assert (deltas[:, 0] == 1).all()
+    assert abs(deltas[:, 1:].mean() - 0.5) < 6 * 0.5 / np.sqrt(30 * 127)
+    both = (deltas[:, 1:] - 0.5).T @ (firsts - 0.5) / 30
+    assert np.abs(both).max() < 6 * 0.25 / np.sqrt(30)
+
+
+def test_positions_of_punctured_leaves_are_spread_evenly():
+    class Shape:
+        trees, depth = 2000, 6
+
+    choices = np.random.default_rng(1).integers(0, 2, 12_000, dtype=np.uint8)
+    positions = roles.punctured_positions(choices, Shape) - np.arange(2000, dtype=np.uint64) * 64
+    counts = np.bincount(positions.astype(int), minlength=64)
+    expected = 2000 / 64
+    assert ((counts - expected) ** 2 / expected).sum() < 140
