@@ -10,7 +10,7 @@
 namespace nescio::ot {
 
 /// Products of polynomials over GF(2), added up: eight words.
-class Product {
+class ProductSum {
  public:
   /// Adds a * b, in a time that depends on neither.
   NESCIO_DEVICE void add(Block a, Block b) {
@@ -59,7 +59,7 @@ struct ChiSum : AesKernel {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
-    Product total;
+    ProductSum total;
     for_each_item(block, tiles, [&](std::uint64_t i) {
       total.add(cipher.encrypt(keys, {first + i, 0}), leaves[i]);
     });

@@ -13,8 +13,8 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
                                      std::uint64_t first_row, PrimalWay way) {
   check_here(noise);
   check_here(seeds);
-  if (seeds.size() == 0 || seeds.size() > std::numeric_limits<std::uint32_t>::max()) {
-    throw wrong("blocks of a short secret", seeds.size(), "1 to 2^32 - 1");
+  if (seeds.size() == 0 || seeds.size() > kMostSeeds) {
+    throw wrong("blocks of a short secret", seeds.size(), "1 to " + std::to_string(kMostSeeds));
   }
   if (first_row > std::numeric_limits<std::uint64_t>::max() / kRowWeight - noise.size()) {
     throw wrong("first row", first_row, "less: a code has 2^64 / 10 rows");
@@ -77,7 +77,7 @@ void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesC
     launch(MeasureSegments{{of.count() * kCarriedWords}, of, states->data()});
     before = chain(states->data(), of.count());
   }
-  const auto over = room<std::uint32_t>(kReach * kBlockWords);
+  const auto over = room<std::uint32_t>(kDistance * kBlockWords);
   launch(
       RunSegments{{of.count() * kBlockWords}, of, before ? before->data() : nullptr, over->data()});
   launch(WrapAround{{over->size()}, over->data(), words});
@@ -85,13 +85,12 @@ void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesC
 
 template <class Device>
 void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut) {
-  constexpr std::uint64_t kFewest = 64;
   check_here(noise);
   const std::uint64_t n = noise.size() / 2;
-  if (noise.size() % 2 != 0 || n < kFewest || n > std::uint64_t{1} << 32) {
+  if (noise.size() % 2 != 0 || n < kFewestOutputs || n > std::uint64_t{1} << 32) {
     throw wrong("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
   }
-  if (cut.segment == 0 || cut.segment % kReach != 0) {
+  if (cut.segment == 0 || cut.segment % kDistance != 0) {
     throw wrong("places of a segment", cut.segment, "a multiple of 25");
   }
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -110,7 +109,7 @@ DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t 
   check_here(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks out = made(blocks.size());
-  const HashBlocks kernel = {aes(), fixed_, blocks.data(), out.data(), delta, first, tag};
+  const HashEach kernel = {aes(), fixed_, blocks.data(), out.data(), delta, first, tag};
   launch_tiles(kernel, blocks.size());
   device().finish();
   return out;

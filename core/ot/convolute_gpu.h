@@ -16,18 +16,17 @@
 // The bits are those of the plain recurrence: XOR has no rounding. What is carried over the end is added
 // at the beginning (WrapAround).
 
+#include "ot/convolute.h"
 #include "ot/threads_gpu.h"
 
 namespace nescio::ot {
 
-/// A block is added to the block this far after it, and to some of those between.
-inline constexpr unsigned kReach = 25;
 /// Words of a thing that is carried: a block's, and its row of a segment's map.
 inline constexpr unsigned kCarriedWords = kBlockWords + 1;
 /// Words that a segment carries over its end: thing r is to be added r places after it.
-inline constexpr unsigned kStateWords = kReach * kCarriedWords;
+inline constexpr unsigned kStateWords = kDistance * kCarriedWords;
 
-/// y and its masks, in segments of `length` places, a multiple of kReach, of which the last may have
+/// y and its masks, in segments of `length` places, a multiple of kDistance, of which the last may have
 /// fewer.
 struct Segments {
   std::uint64_t places;
@@ -44,22 +43,22 @@ struct Segments {
 
 /// Runs one word of the blocks of a segment; `word` is kBlockWords for a thing that has none there.
 /// `carried[r]` is what is to be added r places after the segment's beginning, and at its end at the
-/// next place whose distance from the beginning is r modulo kReach. A code is public, and so are
+/// next place whose distance from the beginning is r modulo kDistance. A code is public, and so are
 /// branches by its masks.
 template <bool write>
 NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, unsigned word,
-                                   std::uint32_t (&carried)[kReach]) {
+                                   std::uint32_t (&carried)[kDistance]) {
   constexpr unsigned kAhead = 5;  // masks that are read before they are used
-  static_assert(kReach % kAhead == 0);
+  static_assert(kDistance % kAhead == 0);
   const std::uint64_t end = of.end(segment);
-  for (std::uint64_t base = of.first(segment); base < end; base += kReach) {
-    const auto left = static_cast<unsigned>(end - base < kReach ? end - base : kReach);
+  for (std::uint64_t base = of.first(segment); base < end; base += kDistance) {
+    const auto left = static_cast<unsigned>(end - base < kDistance ? end - base : kDistance);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kReach; ++r) {
+    for (unsigned r = 0; r < kDistance; ++r) {
       if (r < left && word < kBlockWords) carried[r] ^= of.y[(base + r) * kBlockWords + word];
     }
     NESCIO_UNROLL
-    for (unsigned some = 0; some < kReach; some += kAhead) {
+    for (unsigned some = 0; some < kDistance; some += kAhead) {
       std::uint32_t masks[kAhead];
       NESCIO_UNROLL
       for (unsigned i = 0; i < kAhead; ++i) {
@@ -71,8 +70,8 @@ NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, un
         const std::uint32_t z = carried[r];
         if (write && r < left) of.y[(base + r) * kBlockWords + word] = z;
         NESCIO_UNROLL
-        for (unsigned j = 0; j + 1 < kReach; ++j) {
-          if (((masks[i] >> j) & 1) != 0) carried[(r + 1 + j) % kReach] ^= z;
+        for (unsigned j = 0; j + 1 < kDistance; ++j) {
+          if (((masks[i] >> j) & 1) != 0) carried[(r + 1 + j) % kDistance] ^= z;
         }
       }
     }
@@ -93,12 +92,12 @@ struct MeasureSegments : PlainKernel {
     const std::uint64_t segment = id / kCarriedWords;
     const auto word = static_cast<unsigned>(id % kCarriedWords);
     const bool map = word == kBlockWords;
-    std::uint32_t carried[kReach];
+    std::uint32_t carried[kDistance];
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kReach; ++r) carried[r] = map ? 1u << r : 0;
+    for (unsigned r = 0; r < kDistance; ++r) carried[r] = map ? 1u << r : 0;
     convolve<false>(of, segment, word, carried);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kReach; ++r) {
+    for (unsigned r = 0; r < kDistance; ++r) {
       states[segment * kStateWords + r * kCarriedWords + word] = carried[r];
     }
   }
@@ -142,7 +141,7 @@ struct ChainSegments {
       const std::uint32_t row = state[thing * kCarriedWords + kBlockWords];
       own = word == kBlockWords ? 0 : state[id];
       NESCIO_UNROLL
-      for (unsigned r = 0; r < kReach; ++r) {
+      for (unsigned r = 0; r < kDistance; ++r) {
         own ^= now[r * kCarriedWords + word] & (0u - ((row >> r) & 1));
       }
     }
@@ -164,17 +163,17 @@ struct RunSegments : PlainKernel {
     if (id >= items) return;
     const std::uint64_t segment = id / kBlockWords;
     const auto word = static_cast<unsigned>(id % kBlockWords);
-    std::uint32_t carried[kReach];
+    std::uint32_t carried[kDistance];
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kReach; ++r) {
+    for (unsigned r = 0; r < kDistance; ++r) {
       carried[r] = before == nullptr ? 0 : before[segment * kStateWords + r * kCarriedWords + word];
     }
     convolve<true>(of, segment, word, carried);
     if (segment + 1 != of.count()) return;
-    const auto begin = static_cast<unsigned>((of.places - of.first(segment)) % kReach);
+    const auto begin = static_cast<unsigned>((of.places - of.first(segment)) % kDistance);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kReach; ++r) {
-      over[(r + kReach - begin) % kReach * kBlockWords + word] = carried[r];
+    for (unsigned r = 0; r < kDistance; ++r) {
+      over[(r + kDistance - begin) % kDistance * kBlockWords + word] = carried[r];
     }
   }
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
@@ -10,21 +9,17 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "ot/device_gpu.h"
+#include "ot/stream.h"
+#include "ot/tree.h"
 #include "ot/tree_gpu.h"
-#include "prg/aes128.h"
 
 namespace nescio::ot {
-
-/// Leaves of a tree are numbered in 32 bits.
-inline constexpr unsigned kMostGpuDepth = 32;
 
 inline prg::AesColumns columns_of(Seed seed, std::uint8_t number = 0) {
   std::uint8_t key[sizeof(Block)];
   std::copy(seed.begin(), seed.end(), key);
   key[0] ^= number;
-  Block block;
-  std::memcpy(&block, key, sizeof(block));
-  return prg::aes_round_keys(prg::aes128::variable_time_expand_key(block));
+  return prg::aes_round_keys(public_round_keys(key));
 }
 
 inline Error wrong(const std::string& what, std::uint64_t found, const std::string& expected) {
@@ -35,9 +30,7 @@ inline Error wrong(const std::string& what, std::uint64_t found, const std::stri
 /// Leaves of so many trees. Throws Error(argument) for a depth that cannot be, Error(resource) for more
 /// than any memory holds.
 inline std::size_t checked_leaves(std::size_t trees, unsigned depth) {
-  if (depth < 1 || depth > kMostGpuDepth) {
-    throw wrong("depth of trees", depth, "1 to " + std::to_string(kMostGpuDepth));
-  }
+  check_depth(depth);
   checked_product(trees, sizeof(Block) << depth);
   return trees << depth;
 }

@@ -10,7 +10,7 @@ namespace nescio::ot {
 
 /// h(x ^ delta, i) with the tweakable hash h(x, i) = pi(pi(x) ^ i) ^ pi(x) (Guo, Katz, Wang, Yu,
 /// IEEE S&P 2020, section 7.4): a thread a block. i is the transfer's number below a tag.
-struct HashBlocks : AesKernel {
+struct HashEach : AesKernel {
   prg::AesColumns keys;
   const Block* from;
   Block* to;
@@ -61,7 +61,7 @@ struct TransposeBits : PlainKernel {
       for (unsigned i = 0; i < 8; ++i) {
         tile |= std::uint64_t{rows[(8 * group + i) * row_bytes + column]} << (8 * i);
       }
-      tile = transpose_bits(tile);
+      tile = nescio::transpose_bits(tile);
       NESCIO_UNROLL
       for (unsigned i = 0; i < 8; ++i) {
         const std::uint64_t byte = ((tile >> (8 * i)) & 0xFF) << (8 * (group % 8));

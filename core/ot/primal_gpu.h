@@ -5,11 +5,10 @@
 // under the code's seed, ten words of 32 bits a row. k is chosen so that the second-level cache holds
 // the blocks, and then what they cost is its bandwidth.
 
+#include "ot/primal.h"
 #include "ot/threads_gpu.h"
 
 namespace nescio::ot {
-
-inline constexpr unsigned kRowWeight = 10;
 
 /// Words of the stream to memory: a thread a block of four.
 struct MakeWords : AesKernel {

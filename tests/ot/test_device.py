@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import devices
+from nescio import _core
 from nescio._devices import Device
 from nescio.errors import ArgumentError
 from ot.device_cases import SEED, grown, integers, odd, random_blocks
@@ -188,7 +189,7 @@ def test_copies_for_the_host(device, rng):
 def test_sizes_that_cannot_be(device, rng):
     some, delta = device.upload(random_blocks(rng, 200)), odd(random_blocks(rng, 1)[0])
     for depth in (0, 33):
-        with pytest.raises(ArgumentError, match=f"depth of trees: found {depth}, expected 1 to 32"):
+        with pytest.raises(ArgumentError, match=f"a tree: found {depth}, expected 1 to 32"):
             device.grow_trees(random_blocks(rng, 1), depth, delta)
     with pytest.raises(ArgumentError, match="no way to do it: found 'slow'"):
         device.grow_trees(random_blocks(rng, 1), 3, delta, "slow")
@@ -230,13 +231,30 @@ def test_blocks_of_another_device(rng):
 
 
 @pytest.mark.parametrize("device", devices.FIRST, indirect=True)
-def test_segments_and_groups_of_full_size(device, rng):
-    """Longer codes than the specification is quick for: cut in two ways, and in one piece."""
-    noise = random_blocks(rng, 2 * 20011)
-    found = []
-    for segment in (200, 1475, 25 * 1000):
-        placed = device.upload(noise)
-        device.encode_ec(placed, SEED, segment)
-        found.append(placed[:20011].to_host())
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+def test_sizes_that_the_specification_is_slow_for(device, rng, pool):
+    """Both parties' steps against the processor's: many tiles, segments of their usual length."""
+    trees, depth, k = (5, 13, 3000) if is_emulated(device) else (1203, 13, 452_000)
+    seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
+    v, sums = _core.grow_trees(seeds, depth, delta, pool)
+    leaves, own_sums = device.grow_trees(seeds, depth, delta)
+    assert np.array_equal(own_sums, sums)
+    assert np.array_equal(leaves.to_host(), v)
+
+    choices = rng.integers(0, 2, trees * depth, dtype=np.uint8)
+    sides = sums ^ delta * choices[:, np.newaxis]
+    w = _core.puncture_trees(sides, choices, depth, pool)
+    punctured = device.puncture_trees(sides, choices, depth)
+    assert np.array_equal(punctured.to_host(), w)
+    assert np.array_equal(device.chi_sum(punctured, SEED), _core.chi_sum(w, SEED, pool))
+
+    short = random_blocks(rng, k)
+    _core.encode_primal(v, short, SEED, 11, pool)
+    device.encode_primal(leaves, device.upload(short), SEED, 11)
+    assert np.array_equal(leaves.to_host(), v)
+    hashed = device.hash_blocks(leaves, 1 << 33, 0, delta).to_host()
+    assert np.array_equal(hashed, _core.hash_blocks(v, 1 << 33, 0, pool, delta))
+
+    outputs = len(w) // 2 - 7
+    _core.encode_ec(w[: 2 * outputs], SEED, pool)
+    device.encode_ec(punctured[: 2 * outputs], SEED)
+    assert np.array_equal(punctured[:outputs].to_host(), w[:outputs])

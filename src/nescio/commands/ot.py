@@ -33,9 +33,7 @@ if TYPE_CHECKING:
 
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its own commands."""
-    parser = commands.add_parser(
-        "ot", help="oblivious transfers, and what their sets are worth"
-    )
+    parser = commands.add_parser("ot", help="oblivious transfers, and what their sets are worth")
     whats = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
     add_send(whats)
     add_receive(whats)
