@@ -33,7 +33,7 @@ row_bytes=256 cuda=ON seconds=0.5 figure_seconds=0.1 quick=() tests=(-m gpu)
 emulate() {
   DEVICE=emulated rows_many=1500 rows_few=600 batches=1,3 batches_few=2,4 batch=3
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
-  tests=(-k "work_that_strategies or overwritten or no_keys")
+  tests=(-k "work_that_strategies or overwritten or no_keys or ways_to_grow")
 }
 
 wanted=()
@@ -84,10 +84,11 @@ step_info() { run info 30 "$PYTHON" -m nescio info; }
 
 step_test() {
   local files=(tests/pir/test_answer_gpu.py)
-  if [ -e tests/pir/test_devices.py ]; then
-    files+=(tests/pir/test_devices.py)
-  fi
-  run test 120 "${pytest[@]}" "${tests[@]}" "${files[@]}"
+  local more
+  for more in tests/pir/test_devices.py tests/ot/test_device.py tests/ot/test_devices.py; do
+    [ ! -e "$more" ] || files+=("$more")
+  done
+  run test 150 "${pytest[@]}" "${tests[@]}" "${files[@]}"
   if can_import torch; then run test-compat 60 "${pytest[@]}" tests/compat; fi
 }
 
@@ -115,6 +116,8 @@ step_sanitize() {
   for tool in memcheck racecheck; do
     run "$tool" 50 compute-sanitizer --tool "$tool" --error-exitcode 86 "${pytest[@]}" -m gpu \
       tests/pir/test_answer_gpu.py -k "test_every_output_and_strategy and (bit or u32)"
+    run "$tool-ot" 40 compute-sanitizer --tool "$tool" --error-exitcode 86 "${pytest[@]}" -m gpu \
+      tests/ot/test_device.py -k "ways_to_grow or punctured_trees or (expand_convolute and 201)"
   done
 }
 

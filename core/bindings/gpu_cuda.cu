@@ -1,7 +1,9 @@
 #include "bindings/gpu.h"
+#include "bindings/ot_gpu.h"
 #include "gpu/cuda_device.h"
 
 NB_MODULE(_cuda, m) {
-  m.doc() = "Tables on NVIDIA GPUs. Private: use the package's own modules.";
+  m.doc() = "Tables and transfers on NVIDIA GPUs. Private: use the package's own modules.";
   nescio::bindings::bind_gpu<nescio::gpu::CudaDevice>(m);
+  nescio::bindings::bind_ot_gpu<nescio::gpu::CudaDevice>(m);
 }

@@ -17,7 +17,12 @@ class CudaBlock {
   __device__ std::uint32_t y() const { return blockIdx.y; }
   __device__ unsigned thread() const { return threadIdx.x; }
   __device__ unsigned warp() const { return threadIdx.x / kWarp; }
-  __device__ unsigned lane() const { return threadIdx.x % kWarp; }
+  /// Read, not computed from the thread: ptxas would compute it again at every use.
+  __device__ unsigned lane() const {
+    unsigned lane;
+    asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+  }
   __device__ std::byte* shared() const {
     extern __shared__ Quad memory[];
     return reinterpret_cast<std::byte*>(memory);

@@ -103,7 +103,7 @@ void* CudaDevice::allocate(std::size_t bytes) {
     throw Error(ErrorKind::resource,
                 device_name(device_) + " is out of memory: " + megabytes(bytes) +
                     " were asked for, " + megabytes(free) + " of " + megabytes(total) +
-                    " are free; serve fewer rows on it, or split them over devices");
+                    " are free; give it less at a time, or split it over devices");
   }
   check_cuda(status, "memory of a GPU cannot be had");
   memory_use_.add(bytes);
@@ -150,6 +150,12 @@ void CudaDevice::download_rows(void* to, const void* from, std::size_t stride, s
   const Current current(device_);
   check_cuda(cudaMemcpy2DAsync(to, bytes, from, stride, bytes, rows, cudaMemcpyDefault, stream_),
              "a copy from a GPU failed");
+}
+
+void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
+  const Current current(device_);
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_),
+             "a copy between GPUs failed");
 }
 
 void CudaDevice::zero(void* memory, std::size_t bytes) {

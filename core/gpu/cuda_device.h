@@ -27,9 +27,16 @@ class Current {
   int device_;
 };
 
+/// Blocks that a processor is to have registers for at once; a kernel may ask for more than one.
+template <class Kernel>
+constexpr unsigned least_blocks() {
+  if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;
+  return 1;
+}
+
 /// Runs a kernel for one thread of a grid.
 template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads)
+__global__ void __launch_bounds__(Kernel::kThreads, least_blocks<Kernel>())
     run_kernel(const __grid_constant__ Kernel kernel) {
   CudaBlock block;
   kernel(block);
@@ -63,6 +70,7 @@ class CudaDevice {
   void download(void* to, const void* from, std::size_t bytes);
   void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
                      std::size_t rows);
+  void copy(void* to, const void* from, std::size_t bytes);
   void zero(void* memory, std::size_t bytes);
   void finish();
   static void settle(unsigned device);

@@ -12,6 +12,7 @@
 //     upload(to, from, bytes)             from the host's memory; download(...) back
 //     upload_rows(to, from, stride, ...)  rows of bytes that stand apart in the host's memory, and
 //     download_rows(...)                  that stand apart on the device
+//     copy(to, from, bytes)               between devices of one kind
 //     zero(p, bytes)
 //     launch(kernel, grid)                queues a kernel; Error(resource) if it asks for more shared
 //                                         memory than a block may have

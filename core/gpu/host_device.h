@@ -73,6 +73,7 @@ class HostDevice {
                      std::size_t rows) {
     upload_rows(to, from, stride, bytes, rows);
   }
+  void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
   void finish() {}
   static void settle(unsigned) {}

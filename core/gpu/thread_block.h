@@ -11,6 +11,7 @@
 //
 //     static constexpr unsigned kThreads;    threads of a block, a multiple of 32
 //     static constexpr bool kTogether;       whether threads of a block talk to each other
+//     static constexpr unsigned kLeastBlocks;   that a processor is to hold at once; may be left out
 //     std::size_t shared_bytes() const;      of memory that they share, if they do
 //
 // `block` is the thread's view of its block:

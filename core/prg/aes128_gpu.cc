@@ -32,9 +32,10 @@ std::array<std::uint32_t, 256> aes_table() {
   return table;
 }
 
-std::array<std::uint32_t, 44> aes_round_keys() {
-  std::array<std::uint32_t, 44> words;
-  const aes128::RoundKeys& keys = aes128::fixed_round_keys();
+AesColumns aes_round_keys() { return aes_round_keys(aes128::fixed_round_keys()); }
+
+AesColumns aes_round_keys(const aes128::RoundKeys& keys) {
+  AesColumns words;
   for (std::size_t round = 0; round < keys.key.size(); ++round) {
     const Block k = keys.key[round];
     words[4 * round] = low_word(k.lo);

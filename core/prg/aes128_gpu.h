@@ -1,11 +1,13 @@
 #pragma once
 
-// The generator `aes128` for a thread of a GPU, by table: a round of AES is four lookups and XORs a
-// column (Daemen and Rijmen, "AES Proposal: Rijndael", 1999, section 5.2.1). The table stands in
-// shared memory once for each lane of a warp, each copy in a bank of its own, so that no two lanes
-// wait for each other whatever they look up (Tezcan, "Optimization of Advanced Encryption Standard on
-// Graphics Processing Units", 2021). What is looked up depends on the keys that the server was sent,
-// which it knows: the tables hide nothing, and need to hide nothing. Clients run prg/aes128.cc.
+// AES-128 for a thread of a GPU, by table, and the generator `aes128` made of it: a round of AES is
+// four lookups and XORs a column (Daemen and Rijmen, "AES Proposal: Rijndael", 1999, section 5.2.1).
+// The table stands in shared memory once for each lane of a warp, each copy in a bank of its own, so
+// that no two lanes wait for each other whatever they look up (Tezcan, "Optimization of Advanced
+// Encryption Standard on Graphics Processing Units", 2021): shared memory has no cache, and a lookup
+// without a conflict takes the same time at every address. A server of lookups knows what it looks
+// up, and its clients run prg/aes128.cc; the nodes of oblivious transfers (ot/tree_gpu.h) are secret
+// to who holds the card, so that what runs beside it on the card sees no more than that AES runs.
 
 #include <array>
 #include <cstddef>
@@ -18,52 +20,39 @@
 
 namespace nescio::prg {
 
+/// The round keys of a public key as columns, little-endian words.
+using AesColumns = std::array<std::uint32_t, 44>;
+
 /// What the kernels of all generators are given: public constants.
 struct GpuTables {
-  std::array<std::uint32_t, 44> round_keys;  ///< of the fixed key, as columns
-  const std::uint32_t* aes;                  ///< aes_table(), in the device's memory
+  AesColumns round_keys;     ///< of the fixed key
+  const std::uint32_t* aes;  ///< aes_table(), in the device's memory
 };
 
 /// T[x] = the column (2 S[x], S[x], S[x], 3 S[x]), its first byte lowest.
 std::array<std::uint32_t, 256> aes_table();
 
-/// The round keys of the fixed key as little-endian words.
-std::array<std::uint32_t, 44> aes_round_keys();
+/// The round keys of the fixed key, and those of any.
+AesColumns aes_round_keys();
+AesColumns aes_round_keys(const aes128::RoundKeys& keys);
 
-class Aes128Gpu {
+/// AES-128 itself.
+class AesGpu {
  public:
-  static constexpr GeneratorId kId = GeneratorId::aes128;
-  static constexpr unsigned kRadixBits = 1;
   static constexpr std::size_t kSharedBytes = 256 * gpu::kWarp * sizeof(std::uint32_t);
 
-  /// Every thread of the block makes one, with the same shared memory.
+  /// Every thread of the block makes one, with the same shared memory; `table` is aes_table().
   template <class B>
-  NESCIO_DEVICE Aes128Gpu(B& block, const GpuTables& tables, std::byte* shared, unsigned threads)
-      : keys_(&tables), table_(reinterpret_cast<std::uint32_t*>(shared)), lane_(block.lane()) {
+  NESCIO_DEVICE AesGpu(B& block, const std::uint32_t* table, std::byte* shared, unsigned threads)
+      : table_(reinterpret_cast<std::uint32_t*>(shared)),
+        lane_bytes_(block.lane() * sizeof(std::uint32_t)) {
     for (unsigned i = block.thread(); i < 256 * gpu::kWarp; i += threads) {
-      table_[i] = tables.aes[i / gpu::kWarp];
+      table_[i] = table[i / gpu::kWarp];
     }
     block.sync();
   }
 
-  NESCIO_DEVICE void children(Block s, Block* out) const {
-    NESCIO_UNROLL
-    for (unsigned j = 0; j < 2; ++j) out[j] = hash(s, j);
-  }
-  NESCIO_DEVICE void leaf(Block s, Block* out) const {
-    NESCIO_UNROLL
-    for (unsigned j = 0; j < 4; ++j) out[j] = hash(s, aes128::kFirstLeafTweak + j);
-  }
-
- private:
-  /// F(sigma(s) ^ tweak), where F(x) = pi(x) ^ x.
-  NESCIO_DEVICE Block hash(Block s, std::uint64_t tweak) const {
-    const Block x = {s.hi ^ tweak, s.hi ^ s.lo};
-    return encrypt(x) ^ x;
-  }
-
-  NESCIO_DEVICE Block encrypt(Block x) const {
-    const auto& k = keys_->round_keys;
+  NESCIO_DEVICE Block encrypt(const AesColumns& k, Block x) const {
     std::uint32_t c[4] = {static_cast<std::uint32_t>(x.lo), static_cast<std::uint32_t>(x.lo >> 32),
                           static_cast<std::uint32_t>(x.hi), static_cast<std::uint32_t>(x.hi >> 32)};
     NESCIO_UNROLL
@@ -82,6 +71,7 @@ class Aes128Gpu {
     return {c[0] | std::uint64_t{c[1]} << 32, c[2] | std::uint64_t{c[3]} << 32};
   }
 
+ private:
   /// A column of SubBytes, ShiftRows and MixColumns: byte r is taken from the r-th of the columns.
   NESCIO_DEVICE std::uint32_t column(std::uint32_t a, std::uint32_t b, std::uint32_t c,
                                      std::uint32_t d) const {
@@ -102,15 +92,47 @@ class Aes128Gpu {
   NESCIO_DEVICE std::uint32_t look_up(std::uint32_t x) const {
     static_assert(gpu::kWarp * sizeof(std::uint32_t) == 1u << 7);
     const std::uint32_t shifted = byte == 0 ? x << 7 : x >> (8 * byte - 7);
-    return table_[(shifted & 0x7F80) / sizeof(std::uint32_t) + lane_];
+    const std::uint32_t offset = (shifted & 0x7F80) | lane_bytes_;
+    return *reinterpret_cast<const std::uint32_t*>(reinterpret_cast<const std::byte*>(table_) +
+                                                   offset);
   }
   NESCIO_DEVICE static std::uint32_t rotate(std::uint32_t x, unsigned bits) {
     return (x << bits) | (x >> (32 - bits));
   }
 
-  const GpuTables* keys_;
   std::uint32_t* table_;
-  unsigned lane_;
+  std::uint32_t lane_bytes_;
+};
+
+class Aes128Gpu {
+ public:
+  static constexpr GeneratorId kId = GeneratorId::aes128;
+  static constexpr unsigned kRadixBits = 1;
+  static constexpr std::size_t kSharedBytes = AesGpu::kSharedBytes;
+
+  /// Every thread of the block makes one, with the same shared memory.
+  template <class B>
+  NESCIO_DEVICE Aes128Gpu(B& block, const GpuTables& tables, std::byte* shared, unsigned threads)
+      : aes_(block, tables.aes, shared, threads), keys_(&tables.round_keys) {}
+
+  NESCIO_DEVICE void children(Block s, Block* out) const {
+    NESCIO_UNROLL
+    for (unsigned j = 0; j < 2; ++j) out[j] = hash(s, j);
+  }
+  NESCIO_DEVICE void leaf(Block s, Block* out) const {
+    NESCIO_UNROLL
+    for (unsigned j = 0; j < 4; ++j) out[j] = hash(s, aes128::kFirstLeafTweak + j);
+  }
+
+ private:
+  /// F(sigma(s) ^ tweak), where F(x) = pi(x) ^ x.
+  NESCIO_DEVICE Block hash(Block s, std::uint64_t tweak) const {
+    const Block x = {s.hi ^ tweak, s.hi ^ s.lo};
+    return aes_.encrypt(*keys_, x) ^ x;
+  }
+
+  AesGpu aes_;
+  const AesColumns* keys_;
 };
 
 }  // namespace nescio::prg
