@@ -138,7 +138,7 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
         arrays = {"delta": party.delta, "r": drawn}  # type: ignore[union-attr]
     if arguments.out is not None:
         with arguments.out.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            np.savez(file, **arrays)
     counts = channel.counts
     facts: dict[str, object] = {
         "n": arguments.n,

@@ -1,8 +1,12 @@
 """What the engine's modules for devices offer for oblivious transfers."""
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from .._arrays import ByteArray, IndexArray
+
+Blocks = Any
+"""128-bit blocks: uint64 of shape (n, 2), the lower half first; of a device, `DeviceBlocks`."""
 
 
 class EngineBlocks(Protocol):
@@ -50,3 +54,43 @@ class OtEngine(Protocol):
     """A module of the engine for one kind of device."""
 
     def OtDevice(self, device: int) -> EngineDevice: ...  # noqa: N802 - a class
+
+
+class Sink(Protocol):
+    """Gathers `count` blocks."""
+
+    count: int
+    done: int
+
+    def room(self, leaves: int) -> Blocks | None:
+        """Memory for the leaves of an extension, or None where kernels bring their own."""
+
+    def take(self, blocks: Blocks, count: int) -> Blocks:
+        """Adds the first `count` blocks, and gives them back where they are to stay."""
+
+    def all(self) -> Blocks:
+        """What was gathered."""
+
+
+class Kernels(Protocol):
+    """What parties do with blocks. Sizes, dtypes and sources: `nescio._core`, `DeviceKernels`."""
+
+    def sink(self, count: int) -> Sink: ...
+    def empty(self, count: int) -> Blocks: ...
+    def upload(self, blocks: IndexArray) -> Blocks: ...
+    def to_host(self, blocks: Blocks) -> IndexArray: ...
+    def keep(self, several: Sequence[Blocks]) -> Blocks: ...
+    def grow(
+        self, seeds: IndexArray, depth: int, delta: IndexArray, room: Blocks | None
+    ) -> tuple[Blocks, IndexArray]: ...
+    def puncture(
+        self, sides: IndexArray, choices: ByteArray, depth: int, room: Blocks | None
+    ) -> Blocks: ...
+    def encode_primal(self, noise: Blocks, seeds: Blocks, code_seed: bytes) -> Blocks: ...
+    def encode_ec(self, noise: Blocks, code_seed: bytes) -> Blocks: ...
+    def encode_qc(self, noise: Blocks, code_seed: bytes, count: int) -> Blocks: ...
+    def hash_blocks(
+        self, blocks: Blocks, first: int, tag: int, delta: IndexArray | None
+    ) -> Blocks: ...
+    def chi_sum(self, leaves: Blocks, chi_seed: bytes) -> IndexArray: ...
+    def read_choices(self, blocks: Blocks, out: ByteArray) -> None: ...

@@ -12,13 +12,11 @@ none beside the trees' and needs kilobytes, for more work.
 Source: Yang et al. 2020 (Ferret); Boyle et al. 2019; Raghuraman, Rindal and Tanguy 2023.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from .. import _core
-from .._arrays import IndexArray
 from . import parameters
+from ._engine import Blocks, Kernels
 from .parameters import Dual, Primal
 
 CHECK_COTS = 128
@@ -31,7 +29,12 @@ _MOST_DUAL_OUTPUTS = 1 << 24
 _LEAST_DUAL_OUTPUTS = 1 << 14
 _DUAL_RESERVE = 256 * 18 + CHECK_COTS
 
-Encode = Callable[[IndexArray, IndexArray, _core.ThreadPool], IndexArray]
+
+class Encode(Protocol):
+    """A code: what it makes of leaves and of correlations that it spends."""
+
+    def __call__(self, kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
+        """The blocks that come of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +132,16 @@ class DualFamily:
 def dual_shape(chosen: Dual, *, malicious: bool) -> Shape:
     """The extension with some parameters."""
 
-    def encode(leaves: IndexArray, seeds: IndexArray, pool: _core.ThreadPool) -> IndexArray:
-        assert len(seeds) == 0
+    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
+        del seeds  # there are none
         noise = leaves[: chosen.n]
         if chosen.code == "qc":
-            return _core.encode_qc(noise, CODE_SEED, chosen.outputs, pool)
-        _core.encode_ec(noise, CODE_SEED, pool)
-        return noise[: chosen.outputs]
+            return kernels.encode_qc(noise, CODE_SEED, chosen.outputs)
+        return kernels.encode_ec(noise, CODE_SEED)[: chosen.outputs]
 
     return Shape(chosen.t, chosen.depth, CHECK_COTS * malicious, 0, chosen.outputs, encode)
 
 
-def encode_primal(leaves: IndexArray, seeds: IndexArray, pool: _core.ThreadPool) -> IndexArray:
+def encode_primal(kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
     """A s + e, in the place of e."""
-    _core.encode_primal(leaves, seeds, CODE_SEED, 0, pool)
-    return leaves
+    return kernels.encode_primal(leaves, seeds, CODE_SEED)

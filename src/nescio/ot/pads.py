@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, as_count
+from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..errors import ArgumentError
-from .extension import Blocks
 
 MOST_OPTIONS = 1 << 16
 MOST_LENGTH = 1 << 24
@@ -14,21 +13,21 @@ _BLOCK_BYTES = 16
 _TRIPLE_BATCH = 1 << 12
 _OPTION_TAGS = 32  # bits of the tag below the option's number
 
-Hash = Callable[[Blocks, int, int], Blocks]
+Hash = Callable[[IndexArray, int, int], IndexArray]
 
 
 def chunks_of(length: int) -> int:
-    """Blocks that cover a message of so many bytes. Raises ArgumentError."""
+    """IndexArray that cover a message of so many bytes. Raises ArgumentError."""
     return -(-as_count(length, "bytes of a message", 1, MOST_LENGTH) // _BLOCK_BYTES)
 
 
-def joined(chunks: list[Blocks], length: int) -> ByteArray:
-    """Blocks of each message, chunk by chunk, as the first `length` bytes: (n, length)."""
+def joined(chunks: list[IndexArray], length: int) -> ByteArray:
+    """IndexArray of each message, chunk by chunk, as the first `length` bytes: (n, length)."""
     raw: ByteArray = np.concatenate(chunks, axis=1).view(np.uint8)[:, :length]
     return raw
 
 
-def low_bits(blocks: Blocks) -> ByteArray:
+def low_bits(blocks: IndexArray) -> ByteArray:
     """The lowest bit of each block, uint8."""
     bits: ByteArray = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
     return bits
@@ -57,7 +56,9 @@ def digits(option: int, levels: int) -> Array:
     return (option >> np.arange(levels) & 1).astype(bool)
 
 
-def option_pads(hash_blocks: Hash, keys: Blocks, first: int, option: int, length: int) -> ByteArray:
+def option_pads(
+    hash_blocks: Hash, keys: IndexArray, first: int, option: int, length: int
+) -> ByteArray:
     """The pads of one option: of keys (n, levels, 2) each is a PRF's, at (option, chunk)."""
     count, levels, _ = keys.shape
     flat = np.ascontiguousarray(keys).reshape(-1, 2)

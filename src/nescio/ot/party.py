@@ -1,17 +1,20 @@
 """What both parties of an OT session have in common: what they agree on, and their supply."""
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Literal, get_args
 
 import numpy as np
 
-from .. import _core
-from .._arrays import Array, as_count, as_threads
+from .._arrays import Array, IndexArray, as_count, as_threads
+from .._devices import chosen
 from ..errors import ArgumentError, MismatchError
 from ..net import Channel
 from . import parameters
-from .extension import Blocks, Extender, Role, Seen
+from ._engine import Blocks, Kernels
+from .extension import Extender, Role
 from .family import DualFamily, Family, PrimalFamily
+from .kernels import GpuKernels, HostKernels
 from .randomness import Randomness, SystemRandomness, insecure_seeded
 
 FamilyName = Literal["primal", "dual"]
@@ -42,13 +45,15 @@ class Party:
         malicious: bool,
         parameters: str | None,
         threads: int,
+        device: str,
+        devices: Sequence[str] | None,
         insecure_seed: bytes | None,
     ) -> None:
         self.channel = channel
         self.family, self.parameters = check_family(family, parameters)
         self.malicious = bool(malicious)
         self._role = role
-        self._pool = _core.ThreadPool(as_threads(threads))
+        self._kernels: Kernels = _kernels(as_threads(threads), device, devices, self.parameters)
         self._randomness: Randomness = (
             SystemRandomness()
             if insecure_seed is None
@@ -73,24 +78,38 @@ class Party:
                 self.channel,
                 family,
                 self._make_role(),
-                self._pool,
+                self._kernels,
                 leads=self._role == "sender",
             )
         return self._extender
 
-    def _draw(self, count: object, seen: Seen | None = None) -> tuple[Blocks, int]:
+    def _draw(
+        self, count: object, seen: Callable[[int, Blocks], None] | None = None
+    ) -> tuple[Blocks, int]:
         """The next blocks, and the number of the first of them. Raises ArgumentError."""
         number = as_count(count, "n", 0, MOST_OTS)
         supply = self._supply()
         first = supply.drawn
         return supply.draw(number, seen), first
 
+    def _draw_host(self, count: object) -> tuple[IndexArray, int]:
+        """The same in the host's memory, where messages are masked."""
+        blocks, first = self._draw(count)
+        return self._kernels.to_host(blocks), first
+
     def _hash(
-        self, blocks: Blocks, first: int, tag: int = 0, delta: Blocks | None = None
+        self, blocks: Blocks, first: int, tag: int = 0, delta: IndexArray | None = None
     ) -> Blocks:
         """The hash that turns correlated blocks into random ones."""
         with self._supply().clock.step("hash"):
-            return _core.hash_blocks(blocks, first, tag, self._pool, delta)
+            return self._kernels.hash_blocks(blocks, first, tag, delta)
+
+    def _host_hash(
+        self, blocks: IndexArray, first: int, tag: int = 0, delta: IndexArray | None = None
+    ) -> IndexArray:
+        """The same of blocks in the host's memory."""
+        kernels = self._kernels
+        return kernels.to_host(self._hash(kernels.upload(blocks), first, tag, delta))
 
     def _agree(self) -> None:
         """Compares parameters with the other party's. Raises MismatchError at both."""
@@ -150,6 +169,19 @@ def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, st
             f"parameters: found {chosen!r}, expected one of {', '.join(parameters.CODES)}"
         )
     return family, chosen or DEFAULT_DUAL
+
+
+def _kernels(
+    threads: int, device: str, devices: Sequence[str] | None, parameters: str
+) -> HostKernels | GpuKernels:
+    places = chosen(device, devices)
+    if not places:
+        return HostKernels(threads)
+    if parameters == "qc":
+        raise ArgumentError(
+            f"parameters: found 'qc', which has no part for {places[0]}; expected 'ec', or 'cpu'"
+        )
+    return GpuKernels([str(place) for place in places])
 
 
 def _family(family: FamilyName, chosen: str, *, malicious: bool) -> Family:

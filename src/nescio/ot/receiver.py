@@ -1,14 +1,14 @@
 """The party that chooses, and gets one message of each transfer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .. import _core
 from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..net import Channel
 from . import pads
-from .extension import Blocks
+from ._engine import Blocks
+from .extension import Role
 from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
 from .roles import ReceiverRole
 
@@ -24,6 +24,8 @@ class Receiver(Party):
         malicious: bool = False,
         parameters: str | None = None,
         threads: int = 1,
+        device: str = "auto",
+        devices: Sequence[str] | None = None,
         insecure_seed: bytes | None = None,
     ) -> None:
         super().__init__(
@@ -33,11 +35,13 @@ class Receiver(Party):
             malicious=malicious,
             parameters=parameters,
             threads=threads,
+            device=device,
+            devices=devices,
             insecure_seed=insecure_seed,
         )
 
-    def _make_role(self) -> ReceiverRole:
-        return ReceiverRole(self.channel, self._randomness, self._pool, malicious=self.malicious)
+    def _make_role(self) -> Role:
+        return ReceiverRole(self.channel, self._randomness, self._kernels, malicious=self.malicious)
 
     def extend(self, n: int) -> tuple[ByteArray, Blocks]:
         """`n` correlated OTs: choices, uint8 of shape (n,), and t, uint64 of shape (n, 2).
@@ -52,7 +56,7 @@ class Receiver(Party):
         while True:
             yield self.extend(batch)
 
-    def extend_chosen(self, choices: Array) -> Blocks:
+    def extend_chosen(self, choices: Array) -> IndexArray:
         """Correlated OTs with these choices, 0 or 1 each: t, uint64 of shape (n, 2).
 
         t[i] == r[i] ^ choices[i] * delta; its lowest bit is random. Raises ArgumentError.
@@ -74,7 +78,7 @@ class Receiver(Party):
         chosen = as_choices(choices)
         chunks = pads.chunks_of(length)
         t, first = self._chosen(chosen)
-        pad = pads.joined([self._hash(t, first, chunk) for chunk in range(chunks)], length)
+        pad = pads.joined([self._host_hash(t, first, chunk) for chunk in range(chunks)], length)
         zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
         ones = _messages(self.channel.receive("MSG1", pad.size), pad)
         mask = (-chosen.astype(np.int8)).view(np.uint8)[:, np.newaxis]
@@ -90,18 +94,18 @@ class Receiver(Party):
         bits = chosen[:, np.newaxis] >> np.arange(levels, dtype=np.uint64) & np.uint64(1)
         pads.chunks_of(length)
         t, first = self._chosen(bits.reshape(-1))
-        keys = self._hash(t, first).reshape(len(chosen), levels, 2)
+        keys = self._host_hash(t, first).reshape(len(chosen), levels, 2)
         result = np.zeros((len(chosen), length), np.uint8)
         for option in range(options):
             masked = _messages(self.channel.receive("MSGN", result.size), result)
-            pad = pads.option_pads(self._hash, keys, first, option, length)
+            pad = pads.option_pads(self._host_hash, keys, first, option, length)
             mine = (chosen == option).astype(np.uint8)[:, np.newaxis]
             result |= (masked ^ pad) & -mine
         return result
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
-        choices, messages = self.extend_random(2 * n)
+        choices, messages = self._host_random(2 * n)
         (b, a), m = choices.reshape(2, n), pads.low_bits(messages).reshape(2, n)
         return a, b, a & b ^ m[0] ^ m[1]
 
@@ -112,7 +116,7 @@ class Receiver(Party):
         return a, b, c
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        choices, messages = self.extend_random(2 * 64 * n)
+        choices, messages = self._host_random(2 * 64 * n)
         words = np.packbits(choices, bitorder="little").view(np.uint64)
         b, a = words.reshape(2, n)
         raw = self.channel.receive("TRPL", 8 * len(choices))
@@ -120,19 +124,23 @@ class Receiver(Party):
         terms = messages[:, 0] + added
         return a, b, a * b + terms.reshape(2, n, 64).sum(axis=(0, 2), dtype=np.uint64)
 
+    def _host_random(self, n: int) -> tuple[ByteArray, IndexArray]:
+        choices, messages = self.extend_random(n)
+        return choices, self._kernels.to_host(messages)
+
     def _draw_choices(self, n: int) -> tuple[ByteArray, Blocks, int]:
         """`_draw`, and the choices, read while each part is still in the cache."""
         choices: ByteArray = np.empty(as_count(n, "n", 0, MOST_OTS), np.uint8)
 
         def seen(begin: int, part: Blocks) -> None:
-            _core.low_bits(part, choices[begin : begin + len(part)])
+            self._kernels.read_choices(part, choices[begin : begin + len(part)])
 
         t, first = self._draw(n, seen)
         return choices, t, first
 
-    def _chosen(self, choices: IndexArray) -> tuple[Blocks, int]:
+    def _chosen(self, choices: IndexArray) -> tuple[IndexArray, int]:
         """Correlated OTs turned to choices: the sender learns which differ from random ones."""
-        t, first = self._draw(len(choices))
+        t, first = self._draw_host(len(choices))
         flips = pads.low_bits(t) ^ choices.astype(np.uint8)
         self.channel.send("FLIP", np.packbits(flips, bitorder="little"))
         return t, first

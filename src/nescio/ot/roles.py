@@ -26,10 +26,11 @@ from contextlib import contextmanager
 import numpy as np
 
 from .. import _core
-from .._arrays import ByteArray
+from .._arrays import ByteArray, IndexArray
 from ..errors import ConsistencyError, MessageError
 from ..net import Channel
-from .extension import Blocks, packed
+from ._engine import Blocks, Kernels
+from .extension import packed
 from .family import Shape
 from .randomness import Randomness
 from .seeds import seed_receiver, seed_sender
@@ -44,48 +45,50 @@ class SenderRole:
     def __init__(
         self,
         channel: Channel,
-        delta: Blocks,
+        delta: IndexArray,
         randomness: Randomness,
-        pool: _core.ThreadPool,
+        kernels: Kernels,
         *,
         malicious: bool,
     ) -> None:
         self._channel = channel
         self._delta = delta
         self._randomness = randomness
-        self._pool = pool
+        self._kernels = kernels
         self._malicious = malicious
 
-    def seed(self, count: int) -> Blocks:
+    def seed(self, count: int) -> IndexArray:
         """The first correlations: r."""
         with refusing(self._channel):
             return seed_sender(
                 self._channel, self._delta[0], count, self._randomness, self._malicious
             )
 
-    def grow(self, shape: Shape, blocks: Blocks, out: Blocks) -> "SenderCheck":
+    def grow(
+        self, shape: Shape, blocks: IndexArray, room: Blocks | None
+    ) -> "tuple[Blocks, SenderCheck]":
         """Grows every tree, and sends for each level what opens one side of it."""
         seeds = as_blocks(self._randomness.draw(shape.trees * _SEED_BYTES))
-        _, sums = _core.grow_trees(seeds, shape.depth, self._delta[0], self._pool, out=out)
+        leaves, sums = self._kernels.grow(seeds, shape.depth, self._delta[0], room)
         self._channel.send("TREE", packed(sums ^ blocks))
-        return SenderCheck(self._channel, self._delta, self._pool)
+        return leaves, SenderCheck(self._channel, self._delta, self._kernels)
 
 
 class SenderCheck:
     """Proves that the trees were grown as they should be."""
 
-    def __init__(self, channel: Channel, delta: Blocks, pool: _core.ThreadPool) -> None:
+    def __init__(self, channel: Channel, delta: IndexArray, kernels: Kernels) -> None:
         self._channel = channel
         self._delta = delta
-        self._pool = pool
+        self._kernels = kernels
 
-    def __call__(self, leaves: Blocks, blocks: Blocks) -> None:
+    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
         """Sends the hash of its combination of all leaves."""
         challenge = self._channel.receive("CHAL", 2 * _SEED_BYTES)
         seed, masked = bytes(challenge[:_SEED_BYTES]), challenge[_SEED_BYTES:]
         bits = np.unpackbits(np.frombuffer(masked, np.uint8), bitorder="little")
         corrected = blocks ^ self._delta * bits.astype(np.uint64)[:, np.newaxis]
-        combined = _core.chi_sum(leaves, seed, self._pool) ^ _core.pack_bits(corrected)
+        combined = self._kernels.chi_sum(leaves, seed) ^ _core.pack_bits(corrected)
         self._channel.send("PROF", proof(combined))
 
 
@@ -96,28 +99,31 @@ class ReceiverRole:
         self,
         channel: Channel,
         randomness: Randomness,
-        pool: _core.ThreadPool,
+        kernels: Kernels,
         *,
         malicious: bool,
     ) -> None:
         self._channel = channel
         self._randomness = randomness
-        self._pool = pool
+        self._kernels = kernels
         self._malicious = malicious
 
-    def seed(self, count: int) -> Blocks:
+    def seed(self, count: int) -> IndexArray:
         """The first correlations: t."""
         with refusing(self._channel):
             _, blocks = seed_receiver(self._channel, count, self._randomness, self._malicious)
         return blocks
 
-    def grow(self, shape: Shape, blocks: Blocks, out: Blocks) -> "ReceiverCheck":
+    def grow(
+        self, shape: Shape, blocks: IndexArray, room: Blocks | None
+    ) -> "tuple[Blocks, ReceiverCheck]":
         """Grows all leaves but one of each tree, and gets that one but for delta."""
         sums = self._channel.receive("TREE", 16 * len(blocks))
         choices = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
         sides = as_blocks(sums) ^ blocks
-        _core.puncture_trees(sides, choices, shape.depth, self._pool, out=out)
-        return ReceiverCheck(self._channel, self._randomness, shape, choices, self._pool)
+        leaves = self._kernels.puncture(sides, choices, shape.depth, room)
+        check = ReceiverCheck(self._channel, self._randomness, shape, choices, self._kernels)
+        return leaves, check
 
 
 class ReceiverCheck:
@@ -129,20 +135,20 @@ class ReceiverCheck:
         randomness: Randomness,
         shape: Shape,
         choices: ByteArray,
-        pool: _core.ThreadPool,
+        kernels: Kernels,
     ) -> None:
         self._channel = channel
         self._randomness = randomness
         self._positions = punctured_positions(choices, shape)
-        self._pool = pool
+        self._kernels = kernels
 
-    def __call__(self, leaves: Blocks, blocks: Blocks) -> None:
+    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
         """Raises ConsistencyError unless the sender's combination is the receiver's."""
         seed = self._randomness.draw(_SEED_BYTES)
         phi = np.bitwise_xor.reduce(_core.chi_at(self._positions, seed), axis=0)
         masks = np.packbits((blocks[:, 0] & np.uint64(1)).astype(np.uint8), bitorder="little")
         self._channel.send("CHAL", seed + packed(phi ^ masks.view(np.uint64)).tobytes())
-        combined = _core.chi_sum(leaves, seed, self._pool) ^ _core.pack_bits(blocks)
+        combined = self._kernels.chi_sum(leaves, seed) ^ _core.pack_bits(blocks)
         found = self._channel.receive("PROF", hashlib.sha256().digest_size)
         if not hmac.compare_digest(bytes(found), proof(combined)):
             message = "the sender's trees are not what it should have grown: it cheats, or fails"
@@ -160,21 +166,21 @@ def refusing(channel: Channel) -> Iterator[None]:
         raise
 
 
-def punctured_positions(choices: ByteArray, shape: Shape) -> Blocks:
+def punctured_positions(choices: ByteArray, shape: Shape) -> IndexArray:
     """Where each tree is punctured, among the leaves of all: it goes where it has no choice."""
     digits = (1 - choices.reshape(shape.trees, shape.depth)).astype(np.uint64)
     weights = np.uint64(1) << np.arange(shape.depth, dtype=np.uint64)[::-1]
     starts = np.arange(shape.trees, dtype=np.uint64) << np.uint64(shape.depth)
-    positions: Blocks = starts + (digits * weights).sum(axis=1, dtype=np.uint64)
+    positions: IndexArray = starts + (digits * weights).sum(axis=1, dtype=np.uint64)
     return positions
 
 
-def proof(combined: Blocks) -> bytes:
+def proof(combined: IndexArray) -> bytes:
     """What the sender shows of its combination."""
     return hashlib.sha256(_PROOF_TAG + packed(combined).tobytes()).digest()
 
 
-def as_blocks(raw: object) -> Blocks:
+def as_blocks(raw: object) -> IndexArray:
     """Bytes as blocks."""
-    blocks: Blocks = np.frombuffer(raw, np.uint64).reshape(-1, 2)  # type: ignore[call-overload]
+    blocks: IndexArray = np.frombuffer(raw, np.uint64).reshape(-1, 2)  # type: ignore[call-overload]
     return blocks

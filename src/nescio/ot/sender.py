@@ -1,6 +1,6 @@
 """The party that holds delta, and both messages of each transfer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -8,7 +8,8 @@ from .._arrays import Array, ByteArray, IndexArray
 from ..errors import ArgumentError
 from ..net import Channel
 from . import pads
-from .extension import Blocks
+from ._engine import Blocks
+from .extension import Role
 from .party import STREAM_BATCH, FamilyName, Party, as_messages
 from .roles import SenderRole, as_blocks
 
@@ -25,7 +26,9 @@ class Sender(Party):
 
     `family` is "primal" (fastest; megabytes of messages) or "dual" (kilobytes); `parameters` names
     a set of it (`nescio ot estimate` lists them). `malicious` makes the other party's cheating an
-    error where it could gain by it. `threads` of 0 takes every processor. `insecure_seed` makes all
+    error where it could gain by it. `threads` of 0 takes every processor.
+    `device` and `devices` name GPUs, as `nescio.Server`'s do: what `extend` and `extend_random`
+    give then stays there, as `nescio.ot.device.DeviceBlocks`. `insecure_seed` makes all
     that is random predictable, for test vectors.
 
     Security model: an adversary of bounded power runs the other party, semi-honest or, with
@@ -46,6 +49,8 @@ class Sender(Party):
         malicious: bool = False,
         parameters: str | None = None,
         threads: int = 1,
+        device: str = "auto",
+        devices: Sequence[str] | None = None,
         insecure_seed: bytes | None = None,
     ) -> None:
         super().__init__(
@@ -55,20 +60,22 @@ class Sender(Party):
             malicious=malicious,
             parameters=parameters,
             threads=threads,
+            device=device,
+            devices=devices,
             insecure_seed=insecure_seed,
         )
         self._delta = as_blocks(self._randomness.draw(16)).copy()
         self._delta[0, 0] |= np.uint64(1)
 
     @property
-    def delta(self) -> Blocks:
+    def delta(self) -> IndexArray:
         """The correlation: one block, uint64 of shape (2,), its lowest bit 1."""
-        delta: Blocks = self._delta[0].copy()
+        delta: IndexArray = self._delta[0].copy()
         return delta
 
-    def _make_role(self) -> SenderRole:
+    def _make_role(self) -> Role:
         return SenderRole(
-            self.channel, self._delta, self._randomness, self._pool, malicious=self.malicious
+            self.channel, self._delta, self._randomness, self._kernels, malicious=self.malicious
         )
 
     def extend(self, n: int) -> Blocks:
@@ -80,7 +87,7 @@ class Sender(Party):
         while True:
             yield self.extend(batch)
 
-    def extend_chosen(self, n: int) -> Blocks:
+    def extend_chosen(self, n: int) -> IndexArray:
         """`n` correlated OTs whose choices the receiver names; `n` bits come from it.
 
         Source: Gan et al., "cuOT", section III-D.
@@ -115,8 +122,8 @@ class Sender(Party):
         count, options, length = pads.checked_options(messages)
         levels = pads.levels_of(options)
         r, first = self._chosen(count * levels)
-        low = self._hash(r, first).reshape(count, levels, 2)
-        high = self._hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
+        low = self._host_hash(r, first).reshape(count, levels, 2)
+        high = self._host_hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
         for option in range(options):
             keys = np.where(pads.digits(option, levels)[:, np.newaxis], high, low)
             masked = messages[:, option] ^ self._option_pads(keys, first, option, length)
@@ -127,7 +134,7 @@ class Sender(Party):
 
         uint8 of shape (n,) each. Two random OTs a triple; nothing is sent. Semi-honest.
         """
-        zero, one = self.extend_random(2 * n)
+        zero, one = self._host_random(2 * n)
         m0, m1 = (pads.low_bits(blocks).reshape(2, n) for blocks in (zero, one))
         a, b = m0 ^ m1
         return a, b, a & b ^ m0[0] ^ m0[1]
@@ -144,22 +151,26 @@ class Sender(Party):
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         a, b = as_blocks(self._randomness.draw(16 * n)).reshape(2, n)
-        zero, one = self.extend_random(2 * 64 * n)
+        zero, one = self._host_random(2 * 64 * n)
         low, high = (blocks[:, 0].reshape(2, n, 64) for blocks in (zero, one))
         shifted = np.stack([a, b])[:, :, np.newaxis] << np.arange(64, dtype=np.uint64)
         self.channel.send("TRPL", np.ascontiguousarray(low + shifted - high))
         return a, b, a * b - low.sum(axis=(0, 2), dtype=np.uint64)
 
-    def _chosen(self, n: int) -> tuple[Blocks, int]:
+    def _host_random(self, n: int) -> tuple[IndexArray, IndexArray]:
+        zero, one = self.extend_random(n)
+        return self._kernels.to_host(zero), self._kernels.to_host(one)
+
+    def _chosen(self, n: int) -> tuple[IndexArray, int]:
         """Correlated OTs turned to the choices that the receiver asks for."""
-        r, first = self._draw(n)
+        r, first = self._draw_host(n)
         flips = self.channel.receive("FLIP", -(-n // 8))
         bits = np.unpackbits(np.frombuffer(flips, np.uint8), count=n, bitorder="little")
         return r ^ self._delta * bits.astype(np.uint64)[:, np.newaxis], first
 
-    def _pads(self, blocks: Blocks, first: int, length: int) -> ByteArray:
-        chunks = [self._hash(blocks, first, chunk) for chunk in range(pads.chunks_of(length))]
+    def _pads(self, blocks: IndexArray, first: int, length: int) -> ByteArray:
+        chunks = [self._host_hash(blocks, first, chunk) for chunk in range(pads.chunks_of(length))]
         return pads.joined(chunks, length)
 
-    def _option_pads(self, keys: Blocks, first: int, option: int, length: int) -> ByteArray:
-        return pads.option_pads(self._hash, keys, first, option, length)
+    def _option_pads(self, keys: IndexArray, first: int, option: int, length: int) -> ByteArray:
+        return pads.option_pads(self._host_hash, keys, first, option, length)
