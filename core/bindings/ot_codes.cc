@@ -42,14 +42,17 @@ void encode_ec(const BlocksInOut& noise, const nb::bytes& code_seed, ThreadPool&
 using OutBlocks = nb::ndarray<nb::numpy, std::uint64_t, nb::shape<-1, 2>, nb::c_contig>;
 
 OutBlocks encode_qc(const NumberPairs& noise, const nb::bytes& code_seed, std::size_t count,
-                    ThreadPool& pool, const std::optional<std::string>& tier) {
+                    ThreadPool& pool, const std::optional<std::string>& tier,
+                    ot::QuasiCyclicRoom* room) {
   const std::span<const Block> blocks(blocks_of<const Block>(noise.data()), noise.shape(0));
   const std::uint8_t* seed = seed_of(code_seed);
   const Tier own = tier_of(tier);
   auto out = std::make_unique<Buffer<Block>>();
   {
     const nb::gil_scoped_release release;
-    *out = ot::encode_quasi_cyclic(blocks, seed, count, pool, own);
+    ot::QuasiCyclicRoom room_of_this_call;
+    *out = ot::encode_quasi_cyclic(blocks, seed, count, pool, own,
+                                   room == nullptr ? room_of_this_call : *room);
   }
   Block* data = out->data();
   nb::capsule owner(out.release(), [](void* p) noexcept { delete static_cast<Buffer<Block>*>(p); });
@@ -62,8 +65,11 @@ void bind_ot_codes(nb::module_& m) {
   m.def("encode_ec", &encode_ec, nb::arg("noise").noconvert(), nb::arg("code_seed"),
         nb::arg("pool"), nb::arg("tier") = nb::none(),
         "Compresses 2n blocks into the first n by an expand-convolute code.");
+  nb::class_<ot::QuasiCyclicRoom>(m, "QuasiCyclicRoom",
+                                  "Memory for encode_qc, kept from one call to the next.")
+      .def(nb::init<>());
   m.def("encode_qc", &encode_qc, nb::arg("noise"), nb::arg("code_seed"), nb::arg("count"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(),
+        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("room").none() = nb::none(),
         "The first outputs that a quasi-cyclic code makes of 2p blocks.");
 }
 

@@ -35,6 +35,7 @@ using State = std::array<Block, kLookBack>;
 auto convolve_kernel(Tier tier) {
 #if defined(NESCIO_X86_64)
   if (tier >= Tier::avx512) return avx512::convolve;
+  if (tier >= Tier::avx2) return avx2::convolve;
 #endif
   static_cast<void>(tier);
   return portable::convolve;

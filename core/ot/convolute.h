@@ -37,6 +37,7 @@ inline constexpr std::size_t kLookBack = 32;
   }
 
 NESCIO_CONVOLVE_TIER(portable)
+NESCIO_CONVOLVE_TIER(avx2)
 NESCIO_CONVOLVE_TIER(avx512)
 
 #undef NESCIO_CONVOLVE_TIER

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -51,7 +52,7 @@ void for_pieces(ThreadPool& pool, std::size_t count,
 class Product {
  public:
   Product(const Block* e, std::size_t p, const std::vector<std::uint32_t>& bits, ThreadPool& pool,
-          Tier tier)
+          Tier tier, QuasiCyclicRoom& room)
       : e_(e),
         p_(p),
         bits_(bits),
@@ -60,7 +61,8 @@ class Product {
         m_(levels(p)),
         row_bits_(std::min(m_, kRowBits)),
         rows_(std::size_t{1} << (m_ - row_bits_)),
-        f_(std::size_t{1} << m_),
+        room_(room.use(std::size_t{1} << m_)),
+        f_(room_.product),
         top_(2 * p - 1 > f_.size() ? 2 * p - 1 - f_.size() : 0),
         twiddles_(std::make_unique<Twiddles>()) {
     make_twiddles(static_cast<std::uint32_t>(std::min<std::size_t>(rows_, 4)), *twiddles_);
@@ -95,8 +97,10 @@ class Product {
   }
 
   void multiply() {
-    Buffer<std::uint32_t> values(f_.size());
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = i < p_ && bit(i) ? 1 : 0;
+    const std::span<std::uint32_t> values = room_.values;
+    for_pieces(pool_, values.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) values[i] = i < p_ && bit(i) ? 1 : 0;
+    });
     if (rows_ > 1) {
       fft_.expand_elements(values.data(), m_, kRowBits);
       columns(reinterpret_cast<Block*>(values.data()), kRow / 4, false);
@@ -114,10 +118,10 @@ class Product {
   void columns(Block* f, std::size_t width, bool inverse) {
     constexpr std::size_t kRoom = std::size_t{1} << 14;
     const std::size_t slab = std::clamp<std::size_t>(kRoom / rows_, 16, 64);
-    std::vector<SecretBuffer<Block>> rooms(pool_.threads());
+    std::vector<std::unique_ptr<SecretBuffer<Block>>> rooms(pool_.threads());
     pool_.run(width / slab, [&](std::size_t task, unsigned worker) {
-      if (rooms[worker].size() == 0) std::construct_at(&rooms[worker], slab * rows_);
-      Block* const room = rooms[worker].data();
+      if (!rooms[worker]) rooms[worker] = std::make_unique<SecretBuffer<Block>>(slab * rows_);
+      Block* const room = rooms[worker]->data();
       Block* const from = f + task * slab;
       for (std::size_t j = 0; j < rows_; ++j) std::copy_n(from + j * width, slab, room + j * slab);
       fft_.columns(*twiddles_, room, m_ - row_bits_, slab, inverse);
@@ -169,7 +173,9 @@ class Product {
   const AdditiveFft& fft_;
   unsigned m_, row_bits_;
   std::size_t rows_;
-  SecretBuffer<Block> f_, top_;
+  QuasiCyclicRoom::Use room_;
+  std::span<Block> f_;
+  SecretBuffer<Block> top_;
   std::unique_ptr<Twiddles> twiddles_;
 };
 
@@ -186,12 +192,24 @@ void check(std::size_t blocks, std::size_t count) {
 
 }  // namespace
 
+QuasiCyclicRoom::Use QuasiCyclicRoom::use(std::size_t points) {
+  std::unique_lock lock(mutex_);
+  if (!product_ || product_->size() != points) {
+    product_.reset();
+    values_.reset();
+    product_ = std::make_unique<SecretBuffer<Block>>(points);
+    values_ = std::make_unique<Buffer<std::uint32_t>>(points);
+  }
+  return {std::move(lock), {product_->data(), points}, {values_->data(), points}};
+}
+
 Buffer<Block> encode_quasi_cyclic(std::span<const Block> noise, const std::uint8_t code_seed[16],
-                                  std::size_t count, ThreadPool& pool, Tier tier) {
+                                  std::size_t count, ThreadPool& pool, Tier tier,
+                                  QuasiCyclicRoom& room) {
   check(noise.size(), count);
   const std::size_t p = noise.size() / 2;
   const std::vector<std::uint32_t> bits = multiplier_bits(code_seed, p, tier);
-  const Product product(noise.data() + p, p, bits, pool, tier);
+  const Product product(noise.data() + p, p, bits, pool, tier, room);
   Buffer<Block> out(count);
   for_pieces(pool, count, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) out[i] = noise[i] ^ product[i] ^ product[i + p];

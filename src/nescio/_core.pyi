@@ -160,7 +160,12 @@ def transpose_bits(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None)
 def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None) -> None:
     """Compresses 2n blocks into the first n by an expand-convolute code."""
 
-def encode_qc(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, count: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+class QuasiCyclicRoom:
+    """Memory for encode_qc, kept from one call to the next."""
+
+    def __init__(self) -> None: ...
+
+def encode_qc(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, count: int, pool: ThreadPool, tier: str | None = None, room: QuasiCyclicRoom | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """The first outputs that a quasi-cyclic code makes of 2p blocks."""
 
 def low_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "base/cpu.h"
+#include "base/thread_pool.h"
 #include "dpf/generate.h"
 #include "dpf/shares.h"
 #include "ot/check.h"
+#include "ot/convolute.h"
 #include "ot/hash.h"
+#include "ot/quasi_cyclic.h"
 #include "ot/tree.h"
 
 namespace {
@@ -72,6 +75,18 @@ void check_and_hash(Tier tier) {
   ot::hash_blocks(leaves, 0, 0, leaves[0], leaves.data(), pool, tier);
 }
 
+/// The codes of dual LPN, with secret noise.
+void encode(Tier tier) {
+  constexpr std::size_t kOutputs = 523;
+  constexpr std::uint8_t kSeed[16] = {1, 2, 3};
+  std::vector<Block> noise(2 * kOutputs, Block{3, 5});
+  make_secret(noise);
+  ThreadPool pool(1);
+  ot::QuasiCyclicRoom room;
+  ot::encode_quasi_cyclic(noise, kSeed, kOutputs, pool, tier, room);
+  ot::encode_expand_convolute(noise, kSeed, pool, tier);
+}
+
 void leak_on_purpose() {
   std::vector<std::uint8_t> secret(1, 1);
   make_secret(secret);
@@ -93,6 +108,7 @@ int main(int argc, char** argv) {
     }
     for (unsigned depth : {1u, 2u, 7u, 14u}) make_trees(depth == 14 ? 1 : 5, depth, tier);
     check_and_hash(tier);
+    encode(tier);
     std::printf("tier %s: constant time\n", tier_name(tier));
   }
 }

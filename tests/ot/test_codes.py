@@ -140,6 +140,14 @@ def test_qc_returns_as_many_blocks_as_are_asked_for_and_leaves_the_noise(count, 
     assert np.array_equal(noise, before)
 
 
+def test_qc_is_the_same_in_a_room_that_others_have_used(pool, rng):
+    room = _core.QuasiCyclicRoom()
+    for p in (1019, 1019, 2053, 65541, 1019):
+        noise = random_blocks(rng, 2 * p)
+        found = _core.encode_qc(noise, SEED, p, pool, room=room)
+        assert np.array_equal(found, _core.encode_qc(noise, SEED, p, pool))
+
+
 @pytest.mark.parametrize("blocks", [0, 1, 129])
 def test_qc_refuses_an_odd_number_of_blocks_and_none(blocks, pool):
     with pytest.raises(ArgumentError, match=f"noise: found {blocks} blocks"):

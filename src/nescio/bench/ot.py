@@ -18,7 +18,7 @@ from .._arrays import Array, as_count, as_threads
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
-from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL
+from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
 from .ot_party import Task, run_party, whole
 from .timing import Case, Report, WrongResultError, check_writable, write_json
 
@@ -65,6 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON if asked to."""
     tasks = list(_tasks(arguments))
     check_writable(arguments.json)
+    check_writable(arguments.plot)
+    if arguments.plot:
+        from . import ot_plot  # noqa: F401, PLC0415 - that it is missing shows now
     report = Report(_COLUMNS)
     cases = []
     for task, link in tasks:
@@ -74,6 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(_NOTES)
     if arguments.json:
         write_json(Path(arguments.json), cases)
+    if arguments.plot:
+        from .ot_plot import plot_bytes  # noqa: PLC0415 - matplotlib is needed only here
+
+        plot_bytes(Path(arguments.plot), cases)
     return 0
 
 
@@ -91,7 +98,8 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         as_count(n, "n", 1, _MOST_OTS)
         as_threads(threads)
         if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
-            continue
+            continue  # a set of the other family
+        check_family(family, chosen)
         yield (
             Task(
                 n,
@@ -147,6 +155,8 @@ def _case(task: Task, link: str) -> Case:
         "sender_bytes": last.sender["sent_bytes"],
         "receiver_bytes": last.receiver["sent_bytes"],
         "cold_bytes": sum(r["sent_bytes"] for r in cold),
+        "cold_sender_bytes_by_kind": cold.sender["sent_by_kind"],
+        "cold_receiver_bytes_by_kind": cold.receiver["sent_by_kind"],
         "rounds": last.receiver["rounds"],
         "cold_rounds": cold.receiver["rounds"],
         "verified": True,

@@ -86,11 +86,12 @@ def _timed(party: Sender | Receiver, task: Task, channel: Channel, shared: Array
     drawn = party.extend_random(task.n) if task.output == "rot" else party.extend(task.n)
     seconds = time.perf_counter() - begin
     _publish(party, drawn, shared)
-    after = channel.counts
+    counts = channel.counts.since(before)
     return {
         "seconds": seconds,
-        "sent_bytes": after.sent_bytes - before.sent_bytes,
-        "rounds": after.rounds - before.rounds,
+        "sent_bytes": counts.sent_bytes,
+        "sent_by_kind": dict(counts.sent_by_kind),
+        "rounds": counts.rounds,
         "steps": {k: s - steps.get(k, 0.0) for k, s in party.seconds.items()},
     }
 

@@ -135,6 +135,7 @@ def _add_ot(benches: Subparsers) -> None:
     add("--link", type=_list_of(str), default=["local"], help="local, or such as 300mbit/2ms")
     add("--malicious", choices=("no", "yes", "both"), nargs="?", const="yes", default="no")
     add("--repeat", type=int, default=5, help="warm calls of a case (default: %(default)s)")
+    add("--plot", metavar="FILE.svg", help="draw what each party sends at its first call")
     add("--json", metavar="FILE", help="write the cases as JSON")
     parser.set_defaults(run=_run_ot)
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._arrays import as_threads
 from ..errors import ArgumentError
 from . import Subparsers, count
 
@@ -101,9 +102,13 @@ def _run_receive(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    from ..ot.party import check_family  # noqa: PLC0415
+
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():
         raise ArgumentError(f"{out} cannot be written: there is no such folder")
+    check_family(arguments.family, arguments.set)  # before anybody is waited for
+    as_threads(arguments.threads)
     return {
         "family": arguments.family,
         "parameters": arguments.set,

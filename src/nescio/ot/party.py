@@ -45,7 +45,7 @@ class Party:
         insecure_seed: bytes | None,
     ) -> None:
         self.channel = channel
-        self.family, self.parameters = _named(family, parameters)
+        self.family, self.parameters = check_family(family, parameters)
         self.malicious = bool(malicious)
         self._role = role
         self._pool = _core.ThreadPool(as_threads(threads))
@@ -139,7 +139,8 @@ def as_choices(value: object, most: int = 1) -> Array:
     return array.astype(np.uint64)
 
 
-def _named(family: FamilyName, chosen: str | None) -> tuple[FamilyName, str]:
+def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, str]:
+    """A family and the name of its parameters, the default's for None. Raises ArgumentError."""
     if family not in FAMILIES:
         raise ArgumentError(f"family: found {family!r}, expected one of {', '.join(FAMILIES)}")
     if family == "primal":

@@ -1,0 +1,201 @@
+// Transforms of up to sixteen coefficients that stand in registers: the inner part of
+// additive_fft_impl.h, which includes it in the file of each tier.
+
+namespace nescio::ot {
+namespace {
+
+#define NESCIO_ALWAYS [[gnu::always_inline]] inline
+
+// Loops over registers leave none of themselves, or the registers would be memory. Under a sanitizer,
+// which watches every access, that would take minutes to compile.
+#if defined(__SANITIZE_ADDRESS__)
+#define NESCIO_UNROLL
+#else
+#define NESCIO_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+constexpr unsigned kKernelBits = 4;
+constexpr std::size_t kKernel = 1 << kKernelBits;
+
+// ---- Multiplication by elements of F --------------------------------------------------------------
+
+/// x times an element whose K_s are given, of which the first `parts` may be other than zero.
+template <int parts>
+NESCIO_ALWAYS Vector multiply(Vector x, const Vector* k) {
+  Vector sum = times(x, k[0]);
+  if constexpr (parts > 1) sum = sum ^ times(exchange<1>(x), k[1]);
+  if constexpr (parts > 2) sum = sum ^ times(exchange<2>(x), k[2]) ^ times(exchange<3>(x), k[3]);
+  return sum;
+}
+
+/// The K_s of t = t0 + t1 u + (t2 + t3 u) v, an element each. With d2 + d3 u = b_15 (t2 + t3 u):
+/// K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3; K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3;
+/// K_2 = d2, d2+d3, t2, t2+t3; K_3 = b_7 d3, d3, b_7 t3, t3.
+NESCIO_ALWAYS void multipliers(Vector t, Vector* k) {
+  constexpr unsigned kZero = 0x80;
+  constexpr std::uint32_t kC0 = kB15 & 0xFF, kC1 = kB15 >> 8, kSquare = kB7 ^ 0x0E;  // b_7 + b_6
+  static_assert(kC1 == kB7);
+  const Vector b7 = Vector::repeat(kB7 | 1 << 8 | kB7 << 16 | 1 << 24);
+  const Vector b15[2] = {Vector::repeat(kC0 | (kC0 ^ kC1) << 8 | 1 << 16 | 1 << 24),
+                         Vector::repeat(kSquare | kC1 << 8)};
+  const Vector low = choose(t, 0, 1, 0, 1) ^ choose(t, kZero, kZero, 2, 3);
+  const Vector high =
+      times(choose(t, 2, 3, 2, 3), b15[0]) ^ times(choose(t, 3, 2, kZero, kZero), b15[1]);
+  k[0] = choose(low, 0, 0, 2, 2) ^ choose(low, kZero, 1, kZero, 3);
+  k[1] = times(choose(low, 1, 1, 3, 3), b7);
+  k[2] = choose(high, 0, 0, 2, 2) ^ choose(high, kZero, 1, kZero, 3);
+  k[3] = times(choose(high, 1, 1, 3, 3), b7);
+}
+
+// ---- Transforms in registers ---------------------------------------------------------------------
+
+template <int count, int stride>
+NESCIO_ALWAYS void add_registers(Vector* to, const Vector* from) {
+  NESCIO_UNROLL
+  for (int i = 0; i < count; ++i) to[i * stride] = to[i * stride] ^ from[i * stride];
+}
+
+/// `expand` for elements that are registers.
+template <int M, int k, int stride, bool inverse>
+NESCIO_ALWAYS void expand_registers(Vector* x) {
+  if constexpr (M > k) {
+    constexpr int length = 1 << (M - 1), shift = 1 << (M - 1 - k);
+    Vector* const high = x + length * stride;
+    Vector* const spill = x + (2 * length - shift) * stride;
+    if constexpr (!inverse) {
+      add_registers<shift, stride>(high, spill);
+      add_registers<length - shift, stride>(x + shift * stride, high);
+    }
+    expand_registers<M - 1, k, stride, inverse>(x);
+    expand_registers<M - 1, k, stride, inverse>(high);
+    if constexpr (inverse) {
+      add_registers<length - shift, stride>(x + shift * stride, high);
+      add_registers<shift, stride>(high, spill);
+    }
+  }
+}
+
+/// From powers of x to the products of the s_i.
+template <int M, int stride, bool inverse>
+NESCIO_ALWAYS void convert(Vector* x) {
+  if constexpr (M >= 2) {
+    constexpr int k = M > 2 ? 2 : 1;
+    if constexpr (!inverse) expand_registers<M, k, stride, false>(x);
+    NESCIO_UNROLL
+    for (int l = 0; l < 1 << k; ++l) convert<M - k, (stride << k), inverse>(x + l * stride);
+    NESCIO_UNROLL
+    for (int j = 0; j < 1 << (M - k); ++j) convert<k, stride, inverse>(x + (j << k) * stride);
+    if constexpr (inverse) expand_registers<M, k, stride, true>(x);
+  }
+}
+
+/// What the multipliers of a kernel's levels have in common, and what sets its branches apart.
+struct Branches {
+  Vector first[kKernelBits][4];
+  const Block (*own)[4][4];
+};
+
+template <int parts>
+NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool rows, Vector x) {
+  Vector k[4];
+  const Block(&own)[4][4] = b.own[(1 << level) - 1 + branch];
+  NESCIO_UNROLL
+  for (int s = 0; s < parts; ++s) {
+    k[s] = b.first[level][s] ^ (rows ? Vector::load(own[s]) : Vector::repeat(own[s][0]));
+  }
+  return multiply<parts>(x, k);
+}
+
+/// The butterflies of one level of 2^M registers: values at t and t + 1 from a pair's coefficients.
+template <int M, int level, int parts, bool rows, bool inverse>
+NESCIO_ALWAYS void butterflies(const Branches& b, Vector* x) {
+  constexpr int distance = 1 << (M - 1 - level);
+  NESCIO_UNROLL
+  for (int branch = 0; branch < 1 << level; ++branch) {
+    NESCIO_UNROLL
+    for (int i = 0; i < distance; ++i) {
+      Vector& low = x[branch * 2 * distance + i];
+      Vector& high = x[branch * 2 * distance + i + distance];
+      if constexpr (inverse) high = high ^ low;
+      low = low ^ multiply<parts>(b, level, branch, rows, high);
+      if constexpr (!inverse) high = high ^ low;
+    }
+  }
+}
+
+template <int M, int level, int parts, bool rows>
+NESCIO_ALWAYS void evaluate(const Branches& b, Vector* x) {
+  if constexpr (level == 0) convert<M, 1, false>(x);
+  if constexpr (level < M) {
+    butterflies<M, level, parts, rows, false>(b, x);
+    evaluate<M, level + 1, parts, rows>(b, x);
+  }
+}
+
+template <int M, int level, int parts, bool rows>
+NESCIO_ALWAYS void interpolate(const Branches& b, Vector* x) {
+  if constexpr (level < M) {
+    interpolate<M, level + 1, parts, rows>(b, x);
+    butterflies<M, level, parts, rows, true>(b, x);
+  }
+  if constexpr (level == 0) convert<M, 1, true>(x);
+}
+
+/// How the elements of a block differ from each other: those of four rows, or not at all.
+struct Place {
+  const Twiddles& twiddles;
+  std::uint32_t q;
+  /// Levels of the row that are done, if its elements are of four rows; else negative.
+  int lane_level;
+
+  Place below(unsigned levels, std::uint32_t branch) const {
+    return {twiddles, (q << levels) + branch,
+            lane_level < 0 ? lane_level : lane_level + static_cast<int>(levels)};
+  }
+  bool lanes() const { return lane_level >= 0; }
+};
+
+NESCIO_ALWAYS Multiplier multiplier(const Twiddles& t, std::uint32_t q) {
+  return t.of_byte[0][q & 255] ^ t.of_byte[1][(q >> 8) & 255] ^ t.of_byte[2][(q >> 16) & 255] ^
+         t.of_byte[3][q >> 24];
+}
+
+NESCIO_ALWAYS std::uint32_t part(const Multiplier& k, int s) {
+  return static_cast<std::uint32_t>((s < 2 ? k.lo : k.hi) >> (32 * (s % 2)));
+}
+
+template <int levels, int parts>
+NESCIO_ALWAYS Branches branches_of(const Place& place) {
+  Branches b;
+  b.own = place.twiddles.of_branch;
+  NESCIO_UNROLL
+  for (int level = 0; level < levels; ++level) {
+    const Multiplier k = multiplier(place.twiddles, place.q << level);
+    NESCIO_UNROLL
+    for (int s = 0; s < parts; ++s) {
+      b.first[level][s] = Vector::repeat(part(k, s));
+      if (place.lanes()) {
+        const Block& lane = place.twiddles.of_lane[place.lane_level + level][s];
+        b.first[level][s] = b.first[level][s] ^ Vector::repeat(lane);
+      }
+    }
+  }
+  return b;
+}
+
+/// Calls kernel(parts) with as many parts as the multipliers need when the lowest of a kernel's
+/// levels has branches up to the one of row `last`.
+template <class Kernel>
+NESCIO_ALWAYS void with_parts(const Place& place, std::uint32_t last, const Kernel& kernel) {
+  const std::uint32_t bits = (place.lanes() ? 3u << place.lane_level : 0u) | last;
+  if (bits < 1u << (7 - kKernelBits + 1)) {
+    kernel(std::integral_constant<int, 1>{});
+  } else if (bits < 1u << (15 - kKernelBits + 1)) {
+    kernel(std::integral_constant<int, 2>{});
+  } else {
+    kernel(std::integral_constant<int, 4>{});
+  }
+}
+
+}  // namespace
+}  // namespace nescio::ot

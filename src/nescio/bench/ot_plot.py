@@ -1,0 +1,57 @@
+"""What leaves each party of oblivious transfers. Needs matplotlib: pip install 'nescio[bench]'."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from matplotlib.figure import Figure
+
+from ..errors import ArgumentError
+from .timing import Case
+
+KINDS = {
+    "PARM": "parameters",
+    "DRAW": "number of OTs",
+    "OTBS": "base OT, its sender",
+    "OTBR": "base OT, its receiver",
+    "OTSU": "columns of the seeds",
+    "OTSC": "the seeds' challenge",
+    "OTSP": "the seeds' proof",
+    "TREE": "sums of the trees' levels",
+    "CHAL": "the trees' challenge",
+    "PROF": "the trees' proof",
+}
+
+
+_ROLES = ("sender", "receiver")
+
+
+def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
+    """A bar for each party of each case, cut by message. Raises ArgumentError if it fails."""
+    rows = [(_name(case, role), _by_kind(case, role)) for case in cases for role in _ROLES]
+    canvas = Figure(figsize=(9, 1.2 + 0.42 * len(rows)), layout="constrained")
+    axes = canvas.add_subplot()
+    left = [0.0] * len(rows)
+    for kind in dict.fromkeys([*KINDS, *(kind for _, sent in rows for kind in sent)]):
+        widths = [sent.get(kind, 0) / 1e3 for _, sent in rows]
+        if any(widths):
+            axes.barh([name for name, _ in rows], widths, left=left, label=KINDS.get(kind, kind))
+        left = [a + b for a, b in zip(left, widths, strict=True)]
+    for place, total in enumerate(left):
+        axes.annotate(f" {total:,.1f}", (total, place), va="center", fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel="kilobytes sent at the first call, the headers of frames among them")
+    axes.legend(fontsize="x-small", loc="lower right")
+    try:
+        canvas.savefig(path)
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"the plot cannot be written: {error}") from error
+
+
+def _by_kind(case: Case, role: str) -> Mapping[str, int]:
+    return cast(Mapping[str, int], case[f"cold_{role}_bytes_by_kind"])
+
+
+def _name(case: Case, role: str) -> str:
+    checked = ", malicious" if case["malicious"] else ""
+    return f"{case['family']} {case['parameters']}{checked}, {case['n']:,}: {role}"
