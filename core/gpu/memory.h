@@ -117,6 +117,7 @@ class Room {
 
   /// From now on others read it, on streams of their own.
   void show() { shown_ = true; }
+  bool shown() const { return shown_; }
 
  private:
   std::shared_ptr<Memory<Device>> memory_;

@@ -11,8 +11,8 @@ namespace nescio::ot {
 template <class Device>
 void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, Seed code_seed,
                                      std::uint64_t first_row, PrimalWay way) {
-  check_here(noise);
-  check_here(seeds);
+  open(noise);
+  open(seeds);
   if (seeds.size() == 0 || seeds.size() > kMostSeeds) {
     throw wrong("blocks of a short secret", seeds.size(), "1 to " + std::to_string(kMostSeeds));
   }
@@ -85,7 +85,7 @@ void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesC
 
 template <class Device>
 void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut) {
-  check_here(noise);
+  open(noise);
   const std::uint64_t n = noise.size() / 2;
   if (noise.size() % 2 != 0 || n < kFewestOutputs || n > std::uint64_t{1} << 32) {
     throw wrong("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
@@ -106,7 +106,7 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut&
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t first,
                                             std::uint64_t tag, Block delta) {
-  check_here(blocks);
+  open(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks out = made(blocks.size());
   const HashEach kernel = {aes(), fixed_, blocks.data(), out.data(), delta, first, tag};
@@ -117,7 +117,7 @@ DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t 
 
 template <class Device>
 Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64_t first) {
-  check_here(leaves);
+  open(leaves);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto sum = room<std::uint32_t>(kBlockWords);
   device().zero(sum->data(), sizeof(Block));
@@ -142,7 +142,7 @@ void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi
 
 template <class Device>
 void OtDevice<Device>::low_bits(const Blocks& blocks, std::uint8_t* out) {
-  check_here(blocks);
+  open(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto bits = room<std::uint8_t>(blocks.size());
   launch(LowBits{{blocks.size()}, blocks.data(), bits->data()});

@@ -59,9 +59,12 @@ class DeviceBlocks {
   unsigned device() const { return array_->memory().number(); }
   void download(Block* to) const;
 
-  /// From now on others read it, on streams of their own: its memory is not used for anything else
-  /// before they are done.
+  /// From now on others read and write it, on streams of their own: its memory is not used for
+  /// anything else before they are done, and what they have queued is waited for before it is read.
   void show() const { array_->show(); }
+  void settle() const {
+    if (array_->shown()) Device::settle(device());
+  }
 
  private:
   std::shared_ptr<Array> array_;
@@ -136,7 +139,7 @@ class OtDevice {
   void grow_level(const Trees& trees, unsigned level, bool fused);
   void convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys, const Cut& cut);
   std::unique_ptr<Room<std::uint32_t>> chain(const std::uint32_t* states, std::uint64_t segments);
-  void check_here(const Blocks& blocks) const;
+  void open(const Blocks& blocks) const;
 
   std::shared_ptr<gpu::Memory<Device>> memory_;
   gpu::DeviceInfo info_;

@@ -50,6 +50,7 @@ DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t c
 
 template <class Device>
 void DeviceBlocks<Device>::download(Block* to) const {
+  settle();
   Device& device = array_->memory().device();
   device.download(to, data(), count_ * sizeof(Block));
   device.finish();
@@ -83,12 +84,14 @@ DeviceBlocks<Device> OtDevice<Device>::made(std::size_t count) {
   return Blocks(std::make_shared<typename Blocks::Array>(memory_, count));
 }
 
-/// Throws unless the blocks are on this device.
+/// Blocks are about to be used: throws unless they are on this device.
 template <class Device>
-void OtDevice<Device>::check_here(const Blocks& blocks) const {
-  if (blocks.device() == number()) return;
-  throw wrong("blocks of another device", blocks.device(),
-              std::to_string(number()) + ": join them there first");
+void OtDevice<Device>::open(const Blocks& blocks) const {
+  if (blocks.device() != number()) {
+    throw wrong("blocks of another device", blocks.device(),
+                std::to_string(number()) + ": join them there first");
+  }
+  blocks.settle();
 }
 
 template <class Device>
@@ -134,6 +137,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   const Blocks all = made(count);
   Block* to = all.data();
   for (const Blocks& part : parts) {
+    part.settle();
     device().copy(to, part.data(), part.size() * sizeof(Block));
     to += part.size();
   }

@@ -132,11 +132,31 @@ void test_sums(OtDevice& device) {
   for (std::size_t i = 0; i < 24; ++i) CHECK((columns[i] == Block{i == 12 ? 4u : 0u, 0}));
 }
 
+void test_memory() {
+  gpu::Memory<gpu::HostDevice> memory(0);
+  const auto held = [&] { return memory.device().memory_use().now; };
+  constexpr std::size_t kBytes = 8 << 20;
+  const auto first = memory.take(kBytes);
+  memory.give(first, false);
+  CHECK(held() == kBytes);
+  for (std::size_t bytes :
+       {2 * kBytes, kBytes / 8}) {  // too small for one, too large for the other
+    const auto other = memory.take(bytes);
+    CHECK(other.data != first.data);
+    memory.give(other, false);
+  }
+  CHECK(memory.take(kBytes - 5).data == first.data);
+  const std::size_t before = held();
+  memory.give(first, true);  // somebody may still be reading it
+  CHECK(held() == before - kBytes);
+}
+
 }  // namespace
 }  // namespace nescio
 
 int main() {
   using namespace nescio;
+  test_memory();
   for (unsigned number = 0; number < gpu::HostDevice::count(); ++number) {
     OtDevice device(number);
     test_trees(device);
