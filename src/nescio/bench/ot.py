@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, as_count, as_threads
+from .._devices import describe, parse_several
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
@@ -35,6 +36,7 @@ _COLUMNS = [
     ("parameters", "set", "6"),
     ("bits", "bits", ".0f"),
     ("malicious", "malicious", ""),
+    ("device", "device", "6"),
     ("threads", "threads", "d"),
     ("link", "link", "12"),
     ("sender_ms", "sender ms", "9,.1f"),
@@ -86,11 +88,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
     as_count(arguments.repeat, "repeat", 1, 1000)
-    for n, output, family, chosen, threads, link, malicious in product(
+    for n, output, family, chosen, device, threads, link, malicious in product(
         arguments.n,
         arguments.output,
         arguments.family,
         arguments.set or [None],
+        arguments.device,
         arguments.threads,
         arguments.link,
         [True, False] if arguments.malicious == "both" else [arguments.malicious == "yes"],
@@ -99,7 +102,11 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         as_threads(threads)
         if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
             continue  # a set of the other family
-        check_family(family, chosen)
+        _, found = check_family(family, chosen)
+        if parse_several(device):
+            describe(parse_several(device))
+            if found == "qc":
+                continue  # has no part for GPUs
         yield (
             Task(
                 n,
@@ -108,7 +115,7 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
                 chosen,
                 malicious,
                 threads,
-                "cpu",
+                device,
                 parse_link(link),
                 arguments.repeat,
             ),

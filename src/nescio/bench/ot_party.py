@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ByteArray
+from .._devices import parse_several
 from ..errors import NescioError
 from ..net import Channel, Link
 from ..ot import Receiver, Sender
@@ -74,6 +75,7 @@ def _party(role: str, task: Task, channel: Channel) -> Sender | Receiver:
         "parameters": task.parameters,
         "malicious": task.malicious,
         "threads": task.threads,
+        "devices": [str(place) for place in parse_several(task.device)] or None,
     }
     return Sender(channel, **options) if role == "sender" else Receiver(channel, **options)
 
@@ -103,6 +105,7 @@ def _publish(party: Sender | Receiver, drawn: Array | tuple[Array, ...], shared:
         parts.insert(0, party.delta)
     at = 0
     for part in parts:
-        raw = part.reshape(-1).view(np.uint8)
+        host = part if isinstance(part, np.ndarray) else part.to_host()
+        raw = host.reshape(-1).view(np.uint8)
         shared[at : at + len(raw)] = raw
         at += len(raw)

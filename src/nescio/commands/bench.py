@@ -132,6 +132,7 @@ def _add_ot(benches: Subparsers) -> None:
     add("--family", type=_list_of(_one_of(("primal", "dual"))), default=["primal", "dual"])
     add("--set", type=_list_of(str), metavar="NAMES", help="b10 to b13 of primal, ec, qc of dual")
     add("--threads", type=_list_of(int), default=[1], help="of each party; 0 is every processor")
+    add("--device", type=_list_of(devices), default=["cpu"], help="cpu, cuda, cuda:0+cuda:1, ...")
     add("--link", type=_list_of(str), default=["local"], help="local, or such as 300mbit/2ms")
     add("--malicious", choices=("no", "yes", "both"), nargs="?", const="yes", default="no")
     add("--repeat", type=int, default=5, help="warm calls of a case (default: %(default)s)")

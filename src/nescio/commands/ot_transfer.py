@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._arrays import as_threads
+from .._devices import describe, parse_several
 from ..errors import ArgumentError
-from . import Subparsers, count
+from . import Subparsers, count, devices
 
 if TYPE_CHECKING:
     from ..net import Channel
@@ -58,6 +59,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--set", metavar="NAME", help="parameters: b10 to b13 of primal, ec or qc of dual")
     add("--malicious", action="store_true", help="notice a party that cheats")
     add("--threads", type=int, default=0, help="0 is every processor")
+    add("--device", type=devices, default="auto", help="cpu, cuda, cuda:1 (default: cpu)")
     add("--timeout", type=float, default=60.0, help="seconds without a word (default: 60)")
     add("--rtt", default=None, help="act as if a round trip took so long: 40ms (both parties)")
     add("--rate", default=None, help="act as if the network had this rate: 100mbit (both parties)")
@@ -109,11 +111,14 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         raise ArgumentError(f"{out} cannot be written: there is no such folder")
     check_family(arguments.family, arguments.set)  # before anybody is waited for
     as_threads(arguments.threads)
+    places = parse_several(arguments.device)
+    describe(places)
     return {
         "family": arguments.family,
         "parameters": arguments.set,
         "malicious": arguments.malicious,
         "threads": arguments.threads,
+        "devices": [str(place) for place in places] or None,
     }
 
 
@@ -137,6 +142,10 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
     else:
         arrays = {"delta": party.delta, "r": drawn}  # type: ignore[union-attr]
     if arguments.out is not None:
+        arrays = {
+            name: value if isinstance(value, np.ndarray) else value.to_host()
+            for name, value in arrays.items()
+        }
         with arguments.out.open("wb") as file:
             np.savez(file, **arrays)
     counts = channel.counts

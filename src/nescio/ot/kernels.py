@@ -42,14 +42,13 @@ class HostSink:
     def take(self, blocks: IndexArray, count: int) -> IndexArray:
         """Copies blocks to the array, unless they are there already, or are all of it."""
         whole, self._whole = self._whole, None
+        inside = blocks.base is whole
         if whole is None or count < self.count:
             part = self._array()[self.done : self.done + count]
             if not np.may_share_memory(part, blocks):
                 part[:] = blocks[:count]
-        elif whole is not None and blocks.base is whole:
-            del blocks
-            whole.resize((count, 2), refcheck=False)  # in place: nobody reads the others
-            self._out = whole
+        elif inside:
+            self._out = _cut(whole, count)
         else:  # an array of its own
             self._out = blocks[:count]
         begin, self.done = self.done, self.done + count
@@ -63,6 +62,12 @@ class HostSink:
         if self._out is None:
             self._out = np.empty((self.count, 2), np.uint64)
         return self._out
+
+
+def _cut(whole: IndexArray, count: int) -> IndexArray:
+    """An array cut to its first rows in place: nobody reads the others any more."""
+    whole.resize((count, 2), refcheck=False)
+    return whole
 
 
 class Scratch:
