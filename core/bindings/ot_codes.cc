@@ -31,12 +31,14 @@ const std::uint8_t* seed_of(const nb::bytes& seed) {
 }
 
 void encode_ec(const BlocksInOut& noise, const nb::bytes& code_seed, ThreadPool& pool,
-               const std::optional<std::string>& tier) {
+               const std::optional<std::string>& tier, const std::optional<BlocksInOut>& out) {
   const std::span<Block> blocks(blocks_of<Block>(noise.data()), noise.shape(0));
   const std::uint8_t* seed = seed_of(code_seed);
   const Tier own = tier_of(tier);
+  std::span<Block> into;
+  if (out) into = {blocks_of<Block>(out->data()), out->shape(0)};
   const nb::gil_scoped_release release;
-  ot::encode_expand_convolute(blocks, seed, pool, own);
+  ot::encode_expand_convolute(blocks, seed, pool, own, into);
 }
 
 using OutBlocks = nb::ndarray<nb::numpy, std::uint64_t, nb::shape<-1, 2>, nb::c_contig>;
@@ -62,9 +64,11 @@ OutBlocks encode_qc(const NumberPairs& noise, const nb::bytes& code_seed, std::s
 }  // namespace
 
 void bind_ot_codes(nb::module_& m) {
-  m.def("encode_ec", &encode_ec, nb::arg("noise").noconvert(), nb::arg("code_seed"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Compresses 2n blocks into the first n by an expand-convolute code.");
+  m.def(
+      "encode_ec", &encode_ec, nb::arg("noise").noconvert(), nb::arg("code_seed"), nb::arg("pool"),
+      nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
+      "Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in "
+      "`out` into that.");
   nb::class_<ot::QuasiCyclicRoom>(m, "QuasiCyclicRoom",
                                   "Memory for encode_qc, kept from one call to the next.")
       .def(nb::init<>());

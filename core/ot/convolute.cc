@@ -191,8 +191,8 @@ class Expander {
     }
   }
 
-  /// Adds the products of some rows to out.
-  void add_rows(std::size_t begin, std::size_t end, Block* out) const {
+  /// Writes the sums of some rows and of blocks `in` to `out`, which may be the same.
+  void add_rows(std::size_t begin, std::size_t end, const Block* in, Block* out) const {
     Indices indices;
     for (std::size_t at = begin; at < end; at += kRows) {
       words_.words(at * kParts, indices.size(), indices.data());
@@ -201,7 +201,7 @@ class Expander {
         indices[k] = begins_[k] + static_cast<std::uint32_t>(product >> 32);
       }
       const std::size_t count = std::min(kRows, end - at);
-      for (std::size_t i = 0; i < count; ++i) add_row(&indices[i * kParts], &out[at + i]);
+      for (std::size_t i = 0; i < count; ++i) out[at + i] = in[at + i] ^ row(&indices[i * kParts]);
     }
   }
 
@@ -211,13 +211,13 @@ class Expander {
 
   std::size_t bound(std::size_t j) const { return j * n_ / kParts; }
 
-  void add_row(const std::uint32_t* index, Block* out) const {
+  Block row(const std::uint32_t* index) const {
     for (std::size_t j = 0; j < kParts; ++j) {
       __builtin_prefetch(y_ + index[kAhead * kParts + j]);
     }
-    Block sum = *out;
-    for (std::size_t j = 0; j < kParts; ++j) sum ^= y_[index[j]];
-    *out = sum;
+    Block sum = y_[index[0]];
+    for (std::size_t j = 1; j < kParts; ++j) sum ^= y_[index[j]];
+    return sum;
   }
 
   const WordStream& words_;
@@ -237,9 +237,13 @@ void check(std::size_t blocks) {
 }  // namespace
 
 void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_seed[16],
-                             ThreadPool& pool, Tier tier) {
+                             ThreadPool& pool, Tier tier, std::span<Block> out) {
   check(noise.size());
   const std::size_t n = noise.size() / 2;
+  if (out.size() > n) {
+    throw Error(ErrorKind::argument, "out: found room for " + std::to_string(out.size()) +
+                                         " blocks, expected at most " + std::to_string(n));
+  }
   Block* y = noise.data() + n;
   for (std::uint8_t number : kConvolutionKeys) {
     const WordStream masks = own_stream(code_seed, number, tier);
@@ -248,7 +252,10 @@ void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_see
   const WordStream words = own_stream(code_seed, kExpanderKey, tier);
   const Expander expander(words, y, n);
   pool.run((n + kTaskRows - 1) / kTaskRows, [&](std::size_t task, unsigned) {
-    expander.add_rows(task * kTaskRows, std::min(n, (task + 1) * kTaskRows), noise.data());
+    const std::size_t begin = task * kTaskRows, end = std::min(n, begin + kTaskRows);
+    const std::size_t middle = std::clamp(out.size(), begin, end);
+    expander.add_rows(begin, middle, noise.data(), out.data());
+    expander.add_rows(middle, end, noise.data(), noise.data());
   });
 }
 

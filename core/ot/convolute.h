@@ -20,11 +20,12 @@ namespace nescio::ot {
 inline constexpr std::size_t kDistance = 25;
 inline constexpr std::size_t kFewestOutputs = 64;
 
-/// Compresses the 2n blocks of `noise` into its first n; what stands in the rest is spoilt. The
-/// same for any number of threads. Throws Error(argument) for an odd number of blocks, and for less
-/// than kFewestOutputs or more than 2^32 outputs.
+/// Compresses the 2n blocks of `noise` into its first n, or, the first of them, into `out`, which
+/// lies elsewhere; what else stands in the noise is spoilt. The same for any number of threads.
+/// Throws Error(argument) for an odd number of blocks, for less than kFewestOutputs or more than 2^32
+/// outputs, and if `out` has room for more than n.
 void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_seed[16],
-                             ThreadPool& pool, Tier tier);
+                             ThreadPool& pool, Tier tier, std::span<Block> out = {});
 
 /// Blocks (and their masks) that the convolution of a run looks back to.
 inline constexpr std::size_t kLookBack = 32;

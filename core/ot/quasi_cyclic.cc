@@ -21,8 +21,9 @@ constexpr std::uint8_t kMultiplierKey = 4;
 constexpr std::size_t kMostBlocks = std::size_t{1} << 31;
 constexpr std::size_t kRow = std::size_t{1} << kRowBits;
 constexpr unsigned kFewestBits = kLeafBits + 1;
-/// So many coefficients of the product more than points are worth no transform of twice the size.
-constexpr std::size_t kMostExcess = 1024;
+/// If the product has no more coefficients beyond a number of points than this part of them, they
+/// are computed apart: a small product costs less than a transform of twice the size.
+constexpr std::size_t kExcessPart = 8;
 /// Blocks that a task copies or adds.
 constexpr std::size_t kPiece = std::size_t{1} << 14;
 
@@ -47,8 +48,9 @@ void for_pieces(ThreadPool& pool, std::size_t count,
 /// The product of a polynomial of blocks with one of bits, of p coefficients each.
 ///
 /// 2^m points determine it modulo s_m, of degree 2^m. p is often just above a power of two, and then
-/// 2p - 1 coefficients are a few more than 2^m: these are computed one by one and what they added to
-/// the others is taken off again. s_m = sum_j C(m, j) x^(2^j) mod 2 makes that a few additions.
+/// 2p - 1 coefficients are some more than 2^m: these are a product of their own, of the highest
+/// coefficients, and what they added to the others is taken off again. s_m = sum_j C(m, j) x^(2^j)
+/// mod 2 makes that a few additions.
 class Product {
  public:
   Product(const Block* e, std::size_t p, const std::vector<std::uint32_t>& bits, ThreadPool& pool,
@@ -57,6 +59,7 @@ class Product {
         p_(p),
         bits_(bits),
         pool_(pool),
+        tier_(tier),
         fft_(additive_fft(tier)),
         m_(levels(p)),
         row_bits_(std::min(m_, kRowBits)),
@@ -83,7 +86,7 @@ class Product {
     const auto m = static_cast<unsigned>(std::bit_width(coefficients - 1));
     if (m <= kFewestBits) return kFewestBits;
     const std::size_t half = std::size_t{1} << (m - 1);
-    return coefficients - half <= std::min(kMostExcess, half / 2) ? m - 1 : m;
+    return coefficients - half <= half / kExcessPart ? m - 1 : m;
   }
 
   bool bit(std::size_t i) const { return ((bits_[i / 32] >> (i % 32)) & 1) != 0; }
@@ -153,23 +156,32 @@ class Product {
   /// f + s_m q, where q is what 2^m points do not tell. Its coefficients are those of the product
   /// from 2^m on: s_m has no other term of so high a degree.
   void repair() {
-    const std::size_t n = f_.size();
-    for (std::size_t k = 0; k < top_.size(); ++k) {
-      top_[k] = {0, 0};
-      for (std::size_t i = n + k - (p_ - 1); i < p_; ++i) {
-        if (bit(i)) top_[k] ^= e_[n + k - i];
-      }
-    }
+    if (top_.size() == 0) return;
+    multiply_top();
     for (unsigned j = 0; j < m_; ++j) {
       if ((j & m_) != j) continue;  // C(m, j) is even
       for (std::size_t k = 0; k < top_.size(); ++k) f_[(std::size_t{1} << j) + k] ^= top_[k];
     }
   }
 
+  /// The coefficients from 2^m = 2p - 1 - t on: those of the product of both polynomials' highest t
+  /// coefficients, from t - 1 on.
+  void multiply_top() {
+    const std::size_t t = top_.size(), first = p_ - t;
+    std::vector<std::uint32_t> bits((t + 31) / 32);
+    for (std::size_t i = 0; i < t; ++i) {
+      bits[i / 32] |= static_cast<std::uint32_t>(bit(first + i)) << (i % 32);
+    }
+    QuasiCyclicRoom room;
+    const Product product(e_ + first, t, bits, pool_, tier_, room);
+    for (std::size_t k = 0; k < t; ++k) top_[k] = product[t - 1 + k];
+  }
+
   const Block* e_;
   std::size_t p_;
   const std::vector<std::uint32_t>& bits_;
   ThreadPool& pool_;
+  Tier tier_;
   const AdditiveFft& fft_;
   unsigned m_, row_bits_;
   std::size_t rows_;

@@ -157,7 +157,7 @@ def multiply_blocks(a: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C
 def transpose_bits(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """Bit i of row j as bit j of block i, for 128 rows."""
 
-def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None) -> None:
+def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> None:
     """Compresses 2n blocks into the first n by an expand-convolute code."""
 
 class QuasiCyclicRoom:

@@ -65,8 +65,11 @@ class Sink(Protocol):
     def room(self, leaves: int) -> Blocks | None:
         """Memory for the leaves of an extension, or None where kernels bring their own."""
 
-    def take(self, blocks: Blocks, count: int) -> Blocks:
-        """Adds the first `count` blocks, and gives them back where they are to stay."""
+    def place(self, count: int) -> Blocks | None:
+        """Where the next blocks are to stand; None if they stay where they are."""
+
+    def take(self, blocks: Blocks, count: int, *, placed: bool = False) -> Blocks:
+        """Adds the first `count` blocks, which may be in their place already, and gives them."""
 
     def all(self) -> Blocks:
         """What was gathered."""
@@ -87,7 +90,7 @@ class Kernels(Protocol):
         self, sides: IndexArray, choices: ByteArray, depth: int, room: Blocks | None
     ) -> Blocks: ...
     def encode_primal(self, noise: Blocks, seeds: Blocks, code_seed: bytes) -> Blocks: ...
-    def encode_ec(self, noise: Blocks, code_seed: bytes) -> Blocks: ...
+    def encode_ec(self, noise: Blocks, code_seed: bytes, place: Blocks | None) -> Blocks: ...
     def encode_qc(self, noise: Blocks, code_seed: bytes, count: int) -> Blocks: ...
     def hash_blocks(
         self, blocks: Blocks, first: int, tag: int, delta: IndexArray | None

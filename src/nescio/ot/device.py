@@ -163,8 +163,9 @@ class DeviceKernels:
         )
         return noise
 
-    def encode_ec(self, noise: DeviceBlocks, code_seed: bytes) -> DeviceBlocks:
+    def encode_ec(self, noise: DeviceBlocks, code_seed: bytes, place: None = None) -> DeviceBlocks:
         """The n blocks that a code makes of 2n, on the first device; the noise is spoilt."""
+        del place  # blocks stay where they are
         own = self._on(self._own[0], noise)
         self._own[0].encode_ec(own, code_seed)
         return DeviceBlocks([own[: len(own) // 2]])

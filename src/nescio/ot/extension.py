@@ -127,10 +127,11 @@ class Extender:
         missing = sink.count - sink.done
         shape = self._family.shape(missing)
         self._stock(shape)
-        blocks = self._run(shape, sink.room(shape.leaves))
-        count = min(missing, len(blocks) - self._family.reserve)
+        count = min(missing, shape.gives - self._family.reserve)
+        place = sink.place(count) if shape.places else None
+        blocks = self._run(shape, sink.room(shape.leaves), place)
         self._kept = self._kernels.keep([blocks[count:]])
-        return sink.take(blocks, count)
+        return sink.take(blocks, count, placed=place is not None)
 
     def _stock(self, shape: Shape) -> None:
         """Sees to it that there are correlations enough for an extension, at its first."""
@@ -142,10 +143,13 @@ class Extender:
             self._kept = self._kernels.upload(self._role.seed((start or shape).needs))
         if start is not None:
             room = self._kernels.sink(start.leaves).room(start.leaves)
-            self._kept = self._kernels.keep([self._run(start, room)])
+            self._kept = self._kernels.keep([self._run(start, room, None)])
 
-    def _run(self, shape: Shape, room: Blocks | None) -> Blocks:
-        """Spends what `shape` needs of the blocks that are kept, and gives all that come of it."""
+    def _run(self, shape: Shape, room: Blocks | None, place: Blocks | None) -> Blocks:
+        """Spends what `shape` needs of the blocks that are kept, and gives all that come of it.
+
+        The first of them may be in `place` instead.
+        """
         kernels, kept = self._kernels, self._kept
         levels = kernels.to_host(kept[: shape.trees * shape.depth])
         checks = kernels.to_host(kept[shape.trees * shape.depth : shape.needs - shape.seeds])
@@ -155,7 +159,8 @@ class Extender:
             with self.clock.step("check"):
                 check(leaves, checks)
         with self.clock.step("lpn"):
-            return shape.encode(kernels, leaves, kept[shape.needs - shape.seeds : shape.needs])
+            seeds = kept[shape.needs - shape.seeds : shape.needs]
+            return shape.encode(kernels, leaves, seeds, place)
 
 
 def packed(blocks: IndexArray) -> ByteArray:

@@ -25,7 +25,7 @@ CHECK_COTS = 128
 CODE_SEED = b"Nescio LPN codes"
 """The public seed of all codes: there is nothing to choose in it."""
 
-_MOST_DUAL_OUTPUTS = 1 << 24
+_MOST_DUAL_OUTPUTS = 1 << 23
 _LEAST_DUAL_OUTPUTS = 1 << 14
 _DUAL_RESERVE = 256 * 18 + CHECK_COTS
 
@@ -33,15 +33,18 @@ _DUAL_RESERVE = 256 * 18 + CHECK_COTS
 class Encode(Protocol):
     """A code: what it makes of leaves and of correlations that it spends."""
 
-    def __call__(self, kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
-        """The blocks that come of it."""
+    def __call__(
+        self, kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /
+    ) -> Blocks:
+        """The blocks that come of it; the first of them in `place`, if that is named and used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """One extension: `trees` of `depth` levels, `checks` and `seeds` correlations beside theirs.
 
-    `gives` is how many correlations come of it.
+    `gives` is how many correlations come of it; `places`, whether the code can write them elsewhere
+    than to where the leaves are.
     """
 
     trees: int
@@ -50,6 +53,7 @@ class Shape:
     seeds: int
     gives: int
     encode: Encode
+    places: bool = False
 
     @property
     def needs(self) -> int:
@@ -106,7 +110,7 @@ class PrimalFamily:
 
 
 class DualFamily:
-    """Extensions of any size, each as large as is wanted, up to 2^24."""
+    """Extensions of any size, each as large as is wanted, up to 2^23."""
 
     def __init__(self, code: str, *, malicious: bool) -> None:
         self._code = code
@@ -118,9 +122,10 @@ class DualFamily:
         return _DUAL_RESERVE
 
     def shape(self, wanted: int) -> Shape:
-        """An extension that gives all that is wanted and the reserve, within limits."""
-        wanted = min(max(wanted, _LEAST_DUAL_OUTPUTS), _MOST_DUAL_OUTPUTS)
-        chosen = parameters.dual(self._code, wanted + self.reserve)
+        """An extension that gives all that is wanted, or one of several equal ones."""
+        wanted = max(wanted, _LEAST_DUAL_OUTPUTS)
+        extensions = -(-wanted // _MOST_DUAL_OUTPUTS)
+        chosen = parameters.dual(self._code, -(-wanted // extensions) + self.reserve)
         return dual_shape(chosen, malicious=self._malicious)
 
     def start(self, needs: int) -> Shape | None:
@@ -132,16 +137,27 @@ class DualFamily:
 def dual_shape(chosen: Dual, *, malicious: bool) -> Shape:
     """The extension with some parameters."""
 
-    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
+    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /) -> Blocks:
         del seeds  # there are none
         noise = leaves[: chosen.n]
         if chosen.code == "qc":
             return kernels.encode_qc(noise, CODE_SEED, chosen.outputs)
-        return kernels.encode_ec(noise, CODE_SEED)[: chosen.outputs]
+        return kernels.encode_ec(noise, CODE_SEED, place)[: chosen.outputs]
 
-    return Shape(chosen.t, chosen.depth, CHECK_COTS * malicious, 0, chosen.outputs, encode)
+    return Shape(
+        chosen.t,
+        chosen.depth,
+        CHECK_COTS * malicious,
+        0,
+        chosen.outputs,
+        encode,
+        chosen.code == "ec",
+    )
 
 
-def encode_primal(kernels: Kernels, leaves: Blocks, seeds: Blocks, /) -> Blocks:
+def encode_primal(
+    kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /
+) -> Blocks:
     """A s + e, in the place of e."""
+    del place
     return kernels.encode_primal(leaves, seeds, CODE_SEED)

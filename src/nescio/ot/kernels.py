@@ -16,76 +16,35 @@ _NONE: IndexArray = np.zeros((0, 2), np.uint64)
 
 
 class HostSink:
-    """An array that extensions fill.
+    """An array that extensions fill, in place where their leaves fit into what is left of it."""
 
-    Where one extension gives all that is wanted, its leaves are that array: they are more, and the
-    memory of the others goes back to the system. Else leaves that do not fit grow in `scratch`.
-    """
-
-    def __init__(self, count: int, scratch: "Scratch") -> None:
+    def __init__(self, count: int, kernels: "HostKernels") -> None:
         self.count = count
         self.done = 0
-        self._scratch = scratch
-        self._out: IndexArray | None = None
-        self._whole: IndexArray | None = None
+        self._kernels = kernels
+        self._out: IndexArray = np.empty((count, 2), np.uint64)
 
     def room(self, leaves: int) -> IndexArray:
-        """A part of the array, or memory of its own for leaves that are more than it has left."""
-        missing = self.count - self.done
-        if leaves <= missing:
-            return self._array()[self.done : self.done + leaves]
-        if self.done == 0 and leaves > Scratch.MOST:
-            self._whole = np.empty((leaves, 2), np.uint64)
-            return self._whole
-        return self._scratch.blocks(leaves)
+        """A part of the array, or memory that extensions use in turn."""
+        if leaves <= self.count - self.done:
+            return self._out[self.done : self.done + leaves]
+        return self._kernels.scratch(leaves)
 
-    def take(self, blocks: IndexArray, count: int) -> IndexArray:
-        """Copies blocks to the array, unless they are there already, or are all of it."""
-        whole, self._whole = self._whole, None
-        inside = blocks.base is whole
-        if whole is None or count < self.count:
-            part = self._array()[self.done : self.done + count]
-            if not np.may_share_memory(part, blocks):
-                part[:] = blocks[:count]
-        elif inside:
-            self._out = _cut(whole, count)
-        else:  # an array of its own
-            self._out = blocks[:count]
-        begin, self.done = self.done, self.done + count
-        return self._array()[begin : self.done]
+    def place(self, count: int) -> IndexArray:
+        """Where the next blocks are to stand."""
+        return self._out[self.done : self.done + count]
+
+    def take(self, blocks: IndexArray, count: int, *, placed: bool = False) -> IndexArray:
+        """Copies blocks to the array, unless they are there already."""
+        place = self.place(count)
+        if not placed and not np.may_share_memory(place, blocks):
+            place[:] = blocks[:count]
+        self.done += count
+        return place
 
     def all(self) -> IndexArray:
         """The array."""
-        return self._array()
-
-    def _array(self) -> IndexArray:
-        if self._out is None:
-            self._out = np.empty((self.count, 2), np.uint64)
         return self._out
-
-
-def _cut(whole: IndexArray, count: int) -> IndexArray:
-    """An array cut to its first rows in place: nobody reads the others any more."""
-    whole.resize((count, 2), refcheck=False)
-    return whole
-
-
-class Scratch:
-    """Memory for leaves, the same at each extension: new memory is slow at its first touch."""
-
-    MOST = 1 << 22
-    """Blocks that are worth keeping."""
-
-    def __init__(self) -> None:
-        self._memory = _NONE
-
-    def blocks(self, count: int) -> IndexArray:
-        """Memory for so many blocks."""
-        if count > self.MOST:
-            return np.empty((count, 2), np.uint64)
-        if len(self._memory) < count:
-            self._memory = np.empty((count, 2), np.uint64)
-        return self._memory[:count]
 
 
 class HostKernels:
@@ -93,12 +52,19 @@ class HostKernels:
 
     def __init__(self, threads: int) -> None:
         self._pool = _core.ThreadPool(threads)
-        self._scratch = Scratch()
+        self._scratch = _NONE
         self._product = _core.QuasiCyclicRoom()
 
     def sink(self, count: int) -> HostSink:
         """An array of `count` blocks."""
-        return HostSink(count, self._scratch)
+        return HostSink(count, self)
+
+    def scratch(self, count: int) -> IndexArray:
+        """Memory for leaves, the same at each call: new memory is slow at its first touch."""
+        if len(self._scratch) < count:
+            self._scratch = _NONE  # gives it back before more is asked for
+            self._scratch = np.empty((count, 2), np.uint64)
+        return self._scratch[:count]
 
     def empty(self, count: int) -> IndexArray:
         """Memory for blocks that are kept."""
@@ -133,9 +99,11 @@ class HostKernels:
         _core.encode_primal(noise, seeds, code_seed, 0, self._pool)
         return noise
 
-    def encode_ec(self, noise: IndexArray, code_seed: bytes) -> IndexArray:
-        """H e, in the place of e's first half."""
-        _core.encode_ec(noise, code_seed, self._pool)
+    def encode_ec(
+        self, noise: IndexArray, code_seed: bytes, place: IndexArray | None
+    ) -> IndexArray:
+        """H e, in the place of e's first half; the first blocks in their own place, if named."""
+        _core.encode_ec(noise, code_seed, self._pool, out=place)
         return noise[: len(noise) // 2]
 
     def encode_qc(self, noise: IndexArray, code_seed: bytes, count: int) -> IndexArray:
@@ -171,8 +139,13 @@ class DeviceSink:
         """None: kernels bring their own memory."""
         del leaves
 
-    def take(self, blocks: DeviceBlocks, count: int) -> DeviceBlocks:
+    def place(self, count: int) -> None:
+        """None: blocks stay where they are."""
+        del count
+
+    def take(self, blocks: DeviceBlocks, count: int, *, placed: bool = False) -> DeviceBlocks:
         """Remembers the blocks."""
+        del placed
         self._parts.append(blocks[:count])
         self.done += count
         return self._parts[-1]
