@@ -25,6 +25,8 @@
 /// Unrolls a loop, so that what it indexes can be registers.
 #if defined(__CUDACC__) || defined(__clang__)
 #define NESCIO_UNROLL _Pragma("unroll")
+#elif defined(__SANITIZE_ADDRESS__)
+#define NESCIO_UNROLL  // sanitizers would check each copy, and take minutes to compile them
 #else
 #define NESCIO_UNROLL _Pragma("GCC unroll 64")
 #endif
