@@ -29,7 +29,7 @@ _ROLES = ("sender", "receiver")
 def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
     """A bar for each party of each case, cut by message. Raises ArgumentError if it fails."""
     rows = [(_name(case, role), _by_kind(case, role)) for case in cases for role in _ROLES]
-    canvas = Figure(figsize=(9, 1.2 + 0.42 * len(rows)), layout="constrained")
+    canvas = Figure(figsize=(9, 1.6 + 0.4 * len(rows)), layout="constrained")
     axes = canvas.add_subplot()
     left = [0.0] * len(rows)
     for kind in dict.fromkeys([*KINDS, *(kind for _, sent in rows for kind in sent)]):
@@ -41,7 +41,8 @@ def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
         axes.annotate(f" {total:,.1f}", (total, place), va="center", fontsize=8)
     axes.invert_yaxis()
     axes.set(xlabel="kilobytes sent at the first call, the headers of frames among them")
-    axes.legend(fontsize="x-small", loc="lower right")
+    axes.margins(x=0.08)
+    canvas.legend(fontsize="x-small", loc="outside right center")
     try:
         canvas.savefig(path)
     except (OSError, ValueError) as error:
