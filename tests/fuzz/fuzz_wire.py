@@ -6,6 +6,7 @@ Whatever comes in, the wire either accepts it, and then it can be answered or de
 with a NescioError. Options are libFuzzer's.
 """
 
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -15,10 +16,13 @@ import atheris
 import numpy as np
 
 import nescio
+from nescio.net import channel, frame, transport
+from nescio.ot import base
+from nescio.ot.randomness import SystemRandomness
 from nescio.pir import change, params, stored, wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-for room in (wire, params, params.TableParams, change, change.Change, stored):
+for room in (frame, base, wire, params, params.TableParams, change, change.Change, stored):
     for thing in list(vars(room).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
@@ -42,6 +46,11 @@ CHANGES = [
         ("delete", np.ones((0, 3), np.uint8)),
     ]
 ]
+
+FRAMES = b"".join(
+    frame.encode_header(kind, number, len(data)) + data
+    for number, (kind, data) in enumerate([("ROWS", bytes(32)), ("TEXT", b"abc"), ("ABRT", b"no")])
+)
 
 
 def damaged(provider: atheris.FuzzedDataProvider, sound: bytes) -> bytes:
@@ -92,11 +101,46 @@ def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     assert table[[0, len(table) - 1]].shape[0] == 2
 
 
+def fuzz_frames(provider: atheris.FuzzedDataProvider) -> None:
+    """One end of a channel, whose other end says what it likes and goes."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(damaged(provider, FRAMES))
+    with channel.Channel(transport.SocketTransport(ours), 5.0, None) as end:
+        assert len(end.receive("ROWS", 32)) == 32
+        assert len(end.receive_at_most("TEXT", 100)) <= 100
+        end.receive("LAST", 0)
+
+
+class OtherReceiver:
+    """A channel to a receiver of one base transfer that sends bytes of its choice."""
+
+    def __init__(self, reply: bytes) -> None:
+        self._reply = reply
+
+    def send(self, kind: str, data: bytes) -> None:
+        """Takes anything."""
+
+    def receive(self, kind: str, length: int) -> bytes:
+        """The bytes, as many as are asked for."""
+        return self._reply[:length].ljust(length, b"\0")
+
+
+def fuzz_points(provider: atheris.FuzzedDataProvider) -> None:
+    """A sender of base transfers."""
+    sound = bytes(16) + 2 * (bytes([0x58]) + bytes([0x66] * 31))  # the base point, twice
+    reply = OtherReceiver(damaged(provider, sound))
+    assert base.send_base(reply, 1, SystemRandomness()).shape == (1, 2, 16)
+
+
 def one_input(data: bytes) -> None:
     """One input of the fuzzer."""
     provider = atheris.FuzzedDataProvider(data)
     target = provider.PickValueInList(
-        [fuzz_query, fuzz_answer, fuzz_params, fuzz_change, fuzz_stored]
+        [
+            *(fuzz_query, fuzz_answer, fuzz_params, fuzz_change, fuzz_stored),
+            *(fuzz_frames, fuzz_points),
+        ]
     )
     try:
         target(provider)
