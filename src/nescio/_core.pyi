@@ -158,7 +158,9 @@ def transpose_bits(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None)
     """Bit i of row j as bit j of block i, for 128 rows."""
 
 def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> None:
-    """Compresses 2n blocks into the first n by an expand-convolute code."""
+    """
+    Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in `out` into that.
+    """
 
 class QuasiCyclicRoom:
     """Memory for encode_qc, kept from one call to the next."""
