@@ -18,6 +18,7 @@ from nescio.errors import (
     MalformedMessageError,
     MismatchError,
     PeerRefusedError,
+    ResourceError,
 )
 from nescio.net import Channel
 from nescio.ot import Receiver, Sender, roles
@@ -69,7 +70,7 @@ def test_two_senders():
 def test_parties_that_draw_different_numbers():
     sender, receiver = drawn({"family": "dual"}, {"family": "dual"}, (1000, 1001))
     assert isinstance(receiver, MismatchError)
-    assert (receiver.found, receiver.expected) == ("1000 after 0", "1001 after 0")
+    assert (receiver.found, receiver.expected) == ("1000 COT after 0", "1001 COT after 0")
     assert isinstance(sender, ChannelError)
 
 
@@ -257,3 +258,55 @@ def test_positions_of_punctured_leaves_are_spread_evenly():
     counts = np.bincount(positions.astype(int), minlength=64)
     expected = 2000 / 64
     assert ((counts - expected) ** 2 / expected).sum() < 140
+
+
+@pytest.mark.parametrize("family", ["primal", "dual"])
+def test_an_error_in_the_middle_ends_the_session(family, monkeypatch):
+    """What was spent is never spent again: two uses of one mask would tell what it hides."""
+    raised = []
+
+    def sender(channel):
+        party = Sender(channel, family=family, malicious=True)
+        with pytest.raises(PeerRefusedError, match="not enough memory"):
+            [party.extend(1 << 16) for _ in range(20)]
+
+    def fail(self, leaves, seed):
+        raise MemoryError("to be expected")
+
+    def receiver(channel):
+        party = Receiver(channel, family=family, malicious=True)
+        party._kernels.chi_sum = fail.__get__(party._kernels)
+        with pytest.raises(ResourceError, match="to be expected"):
+            party.extend(1 << 16)
+        with pytest.raises(ChannelError, match="closed"):
+            party.extend(1)
+        raised.append(party)
+
+    together(sender, receiver)
+    assert raised
+
+
+@pytest.mark.parametrize(
+    ("send", "receive", "found"),
+    [
+        (lambda s: s.extend_random(100), lambda c: c.extend(100), "100 ROT after 0"),
+        (lambda s: s.extend_bit_triples(50), lambda c: c.extend_random(100), "100 BITS"),
+        (lambda s: s.extend_chosen(5), lambda c: c.extend(5), "5 CHOS"),
+        (
+            lambda s: s.send(*np.zeros((2, 5, 3), np.uint8)),
+            lambda c: c.receive(np.zeros(5, int), 4),
+            "5 SEND, one of 2, 3 bytes",
+        ),
+    ],
+)
+def test_parties_that_call_different_methods(send, receive, found):
+    def sender(channel):
+        with contextlib.suppress(ChannelError):
+            send(Sender(channel, family="dual"))
+
+    def receiver(channel):
+        with pytest.raises(MismatchError) as caught:
+            receive(Receiver(channel, family="dual"))
+        assert caught.value.found.startswith(found)
+
+    together(sender, receiver)

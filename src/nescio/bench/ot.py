@@ -29,6 +29,7 @@ _DEFAULTS = {"primal": DEFAULT_PRIMAL, "dual": DEFAULT_DUAL}
 _MOST_OTS = 1 << 28
 _PARTY_SECONDS = 900
 _PART = 1 << 18
+_MANY, _FAR = 10_000, 0.05
 _COLUMNS = [
     ("n", "OTs", "11,d"),
     ("output", "out", ""),
@@ -200,6 +201,8 @@ def _measure(task: Task) -> Iterator[Round]:
         for _ in range(1 + task.warm):
             reports = [_report(pipe) for pipe in pipes]
             _verify(task, whole(mine), whole(yours))
+            for memory in (mine, yours):
+                whole(memory)[:] = 0  # so that nothing of it passes for the next call's
             yield Round(*reports)
             for pipe in pipes:
                 pipe.send(None)
@@ -269,3 +272,5 @@ def _verify(task: Task, mine: Array, yours: Array) -> None:
         got = np.frombuffer(blocks[16 * part.start : 16 * part.stop].tobytes(), np.uint64)
         if not np.array_equal(np.where(choices[part, None], ones, zeros), got.reshape(-1, 2)):
             raise WrongResultError(f"{task.family} OTs from {part.start} on are wrong")
+    if not delta[0] & 1 or (n > _MANY and abs(float(choices.mean()) - 0.5) > _FAR):
+        raise WrongResultError(f"{task.family} OTs whose delta or choices are not random")

@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import os
+import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from .._arrays import as_threads
 from .._devices import describe, parse_several
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _PORT = 9750
 _FAMILIES = ("primal", "dual")
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 def add_send(whats: Subparsers) -> None:
@@ -47,6 +50,8 @@ def add_receive(whats: Subparsers) -> None:
     add("--host", default="127.0.0.1", help="the sender's address (default: %(default)s)")
     add("--tls", action="store_true", help="the sender has a certificate")
     add("--tls-ca", type=Path, help="trust these certificates, PEM, in place of the system's")
+    add("--tls-cert", type=Path, help="certificate to show to a sender that asks for one, PEM")
+    add("--tls-key", type=Path, help="its private key, PEM")
     _add_common(parser)
     parser.set_defaults(run=_run_receive)
 
@@ -72,6 +77,7 @@ def _run_send(arguments: argparse.Namespace) -> int:
     from ..ot import Sender  # noqa: PLC0415
 
     options = _options(arguments)
+    _warn_of_plain_text(arguments.host, tls=arguments.tls_cert is not None)
     with Channel.listener(
         arguments.host,
         arguments.port,
@@ -92,6 +98,7 @@ def _run_receive(arguments: argparse.Namespace) -> int:
     from ..ot import Receiver  # noqa: PLC0415
 
     options = _options(arguments)
+    _warn_of_plain_text(arguments.host, tls=arguments.tls or arguments.tls_ca is not None)
     with Channel.connect(
         arguments.host,
         arguments.port,
@@ -99,6 +106,8 @@ def _run_receive(arguments: argparse.Namespace) -> int:
         link=_link(arguments),
         tls=arguments.tls or arguments.tls_ca is not None,
         tls_ca=arguments.tls_ca,
+        tls_cert=arguments.tls_cert,
+        tls_key=arguments.tls_key,
     ) as channel:
         return _make(arguments, channel, Receiver(channel, **options))
 
@@ -146,7 +155,7 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
             name: value if isinstance(value, np.ndarray) else value.to_host()
             for name, value in arrays.items()
         }
-        with arguments.out.open("wb") as file:
+        with _private(arguments.out) as file:
             np.savez(file, **arrays)
     counts = channel.counts
     facts: dict[str, object] = {
@@ -163,6 +172,20 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
     }
     print(json.dumps(facts) if arguments.json else _sentence(facts))
     return 0
+
+
+def _private(path: Path) -> IO[bytes]:
+    """A file that nobody else may read."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+
+
+def _warn_of_plain_text(host: str, *, tls: bool) -> None:
+    if not tls and host not in _LOOPBACK:
+        print(
+            f"nescio: without TLS whoever is between here and {host} can read what both parties "
+            "make, and be either of them (--tls-cert, --tls-ca)",
+            file=sys.stderr,
+        )
 
 
 def _sentence(facts: dict[str, Any]) -> str:

@@ -13,17 +13,38 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from .._arrays import ByteArray, IndexArray
 from ..errors import MismatchError
 from ..net import Channel
+from ..net.frame import clean
 from ._engine import Blocks, Kernels, Sink
 from .family import Family, Shape
 
-_ANNOUNCEMENT = struct.Struct("<QQ")
+_ANNOUNCEMENT = struct.Struct("<4sQQQQ")
+
+
+class Draw(NamedTuple):
+    """What is drawn: for which kind of transfer (4 characters), how many, and of which shape.
+
+    `options` and `length` are those of messages, else 0. Both parties name the same.
+    """
+
+    kind: str
+    number: int
+    options: int = 0
+    length: int = 0
+
+    def encode(self, drawn: int) -> bytes:
+        """The sender's announcement, after so many."""
+        return _ANNOUNCEMENT.pack(self.kind.encode(), drawn, *self[1:])
+
+    def __str__(self) -> str:
+        shape = f", one of {self.options}, {self.length} bytes" if self.options else ""
+        return f"{self.number} {self.kind.strip()}{shape}"
 
 
 class Check(Protocol):
@@ -78,14 +99,16 @@ class Extender:
         self._leads = leads
         self._kept = kernels.empty(0)  # spare ones, and behind them those for the next extension
 
-    def draw(self, count: int, seen: Callable[[int, Blocks], None] | None = None) -> Blocks:
-        """The next `count` blocks; `seen` is told of each part of them as soon as it is there.
+    def draw(self, what: Draw, seen: Callable[[int, Blocks], None] | None = None) -> Blocks:
+        """The next blocks; `seen` is told of each part of them as soon as it is there.
 
-        Raises MismatchError if the other party draws another number.
+        Raises MismatchError if the other party draws something else. After any error the channel
+        has to be closed: what was spent must not be spent again.
         """
-        self._announce(count)
-        self.drawn += count
+        count = what.number
         sink = self._kernels.sink(count)
+        self._announce(what)
+        self.drawn += count
         while sink.done < count:
             begin = sink.done
             part = self._take_spare(sink) if self._spare() else self._extend(sink)
@@ -93,22 +116,21 @@ class Extender:
                 seen(begin, part)
         return sink.all()
 
-    def _announce(self, count: int) -> None:
+    def _announce(self, what: Draw) -> None:
         """The sender says what it is about to draw, and after how many; the receiver compares."""
-        own = _ANNOUNCEMENT.pack(self.drawn, count)
+        own = what.encode(self.drawn)
         if self._leads:
             self._channel.send("DRAW", own)
             return
-        found = self._channel.receive("DRAW", len(own))
-        if bytes(found) != own:
-            drawn, wanted = _ANNOUNCEMENT.unpack(found)
-            message = (
-                f"the parties draw different numbers of OTs: the sender {wanted} after {drawn}, "
-                f"the receiver {count} after {self.drawn}"
-            )
-            self._channel.abort(message)
+        raw = bytes(self._channel.receive("DRAW", len(own)))
+        if raw != own:
+            kind, drawn, *numbers = _ANNOUNCEMENT.unpack(raw)
+            found = f"{Draw(clean(kind.decode('latin-1')), *numbers)} after {drawn}"
+            expected = f"{what} after {self.drawn}"
             raise MismatchError(
-                message, found=f"{wanted} after {drawn}", expected=f"{count} after {self.drawn}"
+                f"the parties draw different things: the sender {found}, the receiver {expected}",
+                found=found,
+                expected=expected,
             )
 
     def _spare(self) -> int:
@@ -119,7 +141,7 @@ class Extender:
         """Moves what no extension will need to the sink."""
         count = min(sink.count - sink.done, self._spare())
         part = sink.take(self._kept, count)
-        self._kept = self._kernels.keep([self._kept[count:]])
+        self._kept = self._kept[count:]
         return part
 
     def _extend(self, sink: Sink) -> Blocks:

@@ -1,14 +1,15 @@
 """What masks the messages of oblivious transfers, and how batches of them are cut."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, IndexArray, as_count
+from .._arrays import Array, ByteArray, IndexArray, as_array, as_count
 from ..errors import ArgumentError
 
 MOST_OPTIONS = 1 << 16
 MOST_LENGTH = 1 << 24
+MOST_BYTES = 1 << 36
 _BLOCK_BYTES = 16
 _TRIPLE_BATCH = 1 << 12
 _OPTION_TAGS = 32  # bits of the tag below the option's number
@@ -16,13 +17,27 @@ _OPTION_TAGS = 32  # bits of the tag below the option's number
 Hash = Callable[[IndexArray, int, int], IndexArray]
 
 
-def chunks_of(length: int) -> int:
-    """IndexArray that cover a message of so many bytes. Raises ArgumentError."""
-    return -(-as_count(length, "bytes of a message", 1, MOST_LENGTH) // _BLOCK_BYTES)
+def chunks_of(length: int, count: int = 1) -> int:
+    """Blocks that cover a message of so many bytes. Raises ArgumentError, also for too many."""
+    as_count(length, "bytes of a message", 1, MOST_LENGTH)
+    as_count(count * length, "bytes of all messages", 0, MOST_BYTES)
+    return -(-length // _BLOCK_BYTES)
 
 
-def joined(chunks: list[IndexArray], length: int) -> ByteArray:
-    """IndexArray of each message, chunk by chunk, as the first `length` bytes: (n, length)."""
+def stretched(hash_blocks: Hash, keys: IndexArray, first: int, length: int) -> ByteArray:
+    """The pads of messages, (n, length), from a block each.
+
+    A block is enough for 16 bytes. For more, hashes of it: so that however long a message is, its
+    transfer hashes what delta is in once.
+    """
+    chunks = chunks_of(length)
+    if chunks > 1:
+        return _joined([hash_blocks(keys, first, 1 + chunk) for chunk in range(chunks)], length)
+    return _joined([keys], length)
+
+
+def _joined(chunks: list[IndexArray], length: int) -> ByteArray:
+    """Blocks of each message, chunk by chunk, as the first `length` bytes: (n, length)."""
     raw: ByteArray = np.concatenate(chunks, axis=1).view(np.uint8)[:, :length]
     return raw
 
@@ -33,17 +48,18 @@ def low_bits(blocks: IndexArray) -> ByteArray:
     return bits
 
 
-def checked_options(messages: Array) -> tuple[int, int, int]:
-    """The shape of messages to choose from: how many choices, options, bytes. ArgumentError."""
-    if messages.dtype != np.uint8 or messages.ndim != 3:
+def as_options(messages: object) -> ByteArray:
+    """Messages to choose from, uint8 of shape (n, options, length). Raises ArgumentError."""
+    array = as_array(messages, "messages")
+    if array.dtype != np.uint8 or array.ndim != 3:
         raise ArgumentError(
-            f"messages: found {messages.dtype} of shape {messages.shape}, expected uint8 of shape "
+            f"messages: found {array.dtype} of shape {array.shape}, expected uint8 of shape "
             "(n, options, length)"
         )
-    count, options, length = messages.shape
+    count, options, length = array.shape
     as_count(options, "options", 2, MOST_OPTIONS)
-    chunks_of(length)
-    return count, options, length
+    chunks_of(length, count)
+    return array
 
 
 def levels_of(options: int) -> int:
@@ -67,11 +83,10 @@ def option_pads(
         tag = option + 1 << _OPTION_TAGS | chunk
         parts = hash_blocks(flat, first, tag).reshape(count, levels, 2)
         chunks.append(np.bitwise_xor.reduce(parts, axis=1))
-    return joined(chunks, length)
+    return _joined(chunks, length)
 
 
-def triple_batches(n: int) -> Iterator[int]:
+def triple_batches(n: int) -> list[int]:
     """Cuts `n` triples of words, which take 2 KB of OTs each, into batches; one at least."""
     as_count(n, "n", 0, MOST_OPTIONS << 8)
-    for begin in range(0, max(n, 1), _TRIPLE_BATCH):
-        yield min(n - begin, _TRIPLE_BATCH)
+    return [min(n - begin, _TRIPLE_BATCH) for begin in range(0, max(n, 1), _TRIPLE_BATCH)]

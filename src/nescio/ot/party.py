@@ -1,18 +1,19 @@
 """What both parties of an OT session have in common: what they agree on, and their supply."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal, get_args
 
 import numpy as np
 
-from .._arrays import Array, IndexArray, as_count, as_threads
+from .._arrays import Array, ByteArray, IndexArray, as_array, as_bytes, as_threads, shown
 from .._devices import chosen
-from ..errors import ArgumentError, MismatchError
+from ..errors import ArgumentError, MessageError, MismatchError, ResourceError
 from ..net import Channel
 from . import parameters
 from ._engine import Blocks, Kernels
-from .extension import Extender, Role
+from .extension import Draw, Extender, Role
 from .family import DualFamily, Family, PrimalFamily
 from .kernels import GpuKernels, HostKernels
 from .randomness import Randomness, SystemRandomness, insecure_seeded
@@ -49,6 +50,8 @@ class Party:
         devices: Sequence[str] | None,
         insecure_seed: bytes | None,
     ) -> None:
+        if not isinstance(channel, Channel) and not hasattr(channel, "receive_at_most"):
+            raise ArgumentError(f"channel: found {shown(channel)}, expected a nescio.net.Channel")
         self.channel = channel
         self.family, self.parameters = check_family(family, parameters)
         self.malicious = bool(malicious)
@@ -57,7 +60,7 @@ class Party:
         self._randomness: Randomness = (
             SystemRandomness()
             if insecure_seed is None
-            else insecure_seeded(role.encode() + insecure_seed)
+            else insecure_seeded(role.encode() + as_bytes(insecure_seed, "insecure_seed").tobytes())
         )
         self._extender: Extender | None = None
 
@@ -83,19 +86,36 @@ class Party:
             )
         return self._extender
 
+    @contextmanager
+    def _ending_with_errors(self) -> Iterator[None]:
+        """Whatever goes wrong inside ends the session: what was spent must not be spent again."""
+        try:
+            yield
+        except MemoryError as error:
+            self.channel.abort("it has not enough memory")
+            raise ResourceError(f"not enough memory: {error}") from error
+        except MessageError as error:
+            self.channel.abort(str(error))
+            raise
+        except BaseException:
+            self.channel.abort("an error of its own")
+            raise
+
     def _draw(
-        self, count: object, seen: Callable[[int, Blocks], None] | None = None
+        self, what: Draw, seen: Callable[[int, Blocks], None] | None = None
     ) -> tuple[Blocks, int]:
-        """The next blocks, and the number of the first of them. Raises ArgumentError."""
-        number = as_count(count, "n", 0, MOST_OTS)
+        """The next blocks, and the number of the first of them."""
         supply = self._supply()
         first = supply.drawn
-        return supply.draw(number, seen), first
+        return supply.draw(what, seen), first
 
-    def _draw_host(self, count: object) -> tuple[IndexArray, int]:
+    def _draw_host(self, what: Draw) -> tuple[IndexArray, int]:
         """The same in the host's memory, where messages are masked."""
-        blocks, first = self._draw(count)
+        blocks, first = self._draw(what)
         return self._kernels.to_host(blocks), first
+
+    def _to_host(self, blocks: Blocks) -> IndexArray:
+        return self._kernels.to_host(blocks)
 
     def _hash(
         self, blocks: Blocks, first: int, tag: int = 0, delta: IndexArray | None = None
@@ -124,31 +144,32 @@ class Party:
         found = bytes(self.channel.receive_at_most("PARM", _MOST_AGREEMENT_BYTES))
         expected = _encoded({**own, "role": other})
         if found != expected:
-            shown, wanted = _shown(found), _shown(expected)
+            given, wanted = _shown(found), _shown(expected)
             message = (
-                f"the parties of an OT session want different things: found {shown}, "
+                f"the parties of an OT session want different things: found {given}, "
                 f"expected {wanted}"
             )
-            self.channel.abort(message)
-            raise MismatchError(message, found=shown, expected=wanted)
+            raise MismatchError(message, found=given, expected=wanted)
 
 
-def as_messages(value: Array, what: str, count: int) -> tuple[Array, bool]:
-    """Messages as bytes (count, length), and whether they came as blocks. Raises ArgumentError."""
-    array = np.ascontiguousarray(value)
+def as_messages(value: object, what: str) -> ByteArray:
+    """Messages as bytes (n, length), of such, or of blocks (n, 2). Raises ArgumentError."""
+    array = np.ascontiguousarray(as_array(value, what))
     if array.dtype == np.uint64 and array.ndim == 2 and array.shape[1] == 2:
-        return array.view(np.uint8).reshape(len(array), 16), True
+        return array.view(np.uint8).reshape(len(array), 16)
     if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] == 0:
         raise ArgumentError(
             f"{what}: found {array.dtype} of shape {array.shape}, expected uint8 of shape "
-            f"({count}, length), or blocks: uint64 of shape ({count}, 2)"
+            "(n, length), or blocks: uint64 of shape (n, 2)"
         )
-    return array, False
+    return array
 
 
 def as_choices(value: object, most: int = 1) -> Array:
     """Choices as uint64 from 0 to `most`. Raises ArgumentError; the time tells nothing of them."""
-    array = np.asarray(value)
+    array = as_array(value, "choices")
+    if array.shape == (0,):
+        return np.zeros(0, np.uint64)
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise ArgumentError(
             f"choices: found {array.dtype} of shape {array.shape}, expected integers, flat"
@@ -161,14 +182,16 @@ def as_choices(value: object, most: int = 1) -> Array:
 def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, str]:
     """A family and the name of its parameters, the default's for None. Raises ArgumentError."""
     if family not in FAMILIES:
-        raise ArgumentError(f"family: found {family!r}, expected one of {', '.join(FAMILIES)}")
+        raise ArgumentError(f"family: found {shown(family)}, expected one of {', '.join(FAMILIES)}")
+    if not isinstance(chosen, str | None):
+        raise ArgumentError(f"parameters: found {shown(chosen)}, expected a name")
     if family == "primal":
-        return family, parameters.primal(chosen or DEFAULT_PRIMAL).name
+        return family, parameters.primal(DEFAULT_PRIMAL if chosen is None else chosen).name
     if chosen not in (None, *parameters.CODES):
         raise ArgumentError(
             f"parameters: found {chosen!r}, expected one of {', '.join(parameters.CODES)}"
         )
-    return family, chosen or DEFAULT_DUAL
+    return family, DEFAULT_DUAL if chosen is None else chosen
 
 
 def _kernels(

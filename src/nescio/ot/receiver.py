@@ -8,7 +8,7 @@ from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..net import Channel
 from . import pads
 from ._engine import Blocks
-from .extension import Role
+from .extension import Draw, Role
 from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
 from .roles import ReceiverRole
 
@@ -48,7 +48,9 @@ class Receiver(Party):
 
         t[i] == r[i] ^ choices[i] * delta, and its lowest bit is the choice.
         """
-        choices, t, _ = self._draw_choices(n)
+        what = Draw("COT ", as_count(n, "n", 0, MOST_OTS))
+        with self._ending_with_errors():
+            choices, t, _ = self._draw_choices(what)
         return choices, t
 
     def stream(self, batch: int = STREAM_BATCH) -> Iterator[tuple[ByteArray, Blocks]]:
@@ -62,12 +64,13 @@ class Receiver(Party):
         t[i] == r[i] ^ choices[i] * delta; its lowest bit is random. Raises ArgumentError.
         Source: Gan et al., "cuOT", section III-D.
         """
-        return self._chosen(as_choices(choices))[0]
+        chosen = as_choices(choices)
+        with self._ending_with_errors():
+            return self._chosen(Draw("CHOS", len(chosen)), chosen)[0]
 
     def extend_random(self, n: int) -> tuple[ByteArray, Blocks]:
         """`n` random OTs: choices, and the messages chosen, blocks of shape (n, 2)."""
-        choices, t, first = self._draw_choices(n)
-        return choices, self._hash(t, first)
+        return self._random(Draw("ROT ", as_count(n, "n", 0, MOST_OTS)))
 
     def receive(self, choices: Array, length: int = 16) -> ByteArray:
         """One of two messages of `length` bytes each: uint8 of shape (n, length).
@@ -76,11 +79,13 @@ class Receiver(Party):
         ArgumentError.
         """
         chosen = as_choices(choices)
-        chunks = pads.chunks_of(length)
-        t, first = self._chosen(chosen)
-        pad = pads.joined([self._host_hash(t, first, chunk) for chunk in range(chunks)], length)
-        zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
-        ones = _messages(self.channel.receive("MSG1", pad.size), pad)
+        pads.chunks_of(length, len(chosen))
+        with self._ending_with_errors():
+            t, first = self._chosen(Draw("SEND", len(chosen), 2, length), chosen)
+            keys = self._host_hash(t, first)
+            pad = pads.stretched(self._host_hash, keys, first, length)
+            zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
+            ones = _messages(self.channel.receive("MSG1", pad.size), pad)
         mask = (-chosen.astype(np.int8)).view(np.uint8)[:, np.newaxis]
         return zeros ^ (zeros ^ ones) & mask ^ pad
 
@@ -91,56 +96,62 @@ class Receiver(Party):
         """
         levels = pads.levels_of(options)
         chosen = as_choices(choices, options - 1)
+        pads.chunks_of(length, len(chosen))
         bits = chosen[:, np.newaxis] >> np.arange(levels, dtype=np.uint64) & np.uint64(1)
-        pads.chunks_of(length)
-        t, first = self._chosen(bits.reshape(-1))
-        keys = self._host_hash(t, first).reshape(len(chosen), levels, 2)
-        result = np.zeros((len(chosen), length), np.uint8)
-        for option in range(options):
-            masked = _messages(self.channel.receive("MSGN", result.size), result)
-            pad = pads.option_pads(self._host_hash, keys, first, option, length)
-            mine = (chosen == option).astype(np.uint8)[:, np.newaxis]
-            result |= (masked ^ pad) & -mine
+        with self._ending_with_errors():
+            what = Draw("ONEN", len(chosen) * levels, options, length)
+            t, first = self._chosen(what, bits.reshape(-1))
+            keys = self._host_hash(t, first).reshape(len(chosen), levels, 2)
+            result = np.zeros((len(chosen), length), np.uint8)
+            for option in range(options):
+                masked = _messages(self.channel.receive("MSGN", result.size), result)
+                pad = pads.option_pads(self._host_hash, keys, first, option, length)
+                mine = (chosen == option).astype(np.uint8)[:, np.newaxis]
+                result |= (masked ^ pad) & -mine
         return result
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
-        choices, messages = self._host_random(2 * n)
-        (b, a), m = choices.reshape(2, n), pads.low_bits(messages).reshape(2, n)
+        choices, messages = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
+        (b, a), m = choices.reshape(2, n), pads.low_bits(self._to_host(messages)).reshape(2, n)
         return a, b, a & b ^ m[0] ^ m[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
-        parts = [self._word_triples(count) for count in pads.triple_batches(n)]
+        counts = pads.triple_batches(n)
+        with self._ending_with_errors():
+            parts = [self._word_triples(count) for count in counts]
         a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
         return a, b, c
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        choices, messages = self._host_random(2 * 64 * n)
+        choices, messages = self._random(Draw("WORD", 2 * 64 * n))
         words = np.packbits(choices, bitorder="little").view(np.uint64)
         b, a = words.reshape(2, n)
         raw = self.channel.receive("TRPL", 8 * len(choices))
         added = np.frombuffer(raw, np.uint64) * choices.astype(np.uint64)
-        terms = messages[:, 0] + added
+        terms = self._to_host(messages)[:, 0] + added
         return a, b, a * b + terms.reshape(2, n, 64).sum(axis=(0, 2), dtype=np.uint64)
 
-    def _host_random(self, n: int) -> tuple[ByteArray, IndexArray]:
-        choices, messages = self.extend_random(n)
-        return choices, self._kernels.to_host(messages)
+    def _random(self, what: Draw) -> tuple[ByteArray, Blocks]:
+        """Choices and messages of random OTs."""
+        with self._ending_with_errors():
+            choices, t, first = self._draw_choices(what)
+            return choices, self._hash(t, first)
 
-    def _draw_choices(self, n: int) -> tuple[ByteArray, Blocks, int]:
+    def _draw_choices(self, what: Draw) -> tuple[ByteArray, Blocks, int]:
         """`_draw`, and the choices, read while each part is still in the cache."""
-        choices: ByteArray = np.empty(as_count(n, "n", 0, MOST_OTS), np.uint8)
+        choices: ByteArray = np.empty(what.number, np.uint8)
 
         def seen(begin: int, part: Blocks) -> None:
             self._kernels.read_choices(part, choices[begin : begin + len(part)])
 
-        t, first = self._draw(n, seen)
+        t, first = self._draw(what, seen)
         return choices, t, first
 
-    def _chosen(self, choices: IndexArray) -> tuple[IndexArray, int]:
+    def _chosen(self, what: Draw, choices: IndexArray) -> tuple[IndexArray, int]:
         """Correlated OTs turned to choices: the sender learns which differ from random ones."""
-        t, first = self._draw_host(len(choices))
+        t, first = self._draw_host(what)
         flips = pads.low_bits(t) ^ choices.astype(np.uint8)
         self.channel.send("FLIP", np.packbits(flips, bitorder="little"))
         return t, first

@@ -20,14 +20,12 @@ Source: Guo, Yang, Wang, Zhang, Xie, Liu and Zhao, "Half-Tree" (2023), Figures 5
 
 import hashlib
 import hmac
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, IndexArray
-from ..errors import ConsistencyError, MessageError
+from ..errors import ConsistencyError
 from ..net import Channel
 from ._engine import Blocks, Kernels
 from .extension import packed
@@ -59,10 +57,7 @@ class SenderRole:
 
     def seed(self, count: int) -> IndexArray:
         """The first correlations: r."""
-        with refusing(self._channel):
-            return seed_sender(
-                self._channel, self._delta[0], count, self._randomness, self._malicious
-            )
+        return seed_sender(self._channel, self._delta[0], count, self._randomness, self._malicious)
 
     def grow(
         self, shape: Shape, blocks: IndexArray, room: Blocks | None
@@ -110,8 +105,7 @@ class ReceiverRole:
 
     def seed(self, count: int) -> IndexArray:
         """The first correlations: t."""
-        with refusing(self._channel):
-            _, blocks = seed_receiver(self._channel, count, self._randomness, self._malicious)
+        _, blocks = seed_receiver(self._channel, count, self._randomness, self._malicious)
         return blocks
 
     def grow(
@@ -152,18 +146,7 @@ class ReceiverCheck:
         found = self._channel.receive("PROF", hashlib.sha256().digest_size)
         if not hmac.compare_digest(bytes(found), proof(combined)):
             message = "the sender's trees are not what it should have grown: it cheats, or fails"
-            self._channel.abort(message)
             raise ConsistencyError(message)
-
-
-@contextmanager
-def refusing(channel: Channel) -> Iterator[None]:
-    """Tells the other party why this one gives up, if what it sent is the reason."""
-    try:
-        yield
-    except MessageError as error:
-        channel.abort(str(error))
-        raise
 
 
 def punctured_positions(choices: ByteArray, shape: Shape) -> IndexArray:

@@ -45,6 +45,7 @@ import struct
 import numpy as np
 import numpy.typing as npt
 
+from .. import _core
 from .._arrays import Array, ByteArray, as_array, as_count
 from ..errors import ArgumentError, ConsistencyError
 from .base import receive_base, send_base
@@ -106,7 +107,7 @@ def seed_receiver(
     if malicious:
         _prove(channel, columns, choices)
         choices, columns = choices[MASK_ROWS // 8 :], columns[:, MASK_ROWS // 8 :]
-    bits = np.unpackbits(choices, count=count, bitorder="little")
+    bits = _bits(choices)[:count]
     blocks = _transpose(columns)[:count]
     blocks[:, 0] = (blocks[:, 0] & np.uint64(0xFFFF_FFFF_FFFF_FFFE)) | bits
     return bits, blocks
@@ -149,7 +150,7 @@ def _hash(vectors: ByteArray, challenge: bytes) -> ByteArray:
 def _multiplied(blocks: BlockArray, table: BlockArray) -> BlockArray:
     """Each block times chi: the sum of chi x^i over its bits i, every one of them masked."""
     packed = blocks.astype("<u8").view(np.uint8)
-    masks = 0 - np.unpackbits(packed, axis=1, bitorder="little").astype(np.uint64)
+    masks = 0 - _bits(packed).astype(np.uint64)
     halves = [np.bitwise_xor.reduce(masks & table[:, half], axis=1) for half in range(2)]
     return np.stack(halves, axis=1)
 
@@ -175,9 +176,16 @@ def _columns(keys: ByteArray, rows: int) -> ByteArray:
 
 def _transpose(columns: ByteArray) -> BlockArray:
     """Columns of packed bits as rows: bit i of column j becomes bit j of block i."""
-    bits = np.unpackbits(columns, axis=1, bitorder="little")
-    packed = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little")
-    return packed.view("<u8").astype(np.uint64)
+    return _core.transpose_bits(np.ascontiguousarray(columns))
+
+
+def _bits(packed: ByteArray) -> ByteArray:
+    """The bits of bytes, the lowest first, along the last axis.
+
+    Shifted and masked: `numpy.unpackbits` looks bytes up in a table, and they are secret.
+    """
+    bits: ByteArray = packed[..., np.newaxis] >> np.arange(8, dtype=np.uint8) & np.uint8(1)
+    return bits.reshape(*packed.shape[:-1], -1)
 
 
 def _rows(count: int, malicious: bool) -> int:
@@ -194,7 +202,7 @@ def _delta_bits(delta: Array) -> ByteArray:
         )
     if not int(array[0]) & 1:
         raise ArgumentError("delta: found an even low half, expected its lowest bit to be one")
-    return np.unpackbits(array.astype("<u8").view(np.uint8), bitorder="little")
+    return _bits(array.astype("<u8").view(np.uint8))
 
 
 def _as_bytes(data: bytes | bytearray) -> ByteArray:

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, IndexArray
+from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..errors import ArgumentError
 from ..net import Channel
 from . import pads
 from ._engine import Blocks
-from .extension import Role
-from .party import STREAM_BATCH, FamilyName, Party, as_messages
+from .extension import Draw, Role
+from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_messages
 from .roles import SenderRole, as_blocks
 
 
@@ -80,7 +80,9 @@ class Sender(Party):
 
     def extend(self, n: int) -> Blocks:
         """`n` correlated OTs: r, uint64 of shape (n, 2), lowest bits 0."""
-        return self._draw(n)[0]
+        what = Draw("COT ", as_count(n, "n", 0, MOST_OTS))
+        with self._ending_with_errors():
+            return self._draw(what)[0]
 
     def stream(self, batch: int = STREAM_BATCH) -> Iterator[Blocks]:
         """`extend(batch)` for ever."""
@@ -92,12 +94,13 @@ class Sender(Party):
 
         Source: Gan et al., "cuOT", section III-D.
         """
-        return self._chosen(n)[0]
+        what = Draw("CHOS", as_count(n, "n", 0, MOST_OTS))
+        with self._ending_with_errors():
+            return self._chosen(what)[0]
 
     def extend_random(self, n: int) -> tuple[Blocks, Blocks]:
         """`n` random OTs: both messages of each, blocks of shape (n, 2). Nothing is sent."""
-        r, first = self._draw(n)
-        return self._hash(r, first), self._hash(r, first, delta=self._delta[0])
+        return self._random(Draw("ROT ", as_count(n, "n", 0, MOST_OTS)))
 
     def send(self, zeros: Array, ones: Array) -> None:
         """Sends one of two messages each: zeros[i] where the receiver chose 0, else ones[i].
@@ -105,37 +108,42 @@ class Sender(Party):
         Messages are bytes, uint8 of shape (n, length), or blocks, uint64 of shape (n, 2). Raises
         ArgumentError unless both are of one shape.
         """
-        low, _ = as_messages(zeros, "zeros", len(zeros))
-        high, _ = as_messages(ones, "ones", len(zeros))
+        low, high = as_messages(zeros, "zeros"), as_messages(ones, "ones")
         if low.shape != high.shape:
             raise ArgumentError(f"messages of shapes {low.shape} and {high.shape}: expected one")
-        r, first = self._chosen(len(low))
-        length = low.shape[1]
-        self.channel.send("MSG0", low ^ self._pads(r, first, length))
-        self.channel.send("MSG1", high ^ self._pads(r ^ self._delta, first, length))
+        count, length = low.shape
+        pads.chunks_of(length, count)
+        with self._ending_with_errors():
+            r, first = self._chosen(Draw("SEND", count, 2, length))
+            for kind, messages, delta in (("MSG0", low, None), ("MSG1", high, self._delta[0])):
+                keys = self._host_hash(r, first, delta=delta)
+                pad = pads.stretched(self._host_hash, keys, first, length)
+                self.channel.send(kind, messages ^ pad)
 
     def send_one_of(self, messages: ByteArray) -> None:
         """Sends one of N messages each: uint8 of shape (n, N, length), N from 2 to 2^16.
 
         Source: Naor and Pinkas 1999, over log2 N transfers each. Raises ArgumentError.
         """
-        count, options, length = pads.checked_options(messages)
+        array = pads.as_options(messages)
+        count, options, length = array.shape
         levels = pads.levels_of(options)
-        r, first = self._chosen(count * levels)
-        low = self._host_hash(r, first).reshape(count, levels, 2)
-        high = self._host_hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
-        for option in range(options):
-            keys = np.where(pads.digits(option, levels)[:, np.newaxis], high, low)
-            masked = messages[:, option] ^ self._option_pads(keys, first, option, length)
-            self.channel.send("MSGN", np.ascontiguousarray(masked))
+        with self._ending_with_errors():
+            r, first = self._chosen(Draw("ONEN", count * levels, options, length))
+            low = self._host_hash(r, first).reshape(count, levels, 2)
+            high = self._host_hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
+            for option in range(options):
+                keys = np.where(pads.digits(option, levels)[:, np.newaxis], high, low)
+                pad = pads.option_pads(self._host_hash, keys, first, option, length)
+                self.channel.send("MSGN", np.ascontiguousarray(array[:, option] ^ pad))
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Shares a, b, c of `n` Beaver triples of bits: XORed with the receiver's, c = a AND b.
 
         uint8 of shape (n,) each. Two random OTs a triple; nothing is sent. Semi-honest.
         """
-        zero, one = self._host_random(2 * n)
-        m0, m1 = (pads.low_bits(blocks).reshape(2, n) for blocks in (zero, one))
+        zero, one = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
+        m0, m1 = (pads.low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
         a, b = m0 ^ m1
         return a, b, a & b ^ m0[0] ^ m0[1]
 
@@ -145,32 +153,29 @@ class Sender(Party):
         uint64 of shape (n,) each. 128 random OTs and a kilobyte a triple. Semi-honest.
         Source: Gilboa 1999.
         """
-        parts = [self._word_triples(count) for count in pads.triple_batches(n)]
+        counts = pads.triple_batches(n)
+        with self._ending_with_errors():
+            parts = [self._word_triples(count) for count in counts]
         a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
         return a, b, c
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         a, b = as_blocks(self._randomness.draw(16 * n)).reshape(2, n)
-        zero, one = self._host_random(2 * 64 * n)
-        low, high = (blocks[:, 0].reshape(2, n, 64) for blocks in (zero, one))
+        zero, one = self._random(Draw("WORD", 2 * 64 * n))
+        low, high = (self._to_host(blocks)[:, 0].reshape(2, n, 64) for blocks in (zero, one))
         shifted = np.stack([a, b])[:, :, np.newaxis] << np.arange(64, dtype=np.uint64)
         self.channel.send("TRPL", np.ascontiguousarray(low + shifted - high))
         return a, b, a * b - low.sum(axis=(0, 2), dtype=np.uint64)
 
-    def _host_random(self, n: int) -> tuple[IndexArray, IndexArray]:
-        zero, one = self.extend_random(n)
-        return self._kernels.to_host(zero), self._kernels.to_host(one)
+    def _random(self, what: Draw) -> tuple[Blocks, Blocks]:
+        """Both messages of random OTs."""
+        with self._ending_with_errors():
+            r, first = self._draw(what)
+            return self._hash(r, first), self._hash(r, first, delta=self._delta[0])
 
-    def _chosen(self, n: int) -> tuple[IndexArray, int]:
+    def _chosen(self, what: Draw) -> tuple[IndexArray, int]:
         """Correlated OTs turned to the choices that the receiver asks for."""
-        r, first = self._draw_host(n)
-        flips = self.channel.receive("FLIP", -(-n // 8))
-        bits = np.unpackbits(np.frombuffer(flips, np.uint8), count=n, bitorder="little")
+        r, first = self._draw_host(what)
+        flips = self.channel.receive("FLIP", -(-what.number // 8))
+        bits = np.unpackbits(np.frombuffer(flips, np.uint8), count=what.number, bitorder="little")
         return r ^ self._delta * bits.astype(np.uint64)[:, np.newaxis], first
-
-    def _pads(self, blocks: IndexArray, first: int, length: int) -> ByteArray:
-        chunks = [self._host_hash(blocks, first, chunk) for chunk in range(pads.chunks_of(length))]
-        return pads.joined(chunks, length)
-
-    def _option_pads(self, keys: IndexArray, first: int, option: int, length: int) -> ByteArray:
-        return pads.option_pads(self._host_hash, keys, first, option, length)
