@@ -30,9 +30,11 @@ failed=()
 rows_many=1048576 rows_few=16384
 batches=1,8,64,512,1024,4096 batches_few=512,4096,16384 batch=512
 row_bytes=256 cuda=ON seconds=0.5 figure_seconds=0.1 quick=() tests=(-m gpu)
+ots=2^23 step_seconds=0.2
 emulate() {
   DEVICE=emulated rows_many=1500 rows_few=600 batches=1,3 batches_few=2,4 batch=3
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
+  ots=100 step_seconds=0.001
   tests=(-k "work_that_strategies or overwritten or no_keys or ways_to_grow")
 }
 
@@ -97,6 +99,8 @@ step_lookup() {
   lookup small "--rows $rows_few --row-bytes 64 --batch $batches_few --generator chacha20,aes128"
   lookup words "--rows $rows_many --row-bytes $row_bytes --batch $batch --output u8,u32 --generator chacha20,aes128"
   lookup paper "--rows $rows_many --row-bytes $row_bytes --batch $batch --output u128 --strategy bounded --generator aes128"
+  run ot-steps 40 "$PYTHON" -m nescio bench ot-steps --n "$ots" --device "$DEVICE" \
+    --seconds "$step_seconds" --json "$OUT/ot-steps.json"
 }
 
 # lookup NAME OPTIONS: one table of answers.

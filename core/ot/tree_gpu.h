@@ -92,7 +92,7 @@ struct GrowLevel : AesKernel {
   unsigned depth;
   const Block* parents;
   Block* children;
-  std::uint32_t* sums;  ///< `depth` blocks a tree; null to leave the sums of this level alone
+  std::uint32_t* sums;  ///< `depth` blocks a tree; null to leave this level's to SumLevel
   Punctures holes;
 
   template <class B>
@@ -124,8 +124,8 @@ struct GrowLevel : AesKernel {
     const Block s = {x.hi, x.hi ^ x.lo};
     const Block left = (cipher.encrypt(keys, s) ^ s) & known;
     const Block right = left ^ x;  // x is zero where nothing is known
-    const Block leaf_mask = {level + 1 == depth ? ~std::uint64_t{1} : ~std::uint64_t{0},
-                             ~std::uint64_t{0}};
+    const bool leaves = level + 1 == depth && sums != nullptr;
+    const Block leaf_mask = {leaves ? ~std::uint64_t{1} : ~std::uint64_t{0}, ~std::uint64_t{0}};
     children[2 * id] = left & leaf_mask;
     children[2 * id + 1] = right & leaf_mask;
     return left ^ (x & right_side);
@@ -133,11 +133,11 @@ struct GrowLevel : AesKernel {
 };
 
 /// The sums of a level's left nodes in a pass of their own: a thread a parent, whose left child it
-/// reads. `level` is the parents'.
+/// reads. `level` is the parents'. Leaves lose their lowest bit after they are summed.
 struct SumLevel : AesKernel {
   unsigned level;
   unsigned depth;
-  const Block* children;
+  Block* children;
   std::uint32_t* sums;
 
   std::size_t shared_bytes() const { return kXorBytes; }
@@ -146,7 +146,17 @@ struct SumLevel : AesKernel {
   NESCIO_DEVICE void operator()(B& block) const {
     sum_trees(block, tiles, level, reinterpret_cast<std::uint32_t*>(block.shared()),
               sums + level * kBlockWords, std::uint64_t{depth} * kBlockWords,
-              [&](std::uint64_t id) { return children[2 * id]; });
+              [&](std::uint64_t id) { return read(children + 2 * id); });
+  }
+
+ private:
+  NESCIO_DEVICE Block read(Block* both) const {
+    const Block left = both[0];
+    if (level + 1 == depth) {
+      both[0].lo &= ~std::uint64_t{1};
+      both[1].lo &= ~std::uint64_t{1};
+    }
+    return left;
   }
 };
 

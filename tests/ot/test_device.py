@@ -50,9 +50,10 @@ def test_punctured_trees(device, trees, depth, rng):
 
 
 @pytest.mark.parametrize("way", ["fused", "separate", "single"])
-def test_the_ways_to_grow_trees(device, way, rng):
-    seeds, delta, leaves, sums = grown(rng, 3, 5)
-    found, found_sums = device.grow_trees(seeds, 5, delta, way)
+@pytest.mark.parametrize(("trees", "depth"), TREES[:5])
+def test_the_ways_to_grow_trees(device, way, trees, depth, rng):
+    seeds, delta, leaves, sums = grown(rng, trees, depth)
+    found, found_sums = device.grow_trees(seeds, depth, delta, way)
     assert (integers(found.to_host()), integers(found_sums)) == (leaves, sums)
 
 

@@ -24,6 +24,7 @@ def add_parser(commands: Subparsers) -> None:
     _add_lookup(benches)
     _add_figures(benches)
     _add_ot(benches)
+    _add_ot_steps(benches)
     _add_service(benches)
     _add_table(benches)
 
@@ -143,6 +144,33 @@ def _add_ot(benches: Subparsers) -> None:
 
 def _run_ot(arguments: argparse.Namespace) -> int:
     from ..bench.ot import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_ot_steps(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "ot-steps",
+        help="the steps of silent OT, each alone",
+        description="Compares what each step gives with another way to do it, then times it beside "
+        "the machine's rates of AES, reads at random and memory, measured in the same run. At the "
+        "end, naive beside used, as in the paper (Gan et al., cuOT, its Figure 9 and Table I).",
+    )
+    add = parser.add_argument
+    tiers = _core.supported_tiers()
+    add("--n", type=_list_of(count), default=[1 << 20], help="OTs, up to 2^25 (default: 2^20)")
+    add("--set", default="b10", help="of primal LPN: b10 to b13, insecure_cuot (default: b10)")
+    add("--device", type=_list_of(devices), default=["cpu"], help="cpu, cuda, cuda:1, ...")
+    add("--tier", type=_list_of(_one_of(tiers)), help="of the processor (default: all it has)")
+    add("--threads", type=int, default=1, help="of the processor; 0 is all it has")
+    add("--seconds", type=float, default=0.3, help="for each case (default: %(default)s)")
+    add("--plot", metavar="FILE.svg", help="draw the ways of each step")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    parser.set_defaults(run=_run_ot_steps)
+
+
+def _run_ot_steps(arguments: argparse.Namespace) -> int:
+    from ..bench.ot_steps import run  # noqa: PLC0415
 
     return run(arguments)
 
