@@ -82,6 +82,12 @@ const std::uint8_t* seed_of(const nb::bytes& seed, const char* what) {
   return static_cast<const std::uint8_t*>(seed.data());
 }
 
+ot::TreeBase keys_of(const nb::bytes& key, std::uint64_t first_tree) {
+  Block base;
+  std::memcpy(&base, seed_of(key, "key"), sizeof(base));
+  return {base, first_tree};
+}
+
 /// Where results of `size` blocks go: into the caller's array if there is one, else a new one.
 class Result {
  public:
@@ -109,20 +115,26 @@ std::size_t leaves_of(std::size_t trees, unsigned depth) {
 }
 
 std::pair<OutBlocks, OutBlocks> grow_trees(const NumberPairs& seeds, unsigned depth,
-                                           const OneBlock& delta, ThreadPool& pool,
-                                           const Tiers& tier, std::optional<BlocksInPlace> out) {
+                                           const OneBlock& delta, const nb::bytes& key,
+                                           ThreadPool& pool, const Tiers& tier,
+                                           std::optional<BlocksInPlace> out,
+                                           std::uint64_t first_tree) {
+  const ot::TreeBase keys = keys_of(key, first_tree);
   const InBlocks in(seeds);
   Result leaves(leaves_of(in.size(), depth), std::move(out));
   Buffer<Block> sums(in.size() * depth);
   {
     const nb::gil_scoped_release release;
-    ot::grow_trees(in, depth, to_block(delta), leaves.data(), sums.data(), pool, tier_of(tier));
+    ot::grow_trees(in, depth, to_block(delta), keys, leaves.data(), sums.data(), pool,
+                   tier_of(tier));
   }
   return {leaves.take(), to_array(std::move(sums))};
 }
 
 OutBlocks puncture_trees(const NumberPairs& sides, const Bytes& choices, unsigned depth,
-                         ThreadPool& pool, const Tiers& tier, std::optional<BlocksInPlace> out) {
+                         const nb::bytes& key, ThreadPool& pool, const Tiers& tier,
+                         std::optional<BlocksInPlace> out, std::uint64_t first_tree) {
+  const ot::TreeBase keys = keys_of(key, first_tree);
   ot::check_depth(depth);
   if (choices.size() % depth != 0) {
     refuse("choices", choices.size(), "a multiple of the depth, " + std::to_string(depth));
@@ -135,7 +147,7 @@ OutBlocks puncture_trees(const NumberPairs& sides, const Bytes& choices, unsigne
   Result leaves(leaves_of(choices.size() / depth, depth), std::move(out));
   {
     const nb::gil_scoped_release release;
-    ot::puncture_trees(in, span_of(choices), depth, leaves.data(), pool, tier_of(tier));
+    ot::puncture_trees(in, span_of(choices), depth, keys, leaves.data(), pool, tier_of(tier));
   }
   return leaves.take();
 }
@@ -152,14 +164,15 @@ void encode_primal(const BlocksInPlace& noise, const NumberPairs& seeds, const n
 }
 
 OutBlocks hash_blocks(const NumberPairs& blocks, std::uint64_t first_index, std::uint64_t tag,
-                      ThreadPool& pool, const std::optional<OneBlock>& delta, const Tiers& tier,
-                      std::optional<BlocksInPlace> out) {
+                      const nb::bytes& key, ThreadPool& pool, const std::optional<OneBlock>& delta,
+                      const Tiers& tier, std::optional<BlocksInPlace> out) {
+  const Block base = keys_of(key, 0).base;
   const InBlocks in(blocks);
   Result hashes(in.size(), std::move(out));
   {
     const nb::gil_scoped_release release;
-    ot::hash_blocks(in, first_index, tag, delta ? to_block(*delta) : Block{}, hashes.data(), pool,
-                    tier_of(tier));
+    ot::hash_blocks(in, first_index, tag, base, delta ? to_block(*delta) : Block{}, hashes.data(),
+                    pool, tier_of(tier));
   }
   return hashes.take();
 }
@@ -205,17 +218,19 @@ OutBlocks transpose_bits(const ByteRows& rows) {
 
 void bind_ot(nb::module_& m) {
   m.def("grow_trees", &grow_trees, nb::arg("seeds"), nb::arg("depth"), nb::arg("delta"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
+        nb::arg("key"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        nb::arg("out").noconvert() = nb::none(), nb::arg("first_tree") = 0,
         "Leaves of correlated trees, and the sums of each level's left nodes, tree by tree.");
   m.def("puncture_trees", &puncture_trees, nb::arg("sides"), nb::arg("choices"), nb::arg("depth"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
+        nb::arg("key"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        nb::arg("out").noconvert() = nb::none(), nb::arg("first_tree") = 0,
         "Leaves of punctured trees; the lowest bit is set in the punctured leaf alone.");
   m.def("encode_primal", &encode_primal, nb::arg("noise").noconvert(), nb::arg("seeds"),
         nb::arg("code_seed"), nb::arg("first_row"), nb::arg("pool"), nb::arg("tier") = nb::none(),
         "Adds to each block of noise the ten seeds of its row of a public matrix.");
   m.def("hash_blocks", &hash_blocks, nb::arg("blocks"), nb::arg("first_index"), nb::arg("tag"),
-        nb::arg("pool"), nb::arg("delta") = nb::none(), nb::arg("tier") = nb::none(),
-        nb::arg("out").noconvert() = nb::none(),
+        nb::arg("key"), nb::arg("pool"), nb::arg("delta") = nb::none(),
+        nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
         "Hashes of blocks, or of blocks ^ delta, each with its index.");
   m.def("chi_sum", &chi_sum, nb::arg("leaves"), nb::arg("chi_seed"), nb::arg("pool"),
         nb::arg("tier") = nb::none(), "The sum of chi[i] * leaves[i] in GF(2^128).");

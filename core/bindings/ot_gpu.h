@@ -46,6 +46,14 @@ inline ot::Seed seed_of(const nb::bytes& bytes) {
   return ot::Seed(reinterpret_cast<const std::uint8_t*>(bytes.data()), 16);
 }
 
+/// The keys of trees, or of transfers, from a base of sixteen bytes.
+inline ot::TreeBase keys_of(const nb::bytes& base, std::uint64_t first_tree) {
+  const ot::Seed bytes = seed_of(base);
+  Block block;
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(&block));
+  return {block, first_tree};
+}
+
 template <class Ways>
 auto way_of(const Ways& ways, const std::string& name) {
   const auto found = std::find(ways.begin(), ways.end(), name);
@@ -132,25 +140,30 @@ void bind_trees(nb::class_<ot::OtDevice<Device>>& device) {
       .def(
           "grow_trees",
           [](OtDevice& self, const HostBlocks& seeds, unsigned depth, const HostBlock128& delta,
-             const std::string& way) {
+             const nb::bytes& key, std::uint64_t first_tree, const std::string& way) {
+            const ot::TreeBase keys = keys_of(key, first_tree);
             const auto tree_way = static_cast<ot::TreeWay>(way_of(ot::kTreeWays, way));
             Buffer<Block> sums(checked_product(seeds.shape(0), depth));
             auto leaves = [&] {
               const nb::gil_scoped_release release;
-              return self.grow_trees(blocks_of(seeds), depth, block_of(delta), sums.data(),
+              return self.grow_trees(blocks_of(seeds), depth, block_of(delta), keys, sums.data(),
                                      tree_way);
             }();
             return std::pair(std::move(leaves), to_array(std::move(sums)));
           },
-          nb::arg("seeds"), nb::arg("depth"), nb::arg("delta"), nb::arg("way") = "fused",
+          nb::arg("seeds"), nb::arg("depth"), nb::arg("delta"), nb::arg("key"),
+          nb::arg("first_tree") = 0, nb::arg("way") = "fused",
           "Leaves of correlated trees, and the XOR of the left nodes of each level.")
       .def(
           "puncture_trees",
-          [](OtDevice& self, const HostBlocks& sides, const Bytes& choices, unsigned depth) {
+          [](OtDevice& self, const HostBlocks& sides, const Bytes& choices, unsigned depth,
+             const nb::bytes& key, std::uint64_t first_tree) {
+            const ot::TreeBase keys = keys_of(key, first_tree);
             const nb::gil_scoped_release release;
-            return self.puncture_trees(blocks_of(sides), span_of(choices), depth);
+            return self.puncture_trees(blocks_of(sides), span_of(choices), depth, keys);
           },
-          nb::arg("sides"), nb::arg("choices"), nb::arg("depth"), "Leaves of punctured trees.");
+          nb::arg("sides"), nb::arg("choices"), nb::arg("depth"), nb::arg("key"),
+          nb::arg("first_tree") = 0, "Leaves of punctured trees.");
 }
 
 template <class Device>
@@ -189,12 +202,14 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
       .def(
           "hash_blocks",
           [](OtDevice& self, const Blocks& blocks, std::uint64_t first, std::uint64_t tag,
-             const std::optional<HostBlock128>& delta) {
+             const nb::bytes& key, const std::optional<HostBlock128>& delta) {
+            const Block base = keys_of(key, 0).base;
             const Block own = delta ? block_of(*delta) : Block{0, 0};
             const nb::gil_scoped_release release;
-            return self.hash(blocks, first, tag, own);
+            return self.hash(blocks, first, tag, base, own);
           },
-          nb::arg("blocks"), nb::arg("first_index"), nb::arg("tag"), nb::arg("delta") = nb::none(),
+          nb::arg("blocks"), nb::arg("first_index"), nb::arg("tag"), nb::arg("key"),
+          nb::arg("delta") = nb::none(),
           "h(x, i), or h(x ^ delta, i), for transfers from `first_index` on.")
       .def(
           "chi_sum",

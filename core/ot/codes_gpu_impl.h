@@ -105,11 +105,12 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut&
 
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t first,
-                                            std::uint64_t tag, Block delta) {
+                                            std::uint64_t tag, Block base, Block delta) {
   open(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks out = made(blocks.size());
-  const HashEach kernel = {aes(), fixed_, blocks.data(), out.data(), delta, first, tag};
+  const auto keys = stretch_keys(base, first, blocks.size());
+  const HashEach kernel = {aes(), keys->data(), blocks.data(), out.data(), delta, first, tag};
   launch_tiles(kernel, blocks.size());
   device().finish();
   return out;

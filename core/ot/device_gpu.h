@@ -13,6 +13,7 @@
 
 #include "base/block.h"
 #include "gpu/device.h"
+#include "ot/tree.h"
 #include "gpu/memory.h"
 #include "ot/threads_gpu.h"
 
@@ -88,13 +89,13 @@ class OtDevice {
 
   /// A tree a seed: 2^depth leaves, lowest bits cleared; and to `sums` the XOR of the left nodes of
   /// its levels, `depth` blocks a tree.
-  Blocks grow_trees(std::span<const Block> seeds, unsigned depth, Block delta, Block* sums,
-                    TreeWay way);
+  Blocks grow_trees(std::span<const Block> seeds, unsigned depth, Block delta, TreeBase keys,
+                    Block* sums, TreeWay way);
 
   /// The leaves of punctured trees. `sides` and `choices` have `depth` items a tree: the XOR of the
   /// nodes of a level on the side of a choice, whose lowest bit counts.
   Blocks puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
-                        unsigned depth);
+                        unsigned depth, TreeBase keys);
 
   /// XORs rows first_row.. of the code, times `seeds`, into `noise`.
   void encode_primal(const Blocks& noise, const Blocks& seeds, Seed code_seed,
@@ -104,7 +105,8 @@ class OtDevice {
   void encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut);
 
   /// h(x ^ delta, i) for the transfers from number `first` on.
-  Blocks hash(const Blocks& blocks, std::uint64_t first, std::uint64_t tag, Block delta);
+  Blocks hash(const Blocks& blocks, std::uint64_t first, std::uint64_t tag, Block base,
+              Block delta);
 
   /// The sum of chi[first + i] * leaves[i].
   Block chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64_t first);
@@ -133,6 +135,10 @@ class OtDevice {
   void launch_tiles(Kernel kernel, std::uint64_t items);
   AesKernel aes() const { return {{0, 0}, table_->data()}; }
 
+  using Keys = std::unique_ptr<Room<prg::AesColumns>>;
+  Keys tree_keys(TreeBase base, std::uint64_t trees, unsigned depth);
+  Keys stretch_keys(Block base, std::uint64_t first, std::uint64_t count);
+
   struct Trees;
   Blocks plant(Trees& trees);
   template <bool punctured>
@@ -144,7 +150,6 @@ class OtDevice {
   std::shared_ptr<gpu::Memory<Device>> memory_;
   gpu::DeviceInfo info_;
   std::unique_ptr<Room<std::uint32_t>> table_;
-  prg::AesColumns fixed_;
   std::mutex mutex_;
 };
 

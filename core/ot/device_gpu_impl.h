@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 #include "ot/device_gpu.h"
+#include "ot/keys_gpu.h"
 #include "ot/stream.h"
 #include "ot/tree.h"
 #include "ot/tree_gpu.h"
@@ -60,8 +61,7 @@ template <class Device>
 OtDevice<Device>::OtDevice(unsigned device)
     : memory_(std::make_shared<gpu::Memory<Device>>(device)),
       info_(Device::info(device)),
-      table_(uploaded<std::uint32_t>(prg::aes_table())),
-      fixed_(prg::aes_round_keys()) {}
+      table_(uploaded<std::uint32_t>(prg::aes_table())) {}
 
 template <class Device>
 template <class T>
@@ -145,6 +145,26 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   return all;
 }
 
+/// Round keys for each level of each tree, `depth` a tree.
+template <class Device>
+auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
+  auto keys = room<prg::AesColumns>(checked_product(trees, depth));
+  const std::uint64_t first = base.first_tree << kLevelBits;
+  launch(ExpandKeysEach{
+      {keys->size()}, table_->data(), base.base, first, depth, kLevelBits, keys->data()});
+  return keys;
+}
+
+/// Round keys for the stretches of some transfers.
+template <class Device>
+auto OtDevice<Device>::stretch_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
+  constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
+  auto keys = room<prg::AesColumns>((first % kStretch + count + kStretch - 1) / kStretch);
+  launch(
+      ExpandKeysEach{{keys->size()}, table_->data(), base, first / kStretch, 1, 0, keys->data()});
+  return keys;
+}
+
 /// Trees while they grow. Levels stand in the leaves' memory and in half as much beside it, in turn.
 template <class Device>
 struct OtDevice<Device>::Trees {
@@ -152,6 +172,7 @@ struct OtDevice<Device>::Trees {
   unsigned depth;
   const Block* seeds;
   Block delta;
+  const prg::AesColumns* keys;
   Punctures holes;
   Block* nodes[2];
   std::uint32_t* sums;
@@ -174,7 +195,7 @@ template <class Device>
 template <bool punctured>
 void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused) {
   const GrowLevel<punctured> grow = {aes(),
-                                     fixed_,
+                                     trees.keys,
                                      level,
                                      trees.depth,
                                      trees.at(level),
@@ -189,11 +210,13 @@ void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused
 
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, unsigned depth,
-                                                  Block delta, Block* sums, TreeWay way) {
+                                                  Block delta, TreeBase base, Block* sums,
+                                                  TreeWay way) {
   checked_leaves(seeds.size(), depth);
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto roots = uploaded(seeds);
-  Trees trees = {seeds.size(), depth, roots->data(), delta, {}, {}, nullptr};
+  const auto keys = tree_keys(base, seeds.size(), depth);
+  Trees trees = {seeds.size(), depth, roots->data(), delta, keys->data(), {}, {}, nullptr};
   const auto own_sums = room<std::uint32_t>(trees.sum_words());
   const auto scratch = room<Block>(seeds.size() << (depth - 1));
   trees.nodes[1] = scratch->data();
@@ -207,6 +230,7 @@ DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, 
     for (std::uint64_t tree = 0; tree < trees.count; ++tree) {
       Trees one = trees;
       one.count = 1;
+      one.keys += tree * depth;
       one.sums += tree * depth * kBlockWords;
       one.nodes[(depth - level) % 2] += tree << level;
       one.nodes[(depth - level - 1) % 2] += tree << (level + 1);
@@ -233,7 +257,7 @@ inline std::vector<std::uint32_t> punctured_leaves(std::span<const std::uint8_t>
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sides,
                                                       std::span<const std::uint8_t> choices,
-                                                      unsigned depth) {
+                                                      unsigned depth, TreeBase base) {
   checked_leaves(0, depth);
   if (sides.size() % depth != 0 || sides.size() != choices.size()) {
     throw wrong("choices of " + std::to_string(sides.size()) + " sides of trees of depth " +
@@ -248,7 +272,9 @@ DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sid
   const auto own_alphas = uploaded<std::uint32_t>(alphas);
   wipe(alphas.data(), alphas.size() * sizeof(std::uint32_t));
   const auto missing = room<Block>(2 * count);
-  Trees trees = {count, depth, nullptr, {}, {own_sides->data(), own_alphas->data()}, {}, nullptr};
+  const auto keys = tree_keys(base, count, depth);
+  const Punctures holes = {own_sides->data(), own_alphas->data()};
+  Trees trees = {count, depth, nullptr, {}, keys->data(), holes, {}, nullptr};
   const auto sums = room<std::uint32_t>(trees.sum_words());
   const auto scratch = room<Block>(count << (depth - 1));
   trees.nodes[1] = scratch->data();

@@ -3,7 +3,7 @@
 // The hash that makes correlated transfers random ones: tweakable circular correlation robust, from
 // a permutation (Guo, Katz, Wang, Yu, IEEE S&P 2020, section 7.4),
 //
-//   h(x, i) = pi(pi(x) ^ i) ^ pi(x)         pi: prg/aes128.h
+//   h(x, i) = pi(pi(x) ^ i) ^ pi(x)         pi: AES under the key of i's stretch, see ot/keys.h
 
 #include <cstdint>
 #include <span>
@@ -11,25 +11,29 @@
 #include "base/block.h"
 #include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "ot/keys.h"
 
 namespace nescio::ot {
 
 /// out[j] = h(blocks[j] ^ delta, i) where i has first_index + j in its lower half and the tag in its
-/// upper half.
+/// upper half. Keys are made from `base`.
 void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
-                 Block delta, Block* out, ThreadPool& pool, Tier tier);
+                 Block base, Block delta, Block* out, ThreadPool& pool, Tier tier);
 
-using HashBlocks = void (*)(const Block* blocks, std::size_t n, Block first_tweak, Block delta,
-                            Block* out);
+using HashBlocks = void (*)(const RoundKeys& keys, const Block* blocks, std::size_t n,
+                            Block first_tweak, Block delta, Block* out);
 
 namespace portable {
-void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delta, Block* out);
+void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out);
 }
 namespace avx2 {
-void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delta, Block* out);
+void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out);
 }
 namespace avx512 {
-void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delta, Block* out);
+void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out);
 }
 
 }  // namespace nescio::ot

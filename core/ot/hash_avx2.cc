@@ -9,8 +9,9 @@ namespace nescio::ot::avx2 {
 namespace aes = prg::aes128::avx2;
 using aes::kLanes;
 
-void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delta, Block* out) {
-  const aes::Keys keys = aes::load_keys(prg::aes128::fixed_round_keys());
+void hash_some(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out) {
+  const aes::Keys keys = aes::load_keys(round_keys);
   const __m128i shift = aes::load(&delta), first = aes::load(&first_tweak);
   for (std::size_t i = 0; i < n; i += kLanes) {
     __m128i inner[kLanes], outer[kLanes];

@@ -29,8 +29,9 @@ inline __m512i broadcast(Block b) {
 
 }  // namespace
 
-void hash_some(const Block* blocks, std::size_t n, Block first_tweak, Block delta, Block* out) {
-  const aes::Keys keys = aes::load_keys(prg::aes128::fixed_round_keys());
+void hash_some(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out) {
+  const aes::Keys keys = aes::load_keys(round_keys);
   const __m512i shift = broadcast(delta);
   __m512i tweak =
       _mm512_add_epi64(broadcast(first_tweak), _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0));

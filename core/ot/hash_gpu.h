@@ -4,26 +4,33 @@
 // ones, a receiver's choices, and bits of rows to bits of blocks.
 
 #include "base/bits.h"
+#include "ot/keys.h"
 #include "ot/threads_gpu.h"
 
 namespace nescio::ot {
 
 /// h(x ^ delta, i) with the tweakable hash h(x, i) = pi(pi(x) ^ i) ^ pi(x) (Guo, Katz, Wang, Yu,
-/// IEEE S&P 2020, section 7.4): a thread a block. i is the transfer's number below a tag.
+/// IEEE S&P 2020, section 7.4): a thread a block. i is the transfer's number below a tag, pi is AES
+/// under the key of its stretch.
 struct HashEach : AesKernel {
-  prg::AesColumns keys;
+  const prg::AesColumns* keys;  ///< from that of the first transfer's stretch on
   const Block* from;
   Block* to;
   Block delta;
   std::uint64_t first;
   std::uint64_t tag;
 
+  /// Numbers run over at 2^64, and those of stretches with them.
+  static constexpr std::uint64_t kStretches = ~std::uint64_t{0} >> kStretchBits;
+
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t i) {
-      const Block inner = cipher.encrypt(keys, from[i] ^ delta);
-      to[i] = cipher.encrypt(keys, inner ^ Block{first + i, tag}) ^ inner;
+      const std::uint64_t stretch = ((first + i) >> kStretchBits) - (first >> kStretchBits);
+      const prg::AesColumns& own = keys[stretch & kStretches];
+      const Block inner = cipher.encrypt(own, from[i] ^ delta);
+      to[i] = cipher.encrypt(own, inner ^ Block{first + i, tag}) ^ inner;
     });
   }
 };

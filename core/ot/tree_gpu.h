@@ -3,7 +3,8 @@
 // Correlated GGM trees and their punctured copies (Guo, Yang, Wang, Zhang, Xie, Liu, Zhao,
 // "Half-Tree", Eurocrypt 2023, cGGM) on a GPU:
 //
-//   H(x) = pi(sigma(x)) ^ sigma(x)                    pi, sigma: prg/aes128.h
+//   H(x) = pi(sigma(x)) ^ sigma(x)                    pi: AES under the key of the tree and level of x
+//                                                     (ot/keys.h); sigma: prg/aes128.h
 //   level 1: seed, seed ^ delta                       every level XORs to delta
 //   children of x: left H(x), right H(x) ^ x          one call of AES for two
 //
@@ -87,8 +88,8 @@ struct Punctures {
 /// leaves is cleared.
 template <bool punctured>
 struct GrowLevel : AesKernel {
-  prg::AesColumns keys;
-  unsigned level;  ///< of the parents, 1 to depth - 1
+  const prg::AesColumns* keys;  ///< `depth` a tree
+  unsigned level;               ///< of the parents, 1 to depth - 1
   unsigned depth;
   const Block* parents;
   Block* children;
@@ -122,7 +123,7 @@ struct GrowLevel : AesKernel {
            holes.sibling(sums, tree * depth + level - 1);
     }
     const Block s = {x.hi, x.hi ^ x.lo};
-    const Block left = (cipher.encrypt(keys, s) ^ s) & known;
+    const Block left = (cipher.encrypt(keys[(id >> level) * depth + level], s) ^ s) & known;
     const Block right = left ^ x;  // x is zero where nothing is known
     const bool leaves = level + 1 == depth && sums != nullptr;
     const Block leaf_mask = {leaves ? ~std::uint64_t{1} : ~std::uint64_t{0}, ~std::uint64_t{0}};

@@ -37,10 +37,11 @@ void patch_some(Block* nodes, std::size_t first, std::size_t n, const Pair& pair
 void patch(Block* nodes, std::size_t n, const Pair& pair) { patch_some(nodes, 0, n, pair); }
 
 /// Expands at most kNodes nodes x; of the children, the bits that `keep` has are written.
-Block expand_some(const Block* x, std::size_t n, Block keep, Block* children) {
-  std::array<Block, kNodes> in, out;
+Block expand_some(const RoundKeys& keys, const Block* x, std::size_t n, Block keep,
+                  Block* children) {
+  std::array<Block, kNodes> in{}, out;
   for (std::size_t i = 0; i < n; ++i) in[i] = sigma(x[i]);
-  prg::aes128::portable::encrypt(prg::aes128::fixed_round_keys(), in.data(), n, out.data());
+  prg::aes128::portable::encrypt(keys, in.data(), n, out.data());
   Block sum{};
   for (std::size_t i = 0; i < n; ++i) {
     const Block left = out[i] ^ in[i];
@@ -52,24 +53,25 @@ Block expand_some(const Block* x, std::size_t n, Block keep, Block* children) {
 }
 
 template <bool last>
-Block expand(const Block* nodes, std::size_t n, Block* children) {
+Block expand(const RoundKeys& keys, const Block* nodes, std::size_t n, Block* children) {
   constexpr Block kKeep = {~std::uint64_t{last}, ~std::uint64_t{0}};
   Block sum{};
   for (std::size_t i = 0; i < n; i += kNodes) {
-    sum ^= expand_some(nodes + i, std::min(kNodes, n - i), kKeep, children + 2 * i);
+    sum ^= expand_some(keys, nodes + i, std::min(kNodes, n - i), kKeep, children + 2 * i);
   }
   return sum;
 }
 
 template <bool last>
-Block expand_patched(const Block* nodes, std::size_t n, const Pair& pair, Block* children) {
+Block expand_patched(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
+                     Block* children) {
   Block sum{};
   for (std::size_t i = 0; i < n; i += kNodes) {
     std::array<Block, kNodes> own;
     const std::size_t count = std::min(kNodes, n - i);
     std::copy_n(nodes + i, count, own.begin());
     patch_some(own.data(), i, count, pair);
-    sum ^= expand<last>(own.data(), count, children + 2 * i);
+    sum ^= expand<last>(keys, own.data(), count, children + 2 * i);
   }
   return sum;
 }

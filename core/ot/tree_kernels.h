@@ -7,6 +7,7 @@
 
 #include "base/block.h"
 #include "base/cpu.h"
+#include "ot/keys.h"
 
 namespace nescio::ot {
 
@@ -20,9 +21,10 @@ struct Pair {
 /// The children of node x are H(x) and H(x) ^ x. A kernel that expands writes the children of n
 /// nodes and returns the XOR of the left ones. n may be any number, with a pair an even one.
 struct TreeKernels {
-  using Expand = Block (*)(const Block* nodes, std::size_t n, Block* children);
-  using ExpandPatched = Block (*)(const Block* nodes, std::size_t n, const Pair& pair,
-                                  Block* children);
+  using Expand = Block (*)(const RoundKeys& keys, const Block* nodes, std::size_t n,
+                           Block* children);
+  using ExpandPatched = Block (*)(const RoundKeys& keys, const Block* nodes, std::size_t n,
+                                  const Pair& pair, Block* children);
 
   Expand expand;
   Expand expand_last;  ///< Clears the lowest bit of each child it writes.

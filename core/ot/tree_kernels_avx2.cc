@@ -46,8 +46,9 @@ inline void expand_lanes(const aes::Keys& keys, const __m128i* x, int count, Blo
 }
 
 template <bool last, bool patched>
-inline Block expand_all(const Block* nodes, std::size_t n, const Pair& pair, Block* children) {
-  const aes::Keys keys = aes::load_keys(prg::aes128::fixed_round_keys());
+inline Block expand_all(const RoundKeys& round_keys, const Block* nodes, std::size_t n,
+                        const Pair& pair, Block* children) {
+  const aes::Keys keys = aes::load_keys(round_keys);
   const Patch patch(pair);
   __m128i sum = _mm_setzero_si128();
   for (std::size_t i = 0; i < n; i += kLanes) {
@@ -66,13 +67,14 @@ inline Block expand_all(const Block* nodes, std::size_t n, const Pair& pair, Blo
 }
 
 template <bool last>
-Block expand(const Block* nodes, std::size_t n, Block* children) {
-  return expand_all<last, false>(nodes, n, {}, children);
+Block expand(const RoundKeys& keys, const Block* nodes, std::size_t n, Block* children) {
+  return expand_all<last, false>(keys, nodes, n, {}, children);
 }
 
 template <bool last>
-Block expand_patched(const Block* nodes, std::size_t n, const Pair& pair, Block* children) {
-  return expand_all<last, true>(nodes, n, pair, children);
+Block expand_patched(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
+                     Block* children) {
+  return expand_all<last, true>(keys, nodes, n, pair, children);
 }
 
 void patch(Block* nodes, std::size_t n, const Pair& pair) {

@@ -22,13 +22,6 @@ constexpr std::size_t kTaskLeaves = std::size_t{1} << 13;
 
 constexpr std::array<Block, kMostDepth> kZeros{};
 
-/// H(0): what the node on the path, unknown and held as zero, adds to the left nodes' sum.
-Block hash_of_zero(const TreeKernels& kernels) {
-  Block children[2];
-  const Block zero{};
-  return kernels.expand(&zero, 1, children);
-}
-
 /// The way down one tree to the leaf that stays unknown.
 class Path {
  public:
@@ -66,29 +59,35 @@ class Path {
   Pair pair_{};
 };
 
+/// Goes down some trees together, a level of all after the other: what one tree waits for, the others
+/// do meanwhile.
 class Puncturer {
  public:
-  Puncturer(const TreeKernels& kernels, unsigned depth, std::size_t group)
-      : kernels_(kernels),
+  Puncturer(Tier tier, unsigned depth, std::size_t group, Block base)
+      : kernels_(tree_kernels(tier)),
         depth_(depth),
         top_(depth > kShallow ? depth - kSubtree : 0),
-        zero_(hash_of_zero(kernels)),
+        keys_(group, TreeKeys(tier, base, depth)),
         paths_(group),
         nodes_(group << std::max(depth - top_, top_) >> 1),
         children_(nodes_.size()),
         roots_(top_ == 0 ? 0 : std::size_t{1} << top_),
         subtree_(top_ == 0 ? 0 : std::size_t{1} << kSubtree) {
-    if (top_ == 0) return;
-    walk_.emplace(kernels, depth);
-    const Block root{};
-    walk_->descend(top_, &root, 1, subtree_.data(), empty_sums_.data());
+    if (top_ > 0) walk_.emplace(kernels_, depth);
   }
 
-  void puncture(const Block* sides, const std::uint8_t* choices, std::size_t trees, Block* leaves) {
-    const Knowledge known = {sides, choices};
-    if (top_ == 0) return puncture_shallow(known, trees, leaves);
+  /// `sides` and `choices` have `depth` items a tree. Of deep trees there is one.
+  void puncture(std::uint64_t first_tree, std::size_t trees, const Block* sides,
+                const std::uint8_t* choices, Block* leaves) {
     for (std::size_t tree = 0; tree < trees; ++tree) {
-      puncture_deep({sides + tree * depth_, choices + tree * depth_}, leaves + (tree << depth_));
+      keys_[tree].turn_to(first_tree + tree);
+      paths_[tree] = Path{};
+    }
+    const Knowledge known = {sides, choices};
+    if (top_ > 0) return puncture_deep(known, leaves);
+    go_down(known, trees, 0, depth_, kZeros.data(), leaves);
+    for (std::size_t tree = 0; tree < trees; ++tree) {
+      kernels_.patch(leaves + (tree << depth_), std::size_t{1} << depth_, paths_[tree].leaves());
     }
   }
 
@@ -99,24 +98,18 @@ class Puncturer {
     const std::uint8_t* choices;
   };
 
-  void puncture_shallow(Knowledge known, std::size_t trees, Block* leaves) {
-    for (std::size_t tree = 0; tree < trees; ++tree) paths_[tree] = Path{};
-    go_down(known, trees, 0, depth_, kZeros.data(), leaves);
-    for (std::size_t tree = 0; tree < trees; ++tree) {
-      kernels_.patch(leaves + (tree << depth_), std::size_t{1} << depth_, paths_[tree].leaves());
-    }
-  }
-
   void puncture_deep(Knowledge known, Block* leaves) {
     const std::size_t parts = std::size_t{1} << top_, part = std::size_t{1} << kSubtree;
-    Path& path = paths_[0] = Path{};
     go_down(known, 1, 0, top_, kZeros.data(), roots_.data());
-    kernels_.patch(roots_.data(), parts, path.pair());
-    std::array<Block, kMostDepth> others = empty_sums_;
-    walk_->descend(top_, roots_.data(), parts, leaves, others.data());
-    const std::uint64_t place = path.enter();
+    kernels_.patch(roots_.data(), parts, paths_[0].pair());
+    // What the path's node, held as zero, adds is added twice.
+    std::array<Block, kMostDepth> others{};
+    const Block zero{};
+    walk_->descend(keys_[0], top_, &zero, 1, subtree_.data(), others.data());
+    walk_->descend(keys_[0], top_, roots_.data(), parts, leaves, others.data());
+    const std::uint64_t place = paths_[0].enter();
     go_down(known, 1, top_, kSubtree, others.data(), subtree_.data());
-    kernels_.patch(subtree_.data(), part, path.leaves());
+    kernels_.patch(subtree_.data(), part, paths_[0].leaves());
     kernels_.place_part(leaves, parts, part, place, subtree_.data());
   }
 
@@ -136,42 +129,38 @@ class Puncturer {
       const unsigned level = top + below;
       const std::size_t width = std::size_t{1} << below;
       Block* children = below + 1 == height ? out : spare;
-      const bool together = below < kNarrow && level + 1 < depth_;
-      if (together) expand_together(nodes, trees, width, children);
       for (std::size_t tree = 0; tree < trees; ++tree) {
-        Block* own = children + 2 * tree * width;
-        const Block left = together ? xor_of_left(own, width)
-                                    : expand(nodes + tree * width, tree, width, level, own);
-        step(tree, level, left ^ zero_);
+        const Block left = expand(nodes + tree * width, tree, width, level, children);
+        step(tree, level, left ^ hash_of_zero(tree, level));
+        children += 2 * width;
       }
       std::swap(nodes, spare);
     }
-  }
-
-  void expand_together(Block* nodes, std::size_t trees, std::size_t width, Block* children) {
-    for (std::size_t tree = 0; tree < trees; ++tree) {
-      kernels_.patch(nodes + tree * width, width, paths_[tree].pair());
-    }
-    kernels_.expand(nodes, trees * width, children);
   }
 
   Block expand(const Block* nodes, std::size_t tree, std::size_t width, unsigned level,
                Block* children) {
     const auto kernel =
         level + 1 == depth_ ? kernels_.expand_last_patched : kernels_.expand_patched;
-    return kernel(nodes, width, paths_[tree].pair(), children);
+    return kernel(keys_[tree][level], nodes, width, paths_[tree].pair(), children);
+  }
+
+  /// H(0): what the node on the path, unknown and held as zero, adds to the left nodes' sum.
+  Block hash_of_zero(std::size_t tree, unsigned level) const {
+    Block children[2];
+    const Block zero{};
+    return kernels_.expand(keys_[tree][level], &zero, 1, children);
   }
 
   const TreeKernels& kernels_;
   unsigned depth_, top_;
-  Block zero_;
+  std::vector<TreeKeys> keys_;
   SecretBuffer<Path> paths_;
   SecretBuffer<Block> nodes_, children_;
 
   // For deep trees: the walk off the path, the nodes it begins with, and the subtree on the path.
   std::optional<Walk> walk_;
   SecretBuffer<Block> roots_, subtree_;
-  std::array<Block, kMostDepth> empty_sums_{};  // what the path's node, held as zero, adds
 };
 
 /// Throws unless every choice is 0 or 1; says nothing else of them.
@@ -192,17 +181,17 @@ void check_depth(unsigned depth) {
 }
 
 void puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
-                    unsigned depth, Block* leaves, ThreadPool& pool, Tier tier) {
+                    unsigned depth, TreeBase keys, Block* leaves, ThreadPool& pool, Tier tier) {
   check_depth(depth);
   check_choices(choices);
   const std::size_t trees = choices.size() / depth;
   const std::size_t group = trees_of_task(trees, depth, kTaskLeaves, pool.threads());
   std::vector<std::optional<Puncturer>> puncturers(pool.threads());
   pool.run((trees + group - 1) / group, [&](std::size_t task, unsigned worker) {
-    if (!puncturers[worker]) puncturers[worker].emplace(tree_kernels(tier), depth, group);
+    if (!puncturers[worker]) puncturers[worker].emplace(tier, depth, group, keys.base);
     const std::size_t first = task * group, count = std::min(group, trees - first);
-    puncturers[worker]->puncture(sides.data() + first * depth, choices.data() + first * depth,
-                                 count, leaves + (first << depth));
+    puncturers[worker]->puncture(keys.first_tree + first, count, sides.data() + first * depth,
+                                 choices.data() + first * depth, leaves + (first << depth));
   });
 }
 

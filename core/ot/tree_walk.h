@@ -7,13 +7,10 @@
 
 #include "base/block.h"
 #include "base/buffer.h"
+#include "ot/keys.h"
 #include "ot/tree_kernels.h"
 
 namespace nescio::ot {
-
-/// Down to this level, whose 32 nodes fill the widest kernels, several trees are expanded by one
-/// call; below it each tree has calls of its own, which add its sums up.
-inline constexpr unsigned kNarrow = 5;
 
 inline constexpr std::size_t kMostGroup = 16;
 
@@ -28,13 +25,6 @@ inline std::size_t trees_of_task(std::size_t trees, unsigned depth, std::size_t 
 /// A leaf with its lowest bit cleared.
 inline Block cleared(Block leaf) { return {leaf.lo & ~std::uint64_t{1}, leaf.hi}; }
 
-/// The XOR of the left ones of 2n children.
-inline Block xor_of_left(const Block* children, std::size_t n) {
-  Block sum{};
-  for (std::size_t i = 0; i < n; ++i) sum ^= children[2 * i];
-  return sum;
-}
-
 /// Goes down from nodes to leaves, a run of nodes at a time.
 class Walk {
  public:
@@ -46,16 +36,17 @@ class Walk {
 
   /// Writes the leaves under n nodes of a level, and adds to sums[l], from l = level on, the XOR of
   /// the left nodes of level l + 1. n is a power of two.
-  void descend(unsigned level, const Block* nodes, std::size_t n, Block* leaves, Block* sums) {
+  void descend(const TreeKeys& keys, unsigned level, const Block* nodes, std::size_t n,
+               Block* leaves, Block* sums) {
     for (std::size_t i = 0; i < n; i += kRun) {
       const std::size_t run = std::min(kRun, n - i);
       Block* own = leaves + (i << (depth_ - level));
       if (level + 1 == depth_) {
-        sums[level] ^= kernels_.expand_last(nodes + i, run, own);
+        sums[level] ^= kernels_.expand_last(keys[level], nodes + i, run, own);
       } else {
         Block* children = scratch_.data() + level * 2 * kRun;
-        sums[level] ^= kernels_.expand(nodes + i, run, children);
-        descend(level + 1, children, 2 * run, own, sums);
+        sums[level] ^= kernels_.expand(keys[level], nodes + i, run, children);
+        descend(keys, level + 1, children, 2 * run, own, sums);
       }
     }
   }

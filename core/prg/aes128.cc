@@ -187,19 +187,29 @@ std::uint8_t variable_time_sub_byte(std::uint8_t a) {
   return result;
 }
 
+const std::array<std::uint8_t, 256>& sub_bytes_table() {
+  static const auto table = [] {
+    std::array<std::uint8_t, 256> box;
+    for (unsigned a = 0; a < box.size(); ++a) {
+      box[a] = variable_time_sub_byte(static_cast<std::uint8_t>(a));
+    }
+    return box;
+  }();
+  return table;
+}
+
 }  // namespace
 
 RoundKeys variable_time_expand_key(Block key) {
+  const auto& box = sub_bytes_table();
   std::array<std::array<std::uint8_t, 4>, 44> words;
   std::memcpy(words.data(), &key, sizeof(key));
-  std::uint8_t round_constant = 1;
   for (std::size_t i = 4; i < words.size(); ++i) {
     auto word = words[i - 1];
     if (i % 4 == 0) {
       std::rotate(word.begin(), word.begin() + 1, word.end());
-      for (std::uint8_t& byte : word) byte = variable_time_sub_byte(byte);
-      word[0] ^= round_constant;
-      round_constant = times2(round_constant);
+      for (std::uint8_t& byte : word) byte = box[byte];
+      word[0] ^= kRoundConstants[i / 4 - 1];
     }
     for (std::size_t k = 0; k < 4; ++k) words[i][k] = words[i - 4][k] ^ word[k];
   }
@@ -233,6 +243,10 @@ void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out) 
 void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out) {
   for (std::size_t i = 0; i < n; ++i) out[i] = {first + i, 0};
   encrypt(keys, out, n, out);
+}
+
+void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out) {
+  for (std::size_t i = 0; i < n; ++i) out[i] = variable_time_expand_key(base ^ number(first + i));
 }
 
 void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) {

@@ -25,7 +25,8 @@ struct RoundKeys {
   std::array<Block, 11> key;
 };
 
-/// Key expansion. Not constant time: for public keys, which is all that Nescio uses AES with.
+/// Key expansion, of which the portable tier's is not constant time: for public keys, which is all that
+/// Nescio uses AES with.
 RoundKeys variable_time_expand_key(Block key);
 
 /// The round keys of the fixed key, the ASCII bytes "Nescio fixed key".
@@ -33,12 +34,18 @@ const RoundKeys& fixed_round_keys();
 
 inline constexpr std::uint64_t kFirstLeafTweak = 2;
 
+/// What the first byte of each round key's words is XORed with (FIPS 197, section 5.2).
+inline constexpr std::array<std::uint8_t, 10> kRoundConstants = {0x01, 0x02, 0x04, 0x08, 0x10,
+                                                                 0x20, 0x40, 0x80, 0x1B, 0x36};
+
 /// One vocabulary a tier. `encrypt` is AES itself; `count` encrypts the numbers first, first + 1, ...
-/// below 2^64, n of them, little-endian; the other two are prg::Generator's.
+/// below 2^64, n of them, little-endian; `expand_keys` expands the public keys base ^ first,
+/// base ^ (first + 1), ..., n of them; the other two are prg::Generator's.
 #define NESCIO_AES128_TIER(tier)                                                         \
   namespace tier {                                                                       \
   void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);       \
   void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);     \
+  void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);      \
   void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out); \
   void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);   \
   }

@@ -47,6 +47,16 @@ inline void hash_all(const Block* nodes, std::size_t n, int tweak, Corrections c
   if (i < n) hash_nodes<width>(keys, nodes, i, static_cast<int>(n - i), tweak, corrections, out);
 }
 
+/// The next round key (FIPS 197, section 5.2). With the word that is substituted in all four columns,
+/// ShiftRows changes nothing, and the last round of AES is SubBytes and an XOR.
+inline __m128i next_round_key(__m128i key, __m128i constant) {
+  const __m128i rotated = _mm_shuffle_epi8(key, _mm_set1_epi32(0x0C0F0E0D));
+  const __m128i word = _mm_aesenclast_si128(rotated, constant);
+  key = _mm_xor_si128(key, _mm_slli_si128(key, 4));
+  key = _mm_xor_si128(key, _mm_slli_si128(key, 8));
+  return _mm_xor_si128(key, word);
+}
+
 }  // namespace
 
 void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
@@ -68,6 +78,18 @@ void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Bloc
     }
     encrypt_lanes(keys, x);
     store_lanes(out + i, n - i, x);
+  }
+}
+
+void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto number = static_cast<long long>(first + i);
+    __m128i key = _mm_xor_si128(load(&base), _mm_set_epi64x(0, number));
+    for (std::size_t round = 0; round < 10; ++round) {
+      store(&out[i].key[round], key);
+      key = next_round_key(key, _mm_set1_epi32(kRoundConstants[round]));
+    }
+    store(&out[i].key[10], key);
   }
 }
 

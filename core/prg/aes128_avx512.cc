@@ -73,6 +73,21 @@ inline void hash_all(__m512i tweak, Corrections corrections, const Block* nodes,
   }
 }
 
+/// The next round keys of four keys (FIPS 197, section 5.2). With the word that is substituted in all
+/// four columns, ShiftRows changes nothing, and the last round of AES is SubBytes and an XOR.
+inline __m512i next_round_keys(__m512i keys, __m512i constant) {
+  const __m512i rotated = _mm512_shuffle_epi8(keys, _mm512_set1_epi32(0x0C0F0E0D));
+  const __m512i word = _mm512_aesenclast_epi128(rotated, constant);
+  keys = _mm512_xor_si512(keys, _mm512_bslli_epi128(keys, 4));
+  return _mm512_ternarylogic_epi64(keys, _mm512_bslli_epi128(keys, 8), word, 0x96);
+}
+
+/// Block k of a register, to a place of its own.
+template <int k>
+inline void store_block(Block* to, __m512i x) {
+  _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm512_extracti32x4_epi32(x, k));
+}
+
 }  // namespace
 
 void encrypt(const RoundKeys& round_keys, const Block* in, std::size_t n, Block* out) {
@@ -100,6 +115,21 @@ void count(const RoundKeys& round_keys, std::uint64_t first, std::size_t n, Bloc
     counters = add_to_counters(counters, 4);
     encrypt_registers<1>(keys, &x);
     _mm512_mask_storeu_epi64(out + i, first_blocks(n - i), x);
+  }
+}
+
+void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out) {
+  const __m512i bases = _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<__m128i*>(&base)));
+  for (std::size_t i = 0; i < n; i += 4) {
+    __m512i keys = _mm512_xor_si512(bases, first_counters(first + i));
+    const std::size_t left = n - i;
+    for (std::size_t round = 0; round < 11; ++round) {
+      store_block<0>(&out[i].key[round], keys);
+      if (left > 1) store_block<1>(&out[i + 1].key[round], keys);
+      if (left > 2) store_block<2>(&out[i + 2].key[round], keys);
+      if (left > 3) store_block<3>(&out[i + 3].key[round], keys);
+      if (round < 10) keys = next_round_keys(keys, _mm512_set1_epi32(kRoundConstants[round]));
+    }
   }
 }
 

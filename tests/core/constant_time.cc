@@ -54,11 +54,11 @@ void make_trees(std::size_t trees, unsigned depth, Tier tier) {
   std::vector<Block> leaves(trees << depth);
   make_secret(seeds);
   make_secret(delta);
-  ot::grow_trees(seeds, depth, delta[0], leaves.data(), sums.data(), pool, tier);
+  ot::grow_trees(seeds, depth, delta[0], {}, leaves.data(), sums.data(), pool, tier);
 
   std::vector<std::uint8_t> choices(trees * depth, 1);
   make_secret(choices);
-  ot::puncture_trees(sums, choices, depth, leaves.data(), pool, tier);
+  ot::puncture_trees(sums, choices, depth, {}, leaves.data(), pool, tier);
 }
 
 /// What the consistency check does with leaves and with the punctured places, and the hash.
@@ -72,7 +72,7 @@ void check_and_hash(Tier tier) {
   ot::chi_sum(leaves, seed, pool, tier);
   ot::chi_at(places, seed, chi.data(), tier);
   ot::pack_bits(leaves.data());
-  ot::hash_blocks(leaves, 0, 0, leaves[0], leaves.data(), pool, tier);
+  ot::hash_blocks(leaves, 0, 0, {}, leaves[0], leaves.data(), pool, tier);
 }
 
 /// The codes of dual LPN, with secret noise.

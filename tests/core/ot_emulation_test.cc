@@ -40,14 +40,14 @@ struct Leaves {
   Leaves(OtDevice& device, std::size_t trees, unsigned depth, ot::TreeWay way)
       : delta{rng() | 1, rng()}, sums(trees * depth) {
     const auto seeds = random_blocks(trees);
-    sender = device.grow_trees(seeds, depth, delta, sums.data(), way);
+    sender = device.grow_trees(seeds, depth, delta, {}, sums.data(), way);
     std::vector<std::uint8_t> choices(sums.size());
     std::vector<Block> sides = sums;
     for (std::size_t i = 0; i < sides.size(); ++i) {
       choices[i] = rng() & 1;
       sides[i] ^= block_mask(choices[i]) & delta;
     }
-    receiver = device.puncture_trees(sides, choices, depth);
+    receiver = device.puncture_trees(sides, choices, depth, {});
   }
 
   Block delta;
@@ -121,10 +121,10 @@ void test_sums(OtDevice& device) {
   CHECK(device.chi_sum(device.upload(one), seed, position) == chi);
 
   const Block delta = {3, 4};
-  const auto hashed = to_host(device.hash(placed, 9, 1, delta));
+  const auto hashed = to_host(device.hash(placed, 9, 1, {}, delta));
   std::vector<Block> moved = blocks;
   for (Block& block : moved) block ^= delta;
-  CHECK(to_host(device.hash(device.upload(moved), 9, 1, {})) == hashed);
+  CHECK(to_host(device.hash(device.upload(moved), 9, 1, {}, {})) == hashed);
 
   std::vector<std::uint8_t> rows(128 * 3);
   rows[2 * 3 + 1] = 0x10;  // bit 12 of row 2

@@ -20,6 +20,7 @@ using namespace nescio;
 using Blocks = std::vector<Block>;
 
 constexpr std::uint8_t kSeed[16] = {1, 2, 3};
+constexpr ot::TreeBase kKeys = {{77, 78}, 5};
 constexpr Block kDelta = {0x1234567, 0x89};
 
 Blocks counted(std::size_t n) {
@@ -32,13 +33,13 @@ Blocks counted(std::size_t n) {
 void test_trees(std::size_t trees, unsigned depth, Tier tier) {
   ThreadPool pool(2);
   Blocks leaves(trees << depth), others(leaves.size()), sums(trees * depth);
-  ot::grow_trees(counted(trees), depth, kDelta, leaves.data(), sums.data(), pool, tier);
+  ot::grow_trees(counted(trees), depth, kDelta, kKeys, leaves.data(), sums.data(), pool, tier);
   std::vector<std::uint8_t> choices(sums.size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     choices[i] = i % 3 != 0;
     sums[i] ^= block_mask(choices[i]) & kDelta;
   }
-  ot::puncture_trees(sums, choices, depth, others.data(), pool, tier);
+  ot::puncture_trees(sums, choices, depth, kKeys, others.data(), pool, tier);
   std::size_t punctured = 0;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const bool differs = leaves[i] != others[i];
@@ -64,8 +65,8 @@ void test_hash_and_check(std::size_t n, Tier tier) {
   ThreadPool pool(2);
   const Blocks blocks = counted(n);
   Blocks hashes(n), again(n), chi(n);
-  ot::hash_blocks(blocks, 1, 2, kDelta, hashes.data(), pool, tier);
-  ot::hash_blocks(blocks, 1, 2, kDelta, again.data(), pool, Tier::portable);
+  ot::hash_blocks(blocks, 1, 2, kKeys.base, kDelta, hashes.data(), pool, tier);
+  ot::hash_blocks(blocks, 1, 2, kKeys.base, kDelta, again.data(), pool, Tier::portable);
   CHECK(hashes == again);
   CHECK(ot::chi_sum(blocks, kSeed, pool, tier) == ot::chi_sum(blocks, kSeed, pool, Tier::portable));
   ot::chi_at(std::vector<std::uint64_t>(n, 9), kSeed, chi.data(), tier);

@@ -23,7 +23,10 @@ def odd(block):
 def grown(rng, trees, depth):
     """Seeds and delta, and what the specification makes of them."""
     seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
-    both = [ot_trees.grow(s, integers(delta)[0], depth) for s in integers(seeds)]
+    both = [
+        ot_trees.grow(s, integers(delta)[0], depth, SEED, tree)
+        for tree, s in enumerate(integers(seeds))
+    ]
     return (
         seeds,
         delta,

@@ -28,7 +28,7 @@ TREES = [(1, 1), (3, 1), (5, 2), (40, 4), (3, 7), (2, 11), (3, 13)]
 @pytest.mark.parametrize(("trees", "depth"), TREES)
 def test_grown_trees(device, trees, depth, rng):
     seeds, delta, leaves, sums = grown(rng, trees, depth)
-    found, found_sums = device.grow_trees(seeds, depth, delta)
+    found, found_sums = device.grow_trees(seeds, depth, delta, SEED)
     assert integers(found.to_host()) == leaves
     assert integers(found_sums) == sums
 
@@ -39,11 +39,11 @@ def test_punctured_trees(device, trees, depth, rng):
     choices = rng.integers(0, 2, trees * depth, dtype=np.uint8)
     sides = [k ^ c * integers(delta)[0] for k, c in zip(sums, choices.tolist(), strict=True)]
     packed = np.array([[s & (1 << 64) - 1, s >> 64] for s in sides], np.uint64)
-    found = integers(device.puncture_trees(packed, choices, depth).to_host())
+    found = integers(device.puncture_trees(packed, choices, depth, SEED).to_host())
     expected = []
     for tree in range(trees):
         own = slice(tree * depth, (tree + 1) * depth)
-        expected += ot_trees.puncture(sides[own], choices[own].tolist())
+        expected += ot_trees.puncture(sides[own], choices[own].tolist(), SEED, tree)
     assert found == expected
     differences = [v ^ w for v, w in zip(leaves, found, strict=True)]
     assert sorted(differences) == [0] * (len(leaves) - trees) + integers(delta) * trees
@@ -53,7 +53,7 @@ def test_punctured_trees(device, trees, depth, rng):
 @pytest.mark.parametrize(("trees", "depth"), TREES[:5])
 def test_the_ways_to_grow_trees(device, way, trees, depth, rng):
     seeds, delta, leaves, sums = grown(rng, trees, depth)
-    found, found_sums = device.grow_trees(seeds, depth, delta, way)
+    found, found_sums = device.grow_trees(seeds, depth, delta, SEED, way=way)
     assert (integers(found.to_host()), integers(found_sums)) == (leaves, sums)
 
 
@@ -84,10 +84,12 @@ def test_expand_convolute_encoding(device, outputs, segment, rng):
 @pytest.mark.parametrize("shift", [False, True])
 def test_hash(device, count, shift, rng):
     blocks, delta = random_blocks(rng, count), random_blocks(rng, 1)[0]
-    found = device.hash_blocks(device.upload(blocks), (1 << 40) + 7, 5, delta if shift else None)
+    found = device.hash_blocks(
+        device.upload(blocks), (1 << 40) + 7, 5, SEED, delta if shift else None
+    )
     moved = integers(blocks ^ delta if shift else blocks)
     assert integers(found.to_host()) == [
-        ot_hash.tccr(x, (1 << 40) + 7 + i, 5) for i, x in enumerate(moved)
+        ot_hash.tccr(x, (1 << 40) + 7 + i, 5, SEED) for i, x in enumerate(moved)
     ]
 
 
@@ -191,12 +193,12 @@ def test_sizes_that_cannot_be(device, rng):
     some, delta = device.upload(random_blocks(rng, 200)), odd(random_blocks(rng, 1)[0])
     for depth in (0, 33):
         with pytest.raises(ArgumentError, match=f"a tree: found {depth}, expected 1 to 32"):
-            device.grow_trees(random_blocks(rng, 1), depth, delta)
+            device.grow_trees(random_blocks(rng, 1), depth, delta, SEED)
     with pytest.raises(ArgumentError, match="no way to do it: found 'slow'"):
-        device.grow_trees(random_blocks(rng, 1), 3, delta, "slow")
+        device.grow_trees(random_blocks(rng, 1), 3, delta, SEED, way="slow")
     for sides, choices in ((7, 7), (6, 5)):
         with pytest.raises(ArgumentError, match="a multiple of the depth"):
-            device.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), 3)
+            device.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), 3, SEED)
     for count in (126, 131):
         with pytest.raises(
             ArgumentError, match=f"found {count}, expected an even number, from 128"
@@ -223,12 +225,12 @@ def test_blocks_of_another_device(rng):
     away = second.upload(random_blocks(rng, 130))
     for use in (
         lambda: first.encode_ec(away, SEED),
-        lambda: first.hash_blocks(away, 0, 0),
+        lambda: first.hash_blocks(away, 0, 0, SEED),
         lambda: first.encode_primal(first.empty(3), away, SEED),
     ):
         with pytest.raises(ArgumentError, match="join them there first"):
             use()
-    first.hash_blocks(first.join([away]), 0, 0)
+    first.hash_blocks(first.join([away]), 0, 0, SEED)
 
 
 @pytest.mark.parametrize("device", devices.FIRST, indirect=True)
@@ -236,15 +238,15 @@ def test_sizes_that_the_specification_is_slow_for(device, rng, pool):
     """Both parties' steps against the processor's: many tiles, segments of their usual length."""
     trees, depth, k = (5, 13, 3000) if is_emulated(device) else (1203, 13, 452_000)
     seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
-    v, sums = _core.grow_trees(seeds, depth, delta, pool)
-    leaves, own_sums = device.grow_trees(seeds, depth, delta)
+    v, sums = _core.grow_trees(seeds, depth, delta, SEED, pool)
+    leaves, own_sums = device.grow_trees(seeds, depth, delta, SEED)
     assert np.array_equal(own_sums, sums)
     assert np.array_equal(leaves.to_host(), v)
 
     choices = rng.integers(0, 2, trees * depth, dtype=np.uint8)
     sides = sums ^ delta * choices[:, np.newaxis]
-    w = _core.puncture_trees(sides, choices, depth, pool)
-    punctured = device.puncture_trees(sides, choices, depth)
+    w = _core.puncture_trees(sides, choices, depth, SEED, pool)
+    punctured = device.puncture_trees(sides, choices, depth, SEED)
     assert np.array_equal(punctured.to_host(), w)
     assert np.array_equal(device.chi_sum(punctured, SEED), _core.chi_sum(w, SEED, pool))
 
@@ -252,8 +254,8 @@ def test_sizes_that_the_specification_is_slow_for(device, rng, pool):
     _core.encode_primal(v, short, SEED, 11, pool)
     device.encode_primal(leaves, device.upload(short), SEED, 11)
     assert np.array_equal(leaves.to_host(), v)
-    hashed = device.hash_blocks(leaves, 1 << 33, 0, delta).to_host()
-    assert np.array_equal(hashed, _core.hash_blocks(v, 1 << 33, 0, pool, delta))
+    hashed = device.hash_blocks(leaves, 1 << 33, 0, SEED, delta).to_host()
+    assert np.array_equal(hashed, _core.hash_blocks(v, 1 << 33, 0, SEED, pool, delta))
 
     outputs = len(w) // 2 - 7
     _core.encode_ec(w[: 2 * outputs], SEED, pool)

@@ -27,13 +27,13 @@ def one():
 @pytest.mark.parametrize("trees", [0, 1, 2, 7])
 def test_trees_are_divided(kernels, trees, rng):
     seeds, delta, leaves, sums = grown(rng, trees, 4)
-    found, found_sums = kernels.grow_trees(seeds, 4, delta)
+    found, found_sums = kernels.grow_trees(seeds, 4, delta, SEED)
     assert found.shape == (16 * trees, 2)
     assert (integers(found.to_host()), integers(found_sums)) == (leaves, sums)
     assert len(found.parts) == min(trees, len(kernels.devices))
     choices = rng.integers(0, 2, 4 * trees, dtype=np.uint8)
     sides = found_sums ^ delta * choices[:, np.newaxis]
-    punctured = integers(kernels.puncture_trees(sides, choices, 4).to_host())
+    punctured = integers(kernels.puncture_trees(sides, choices, 4, SEED).to_host())
     differences = [v ^ w for v, w in zip(leaves, punctured, strict=True)]
     assert sorted(differences) == [0] * (15 * trees) + integers(delta) * trees
 
@@ -43,9 +43,9 @@ def test_what_follows_trees_works_on_what_each_device_holds(kernels, one, rng):
     short = random_blocks(rng, 100)
     results = []
     for some in (one, kernels):
-        noise = some.grow_trees(seeds, 5, delta)[0][3:150]
+        noise = some.grow_trees(seeds, 5, delta, SEED)[0][3:150]
         encoded = some.encode_primal(noise, some.upload(short), SEED, 17)
-        hashed = some.hash_blocks(encoded, 1000, 3, delta)
+        hashed = some.hash_blocks(encoded, 1000, 3, SEED, delta)
         assert len(hashed.parts) == min(5, len(some.devices))
         results.append(
             [
@@ -114,18 +114,18 @@ def test_a_device_that_is_not_there():
 
 def test_more_than_a_device_holds(one):
     with pytest.raises(ResourceError, match="out of memory"):
-        one.grow_trees(np.zeros((64, 2), np.uint64), 25, np.array([1, 0], np.uint64))
+        one.grow_trees(np.zeros((64, 2), np.uint64), 25, np.array([1, 0], np.uint64), SEED)
     with pytest.raises(ResourceError, match="out of memory"):
-        one.grow_trees(np.zeros((1 << 20, 2), np.uint64), 32, np.array([1, 0], np.uint64))
+        one.grow_trees(np.zeros((1 << 20, 2), np.uint64), 32, np.array([1, 0], np.uint64), SEED)
 
 
 def test_sizes_that_do_not_go_together(one, rng):
     for sides, choices, depth in ((6, 6, 4), (6, 5, 3), (6, 6, 0)):
         with pytest.raises(ArgumentError, match=f"at depth {depth}, expected as many of both"):
-            one.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), depth)
+            one.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), depth, SEED)
 
 
 def test_blocks_of_devices_that_are_others(one, rng):
     away = DeviceKernels(["emulated:1"]).upload(random_blocks(rng, 3))
     with pytest.raises(ArgumentError, match="blocks on emulated:1, expected them on emulated:0"):
-        one.hash_blocks(away, 0, 0)
+        one.hash_blocks(away, 0, 0, SEED)

@@ -10,6 +10,7 @@ from nescio.errors import ArgumentError, ResourceError
 from ot.blocks import random_blocks, to_array, to_integers
 from spec import ot_trees as spec
 
+BASE = bytes(range(100, 116))
 DELTA = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
 # Trees and their depth: every width of a level up to what a call expands, alone and in company.
@@ -22,7 +23,7 @@ def grown(trees, depth):
     """Seeds, and what the specification grows of them."""
     rng = np.random.default_rng(depth)
     seeds = random_blocks(rng, trees)
-    results = [spec.grow(seed, DELTA, depth) for seed in to_integers(seeds)]
+    results = [spec.grow(s, DELTA, depth, BASE, i) for i, s in enumerate(to_integers(seeds))]
     return seeds, [x for r in results for x in r[0]], [x for r in results for x in r[1]]
 
 
@@ -38,7 +39,7 @@ def paths_of(choices, depth):
 @pytest.mark.parametrize(("trees", "depth"), SMALL)
 def test_grown_trees_are_those_of_the_specification(trees, depth, tier, pool):
     seeds, leaves, sums = grown(trees, depth)
-    found = _core.grow_trees(seeds, depth, to_array([DELTA])[0], pool, tier)
+    found = _core.grow_trees(seeds, depth, to_array([DELTA])[0], BASE, pool, tier)
     assert to_integers(found[0]) == leaves
     assert to_integers(found[1]) == sums
 
@@ -51,14 +52,15 @@ def punctured(trees, depth):
     leaves = []
     for tree in range(trees):
         own = slice(tree * depth, (tree + 1) * depth)
-        leaves += spec.puncture(to_integers(sides[own]), [int(c) for c in choices[own]])
+        own_choices = [int(c) for c in choices[own]]
+        leaves += spec.puncture(to_integers(sides[own]), own_choices, BASE, tree)
     return sides, choices, leaves
 
 
 @pytest.mark.parametrize(("trees", "depth"), SMALL)
 def test_punctured_trees_are_those_of_the_specification(trees, depth, tier, pool):
     sides, choices, leaves = punctured(trees, depth)
-    found = _core.puncture_trees(sides, choices, depth, pool, tier)
+    found = _core.puncture_trees(sides, choices, depth, BASE, pool, tier)
     assert to_integers(found) == leaves
 
 
@@ -67,7 +69,7 @@ def test_every_leaf_can_be_the_punctured_one(path, tier, pool):
     _, leaves, sums = grown(1, 3)
     choices = np.array([1 - (path >> 2), 1 - (path >> 1 & 1), 1 - (path & 1)], np.uint8)
     sides = sides_of(to_array(sums), choices)
-    found = _core.puncture_trees(sides, choices, 3, pool, tier)
+    found = _core.puncture_trees(sides, choices, 3, BASE, pool, tier)
     differences = [v ^ w for v, w in zip(leaves, to_integers(found), strict=True)]
     assert differences == [DELTA if i == path else 0 for i in range(8)]
 
@@ -77,9 +79,9 @@ def test_every_leaf_can_be_the_punctured_one(path, tier, pool):
 )
 def test_leaves_differ_by_delta_in_one_place_a_tree(trees, depth, tier, pool, rng):
     delta = to_array([DELTA])[0]
-    leaves, sums = _core.grow_trees(random_blocks(rng, trees), depth, delta, pool, tier)
+    leaves, sums = _core.grow_trees(random_blocks(rng, trees), depth, delta, BASE, pool, tier)
     choices = rng.integers(0, 2, trees * depth, dtype=np.uint8)
-    found = _core.puncture_trees(sides_of(sums, choices), choices, depth, pool, tier)
+    found = _core.puncture_trees(sides_of(sums, choices), choices, depth, BASE, pool, tier)
     assert not (leaves[:, 0] & 1).any()
     differences = leaves ^ found
     at = np.flatnonzero(differences.any(axis=1))
@@ -91,7 +93,7 @@ def test_leaves_differ_by_delta_in_one_place_a_tree(trees, depth, tier, pool, rn
 def test_sums_are_those_of_the_left_nodes(trees, depth, tier, pool, rng):
     """Of the last level, whose nodes are the leaves but for the lowest bit."""
     delta = to_array([DELTA])[0]
-    leaves, sums = _core.grow_trees(random_blocks(rng, trees), depth, delta, pool, tier)
+    leaves, sums = _core.grow_trees(random_blocks(rng, trees), depth, delta, BASE, pool, tier)
     left = np.bitwise_xor.reduce(leaves.reshape(trees, -1, 2)[:, 0::2], axis=1)
     last = sums.reshape(trees, depth, 2)[:, -1]
     assert ((left ^ last) & np.array([~np.uint64(1), ~np.uint64(0)]) == 0).all()
@@ -101,53 +103,55 @@ def test_sums_are_those_of_the_left_nodes(trees, depth, tier, pool, rng):
 def test_all_tiers_and_numbers_of_threads_agree(trees, depth, tier, rng):
     seeds, delta = random_blocks(rng, trees), to_array([DELTA])[0]
     one = _core.ThreadPool(1)
-    expected = _core.grow_trees(seeds, depth, delta, one, "portable")
+    expected = _core.grow_trees(seeds, depth, delta, BASE, one, "portable")
     choices = rng.integers(0, 2, trees * depth, dtype=np.uint8)
     sides = sides_of(expected[1], choices)
-    expected_other = _core.puncture_trees(sides, choices, depth, one, "portable")
+    expected_other = _core.puncture_trees(sides, choices, depth, BASE, one, "portable")
     for threads in (1, 2, 5):
         pool = _core.ThreadPool(threads)
-        found = _core.grow_trees(seeds, depth, delta, pool, tier)
+        found = _core.grow_trees(seeds, depth, delta, BASE, pool, tier)
         assert (found[0] == expected[0]).all()
         assert (found[1] == expected[1]).all()
-        assert (_core.puncture_trees(sides, choices, depth, pool, tier) == expected_other).all()
+        assert (
+            _core.puncture_trees(sides, choices, depth, BASE, pool, tier) == expected_other
+        ).all()
 
 
 def test_results_go_where_the_caller_says(tier, pool, rng):
     seeds, delta = random_blocks(rng, 5), to_array([DELTA])[0]
     out = np.zeros((5 << 6, 2), np.uint64)
-    leaves, sums = _core.grow_trees(seeds, 6, delta, pool, tier, out)
+    leaves, sums = _core.grow_trees(seeds, 6, delta, BASE, pool, tier, out)
     assert np.shares_memory(leaves, out)
-    assert (out == _core.grow_trees(seeds, 6, delta, pool, tier)[0]).all()
+    assert (out == _core.grow_trees(seeds, 6, delta, BASE, pool, tier)[0]).all()
     choices = np.zeros(30, np.uint8)
-    expected = _core.puncture_trees(sums, choices, 6, pool, tier)
-    assert np.shares_memory(_core.puncture_trees(sums, choices, 6, pool, tier, out), out)
+    expected = _core.puncture_trees(sums, choices, 6, BASE, pool, tier)
+    assert np.shares_memory(_core.puncture_trees(sums, choices, 6, BASE, pool, tier, out), out)
     assert (out == expected).all()
 
 
 def test_no_trees_at_all(tier, pool):
     none = np.zeros((0, 2), np.uint64)
-    leaves, sums = _core.grow_trees(none, 10, np.ones(2, np.uint64), pool, tier)
+    leaves, sums = _core.grow_trees(none, 10, np.ones(2, np.uint64), BASE, pool, tier)
     assert leaves.shape == sums.shape == (0, 2)
-    assert _core.puncture_trees(none, np.zeros(0, np.uint8), 10, pool, tier).shape == (0, 2)
+    assert _core.puncture_trees(none, np.zeros(0, np.uint8), 10, BASE, pool, tier).shape == (0, 2)
 
 
 @pytest.mark.parametrize("depth", [0, 33, 64])
 def test_a_depth_that_no_tree_has_is_refused(depth, pool):
     with pytest.raises(ArgumentError, match=f"depth of a tree: found {depth}, expected 1 to 32"):
-        _core.grow_trees(np.ones((1, 2), np.uint64), depth, np.ones(2, np.uint64), pool)
+        _core.grow_trees(np.ones((1, 2), np.uint64), depth, np.ones(2, np.uint64), BASE, pool)
     with pytest.raises(ArgumentError, match=f"depth of a tree: found {depth}, expected 1 to 32"):
-        _core.puncture_trees(np.ones((3, 2), np.uint64), np.ones(3, np.uint8), depth, pool)
+        _core.puncture_trees(np.ones((3, 2), np.uint64), np.ones(3, np.uint8), depth, BASE, pool)
 
 
 def test_choices_and_sides_fit_each_other_and_the_depth(pool):
     sides = np.zeros((12, 2), np.uint64)
     with pytest.raises(ArgumentError, match="choices: found 11, expected a multiple of .* 4"):
-        _core.puncture_trees(sides, np.zeros(11, np.uint8), 4, pool)
+        _core.puncture_trees(sides, np.zeros(11, np.uint8), 4, BASE, pool)
     with pytest.raises(ArgumentError, match="sides: found 12, expected one for each of 8 choices"):
-        _core.puncture_trees(sides, np.zeros(8, np.uint8), 4, pool)
+        _core.puncture_trees(sides, np.zeros(8, np.uint8), 4, BASE, pool)
     with pytest.raises(TypeError):
-        _core.puncture_trees(sides.reshape(-1), np.zeros(12, np.uint8), 4, pool)
+        _core.puncture_trees(sides.reshape(-1), np.zeros(12, np.uint8), 4, BASE, pool)
 
 
 @pytest.mark.parametrize("value", [2, 255])
@@ -156,27 +160,27 @@ def test_a_choice_is_0_or_1(value, place, pool):
     choices = np.zeros(12, np.uint8)
     choices[place] = value
     with pytest.raises(ArgumentError, match="choices: found a byte above 1"):
-        _core.puncture_trees(np.zeros((12, 2), np.uint64), choices, 4, pool)
+        _core.puncture_trees(np.zeros((12, 2), np.uint64), choices, 4, BASE, pool)
 
 
 def test_a_place_for_results_that_does_not_fit_is_refused(pool):
     seeds, delta = np.ones((2, 2), np.uint64), np.ones(2, np.uint64)
     with pytest.raises(ArgumentError, match="blocks of out: found 7, expected 8"):
-        _core.grow_trees(seeds, 2, delta, pool, out=np.zeros((7, 2), np.uint64))
+        _core.grow_trees(seeds, 2, delta, BASE, pool, out=np.zeros((7, 2), np.uint64))
     shifted = np.zeros(17, np.uint64)[1:].reshape(8, 2)
     with pytest.raises(ArgumentError, match="multiple of 16 bytes"):
-        _core.grow_trees(seeds, 2, delta, pool, out=shifted)
+        _core.grow_trees(seeds, 2, delta, BASE, pool, out=shifted)
     with pytest.raises(TypeError):
-        _core.grow_trees(seeds, 2, delta, pool, out=np.zeros((8, 2), np.int64))
+        _core.grow_trees(seeds, 2, delta, BASE, pool, out=np.zeros((8, 2), np.int64))
 
 
 def test_inputs_may_stand_anywhere(tier, pool, rng):
     seeds, delta = random_blocks(rng, 3), to_array([DELTA])[0]
     shifted = np.concatenate([np.zeros(1, np.uint64), seeds.reshape(-1)])[1:].reshape(3, 2)
-    expected = _core.grow_trees(seeds, 5, delta, pool, tier)[0]
-    assert (_core.grow_trees(shifted, 5, delta, pool, tier)[0] == expected).all()
+    expected = _core.grow_trees(seeds, 5, delta, BASE, pool, tier)[0]
+    assert (_core.grow_trees(shifted, 5, delta, BASE, pool, tier)[0] == expected).all()
 
 
 def test_more_leaves_than_any_memory_holds_are_refused(pool):
     with pytest.raises(ResourceError, match="out of memory"):
-        _core.grow_trees(np.ones((1 << 20, 2), np.uint64), 32, np.ones(2, np.uint64), pool)
+        _core.grow_trees(np.ones((1 << 20, 2), np.uint64), 32, np.ones(2, np.uint64), BASE, pool)

@@ -27,11 +27,6 @@ def aes128(key: bytes, block: int) -> int:
     return to_block(aes128_encrypt(key, to_bytes(block)))
 
 
-def pi(block: int) -> int:
-    """The public permutation: AES-128 under the fixed key of the generator `aes128`."""
-    return aes128(b"Nescio fixed key", block)
-
-
 def sigma(block: int) -> int:
     """sigma(hi || lo) = (hi ^ lo) || hi, a linear orthomorphism (Guo, Katz, Wang, Yu 2020)."""
     low, high = block & (MASK >> 64), block >> 64

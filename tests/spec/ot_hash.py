@@ -4,10 +4,12 @@ Guo, Katz, Wang, Yu, "Efficient and Secure Multiparty Computation from Fixed-Key
 (IEEE S&P 2020), section 7.4: tweakable circular correlation robust for a random permutation pi.
 """
 
-from .blocks import pi
+from .blocks import aes128
+from .ot_keys import transfer_key
 
 
-def tccr(x: int, index: int, tag: int) -> int:
+def tccr(x: int, index: int, tag: int, base: bytes) -> int:
     """h(x, i) = pi(pi(x) ^ i) ^ pi(x); i has the transfer's index below and the tag above."""
-    inner = pi(x)
-    return pi(inner ^ (tag << 64 | index)) ^ inner
+    key = transfer_key(base, index)
+    inner = aes128(key, x)
+    return aes128(key, inner ^ (tag << 64 | index)) ^ inner

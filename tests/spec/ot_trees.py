@@ -2,20 +2,22 @@
 
 Guo, Yang, Wang, Zhang, Xie, Liu, Zhao, "Half-Tree: Halving the Cost of Tree Expansion in COT and
 DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. Nodes of a level stand from left to right; the
-nodes of each level XOR to delta. Blocks are integers, see blocks.py.
+nodes of each level XOR to delta. Blocks are integers, see blocks.py. Nodes are hashed under the key
+of their tree and level, see ot_keys.py.
 """
 
-from .blocks import pi, sigma, xor_sum
+from .blocks import aes128, sigma, xor_sum
+from .ot_keys import tree_key
 
 
-def hash_node(x: int) -> int:
+def hash_node(x: int, key: bytes) -> int:
     """H(x) = pi(sigma(x)) ^ sigma(x), circular correlation robust (section 2.4)."""
-    return pi(sigma(x)) ^ sigma(x)
+    return aes128(key, sigma(x)) ^ sigma(x)
 
 
-def next_level(nodes: list[int]) -> list[int]:
+def next_level(nodes: list[int], key: bytes) -> list[int]:
     """The children of a level's nodes: left H(x), right H(x) ^ x."""
-    return [child for x in nodes for child in (hash_node(x), hash_node(x) ^ x)]
+    return [child for x in nodes for child in (hash_node(x, key), hash_node(x, key) ^ x)]
 
 
 def cleared(leaf: int) -> int:
@@ -23,11 +25,11 @@ def cleared(leaf: int) -> int:
     return leaf >> 1 << 1
 
 
-def grow(seed: int, delta: int, depth: int) -> tuple[list[int], list[int]]:
+def grow(seed: int, delta: int, depth: int, base: bytes, tree: int) -> tuple[list[int], list[int]]:
     """The sender's 2^depth leaves, lowest bits cleared, and the XOR of each level's left nodes."""
     nodes, sums = [seed, seed ^ delta], [seed]
     while len(sums) < depth:
-        nodes = next_level(nodes)
+        nodes = next_level(nodes, tree_key(base, tree, len(sums)))
         sums.append(xor_sum(nodes[0::2]))
     return [cleared(leaf) for leaf in nodes], sums
 
@@ -40,14 +42,14 @@ def path_of(choices: list[int]) -> int:
     return path
 
 
-def puncture(sides: list[int], choices: list[int]) -> list[int]:
+def puncture(sides: list[int], choices: list[int], base: bytes, tree: int) -> list[int]:
     """The receiver's leaves; the lowest bit is set in the punctured leaf alone.
 
     `sides[l]` is the XOR of the nodes on side `choices[l]` of level l + 1, 0 being the left side.
     """
     nodes, path = [0], 0  # of one level; the node on the path is unknown and held as zero
-    for side, choice in zip(sides, choices, strict=True):
-        children = next_level(nodes)
+    for level, (side, choice) in enumerate(zip(sides, choices, strict=True)):
+        children = next_level(nodes, tree_key(base, tree, level))
         children[2 * path] = children[2 * path + 1] = 0
         children[2 * path + choice] = side ^ xor_sum(children[choice::2])
         nodes, path = children, 2 * path + 1 - choice

@@ -14,7 +14,7 @@ from .._devices import Device, describe
 from ..ot._engine import EngineBlocks, OtEngine
 from ..ot.family import CODE_SEED
 from .ot_steps_limits import DeviceLimits, HostLimits, Limit
-from .ot_steps_work import Bits, Blocks, Code, Part, Step, Trees, Work
+from .ot_steps_work import KEY, Bits, Blocks, Code, Part, Step, Trees, Work
 
 __all__ = ["ONLY", "DeviceMachine", "HostMachine", "Machine", "Run"]
 
@@ -105,10 +105,10 @@ class HostMachine:
             out = room[part.begin << depth : part.end << depth]
             if step.name == "sender_trees":
                 seeds = step.seeds[part.begin : part.end]
-                return _core.grow_trees(seeds, depth, step.delta, self._pool, tier, out)
+                return _core.grow_trees(seeds, depth, step.delta, KEY, self._pool, tier, out)
             levels = slice(part.begin * depth, part.end * depth)
             sides, choices = step.sides[levels], step.choices[levels]
-            return (_core.puncture_trees(sides, choices, depth, self._pool, tier, out),)
+            return (_core.puncture_trees(sides, choices, depth, KEY, self._pool, tier, out),)
 
         return run
 
@@ -133,7 +133,7 @@ class HostMachine:
         if step.name == "check":
             return lambda _: (_core.chi_sum(step.blocks, CODE_SEED, self._pool, tier),)
         out = np.zeros_like(step.blocks)
-        return lambda _: (_core.hash_blocks(step.blocks, 0, 0, self._pool, None, tier, out),)
+        return lambda _: (_core.hash_blocks(step.blocks, 0, 0, KEY, self._pool, None, tier, out),)
 
 
 def _transposed(step: Bits) -> IndexArray:
@@ -206,9 +206,9 @@ class DeviceMachine:
         def run(part: Part) -> tuple[Any, ...]:
             if step.name == "sender_trees":
                 seeds = step.seeds[part.begin : part.end]
-                return self._own.grow_trees(seeds, depth, step.delta, way)
+                return self._own.grow_trees(seeds, depth, step.delta, KEY, way=way)
             levels = slice(part.begin * depth, part.end * depth)
-            return (self._own.puncture_trees(step.sides[levels], step.choices[levels], depth),)
+            return (self._own.puncture_trees(step.sides[levels], step.choices[levels], depth, KEY),)
 
         return run
 
@@ -229,4 +229,4 @@ class DeviceMachine:
         blocks = self._own.upload(step.blocks)
         if step.name == "check":
             return lambda _: (self._own.chi_sum(blocks, CODE_SEED, 0),)
-        return lambda _: (self._own.hash_blocks(blocks, 0, 0, None),)
+        return lambda _: (self._own.hash_blocks(blocks, 0, 0, KEY, None),)

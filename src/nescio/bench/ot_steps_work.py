@@ -16,7 +16,10 @@ from .. import _core
 from .._arrays import ByteArray, IndexArray
 from ..ot import parameters
 
-__all__ = ["Bits", "Blocks", "Code", "Part", "Step", "Trees", "Work", "steps"]
+__all__ = ["KEY", "Bits", "Blocks", "Code", "Part", "Step", "Trees", "Work", "steps"]
+
+KEY = b"Nescio OT bench "
+"""The public base of the keys that trees and transfers are hashed under."""
 
 _BLOCK = 16
 _DUAL_OUTPUTS = 1 << 23
@@ -137,7 +140,7 @@ def _trees(  # noqa: PLR0917 - of the two above alone
     leaves = sum(part.end - part.begin for part in parts) << depth
     seeds, delta = _random_blocks(trees), _random_blocks(1)[0]
     delta[0] |= np.uint64(1)
-    _, sums = _core.grow_trees(seeds, depth, delta, _core.ThreadPool(0))
+    _, sums = _core.grow_trees(seeds, depth, delta, KEY, _core.ThreadPool(0))
     choices = np.random.default_rng().integers(0, 2, trees * depth, dtype=np.uint8)
     return Trees(
         name=name,

@@ -13,9 +13,9 @@ Blocks are copied from one device to another only where this says so.
 Source: Gan, Yuki, Rogers, Ghodsi, "cuOT", section III-E.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TypeVar, cast
 
 import numpy as np
@@ -130,24 +130,34 @@ class DeviceKernels:
         return DeviceBlocks([self._on(self._own[0], blocks)])
 
     def grow_trees(
-        self, seeds: IndexArray, depth: int, delta: IndexArray
+        self, seeds: IndexArray, depth: int, delta: IndexArray, key: bytes
     ) -> tuple[DeviceBlocks, IndexArray]:
         """Correlated trees of seeds (t, 2): their leaves, t 2^depth, and sums (t depth, 2)."""
+        shares = self._shares(seeds, 1)
         grown = self._all(
-            lambda own, share: own.grow_trees(share, depth, delta), self._shares(seeds, 1)
+            lambda own, share: own.grow_trees(share[0], depth, delta, key, first_tree=share[1]),
+            list(zip(shares, _firsts(shares), strict=True)),
         )
         return DeviceBlocks(leaves for leaves, _ in grown), np.concatenate([s for _, s in grown])
 
-    def puncture_trees(self, sides: IndexArray, choices: ByteArray, depth: int) -> DeviceBlocks:
+    def puncture_trees(
+        self, sides: IndexArray, choices: ByteArray, depth: int, key: bytes
+    ) -> DeviceBlocks:
         """The leaves of punctured trees, from sides (t depth, 2) and choices (t depth,)."""
         if depth < 1 or len(sides) != len(choices) or len(sides) % depth:
             raise ArgumentError(
                 f"punctured trees: found {len(sides)} sides and {len(choices)} choices at depth "
                 f"{depth}, expected as many of both, and a multiple of the depth"
             )
-        shares = zip(self._shares(sides, depth), self._shares(choices, depth), strict=True)
+        of_sides, of_choices = self._shares(sides, depth), self._shares(choices, depth)
+        firsts = [first // depth for first in _firsts(of_choices)]
         return DeviceBlocks(
-            self._all(lambda own, share: own.puncture_trees(*share, depth), list(shares))
+            self._all(
+                lambda own, share: own.puncture_trees(
+                    share[0], share[1], depth, key, first_tree=share[2]
+                ),
+                list(zip(of_sides, of_choices, firsts, strict=True)),
+            )
         )
 
     def encode_primal(
@@ -183,13 +193,16 @@ class DeviceKernels:
         blocks: DeviceBlocks,
         first_index: int,
         tag: int,
+        key: bytes,
         delta: IndexArray | None = None,
     ) -> DeviceBlocks:
         """h(x, i), or h(x ^ delta, i), of the blocks of transfers from `first_index` on."""
         return DeviceBlocks(
             self._each(
                 blocks,
-                lambda own, part, first: own.hash_blocks(part, first_index + first, tag, delta),
+                lambda own, part, first: own.hash_blocks(
+                    part, first_index + first, tag, key, delta
+                ),
             )
         )
 
@@ -256,3 +269,8 @@ class DeviceKernels:
         if len(blocks.parts) == 1 and blocks.parts[0].device == own.number:
             return blocks.parts[0]
         return own.join(list(blocks.parts))
+
+
+def _firsts(shares: Sequence[Sized]) -> list[int]:
+    """How many items stand before each share."""
+    return list(accumulate((len(share) for share in shares), initial=0))[:-1]

@@ -23,6 +23,7 @@ from ..net import Channel
 from ..net.frame import clean
 from ._engine import Blocks, Kernels, Sink
 from .family import Family, Shape
+from .session import SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
@@ -60,10 +61,12 @@ class Role(Protocol):
     def seed(self, count: int) -> IndexArray:
         """The first `count` correlations, from base OTs."""
 
-    def grow(self, shape: Shape, blocks: IndexArray, room: Blocks | None) -> tuple[Blocks, Check]:
+    def grow(
+        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
+    ) -> tuple[Blocks, Check]:
         """The leaves of all trees, in `room` if there is one, and what proves them.
 
-        `blocks` has a correlation for each level of each tree.
+        `blocks` has a correlation for each level of each tree; trees are hashed under `key`.
         """
 
 
@@ -88,7 +91,14 @@ class Extender:
     """A party's supply of correlations, which grows as it is drawn on."""
 
     def __init__(
-        self, channel: Channel, family: Family, role: Role, kernels: Kernels, *, leads: bool
+        self,
+        channel: Channel,
+        family: Family,
+        role: Role,
+        kernels: Kernels,
+        keys: SessionKeys,
+        *,
+        leads: bool,
     ) -> None:
         self.clock = Clock()
         self.drawn = 0
@@ -96,7 +106,9 @@ class Extender:
         self._family = family
         self._role = role
         self._kernels = kernels
+        self.keys = keys
         self._leads = leads
+        self._extensions = 0
         self._kept = kernels.empty(0)  # spare ones, and behind them those for the next extension
 
     def draw(self, what: Draw, seen: Callable[[int, Blocks], None] | None = None) -> Blocks:
@@ -175,8 +187,10 @@ class Extender:
         kernels, kept = self._kernels, self._kept
         levels = kernels.to_host(kept[: shape.trees * shape.depth])
         checks = kernels.to_host(kept[shape.trees * shape.depth : shape.needs - shape.seeds])
+        key = self.keys.trees(self._extensions)
+        self._extensions += 1
         with self.clock.step("trees"):
-            leaves, check = self._role.grow(shape, levels, room)
+            leaves, check = self._role.grow(shape, levels, key, room)
         if len(checks):
             with self.clock.step("check"):
                 check(leaves, checks)

@@ -83,16 +83,26 @@ class HostKernels:
         return np.concatenate([_NONE, *several])
 
     def grow(
-        self, seeds: IndexArray, depth: int, delta: IndexArray, room: IndexArray | None
+        self,
+        seeds: IndexArray,
+        depth: int,
+        delta: IndexArray,
+        key: bytes,
+        room: IndexArray | None,
     ) -> tuple[IndexArray, IndexArray]:
         """Trees and the sums of their levels."""
-        return _core.grow_trees(seeds, depth, delta, self._pool, out=room)
+        return _core.grow_trees(seeds, depth, delta, key, self._pool, out=room)
 
     def puncture(
-        self, sides: IndexArray, choices: ByteArray, depth: int, room: IndexArray | None
+        self,
+        sides: IndexArray,
+        choices: ByteArray,
+        depth: int,
+        key: bytes,
+        room: IndexArray | None,
     ) -> IndexArray:
         """Punctured trees."""
-        return _core.puncture_trees(sides, choices, depth, self._pool, out=room)
+        return _core.puncture_trees(sides, choices, depth, key, self._pool, out=room)
 
     def encode_primal(self, noise: IndexArray, seeds: IndexArray, code_seed: bytes) -> IndexArray:
         """A s + e, in the place of e."""
@@ -111,11 +121,11 @@ class HostKernels:
         return _core.encode_qc(noise, code_seed, count, self._pool, room=self._product)
 
     def hash_blocks(
-        self, blocks: IndexArray, first: int, tag: int, delta: IndexArray | None
+        self, blocks: IndexArray, first: int, tag: int, key: bytes, delta: IndexArray | None
     ) -> IndexArray:
         """Hashes of blocks, or of blocks ^ delta."""
         out = np.empty_like(blocks)  # huge pages where it is large
-        return _core.hash_blocks(blocks, first, tag, self._pool, delta, out=out)
+        return _core.hash_blocks(blocks, first, tag, key, self._pool, delta, out=out)
 
     def chi_sum(self, leaves: IndexArray, chi_seed: bytes) -> IndexArray:
         """The check's combination of leaves."""
@@ -178,18 +188,28 @@ class GpuKernels(DeviceKernels):
         return self.join(several)
 
     def grow(
-        self, seeds: IndexArray, depth: int, delta: IndexArray, room: DeviceBlocks | None
+        self,
+        seeds: IndexArray,
+        depth: int,
+        delta: IndexArray,
+        key: bytes,
+        room: DeviceBlocks | None,
     ) -> tuple[DeviceBlocks, IndexArray]:
         """Trees and the sums of their levels."""
         del room
-        return self.grow_trees(seeds, depth, delta)
+        return self.grow_trees(seeds, depth, delta, key)
 
     def puncture(
-        self, sides: IndexArray, choices: ByteArray, depth: int, room: DeviceBlocks | None
+        self,
+        sides: IndexArray,
+        choices: ByteArray,
+        depth: int,
+        key: bytes,
+        room: DeviceBlocks | None,
     ) -> DeviceBlocks:
         """Punctured trees."""
         del room
-        return self.puncture_trees(sides, choices, depth)
+        return self.puncture_trees(sides, choices, depth, key)
 
     def read_choices(self, blocks: DeviceBlocks, out: ByteArray) -> None:
         """The receiver's choices, in the host's memory."""

@@ -17,6 +17,7 @@ from .extension import Draw, Extender, Role
 from .family import DualFamily, Family, PrimalFamily
 from .kernels import GpuKernels, HostKernels
 from .randomness import Randomness, SystemRandomness, insecure_seeded
+from .session import NONCE_BYTES, SessionKeys
 
 FamilyName = Literal["primal", "dual"]
 FAMILIES: tuple[FamilyName, ...] = get_args(FamilyName)
@@ -27,7 +28,7 @@ DEFAULT_DUAL = "ec"
 MOST_OTS = 1 << 34
 STREAM_BATCH = 1 << 20
 
-_PROTOCOL = 1
+_PROTOCOL = 2
 _MOST_AGREEMENT_BYTES = 4096
 
 
@@ -75,13 +76,14 @@ class Party:
     def _supply(self) -> Extender:
         """The supply, once both parties are found to want the same."""
         if self._extender is None:
-            self._agree()
+            keys = self._agree()
             family = _family(self.family, self.parameters, malicious=self.malicious)
             self._extender = Extender(
                 self.channel,
                 family,
                 self._make_role(),
                 self._kernels,
+                keys,
                 leads=self._role == "sender",
             )
         return self._extender
@@ -121,8 +123,9 @@ class Party:
         self, blocks: Blocks, first: int, tag: int = 0, delta: IndexArray | None = None
     ) -> Blocks:
         """The hash that turns correlated blocks into random ones."""
-        with self._supply().clock.step("hash"):
-            return self._kernels.hash_blocks(blocks, first, tag, delta)
+        supply = self._supply()
+        with supply.clock.step("hash"):
+            return self._kernels.hash_blocks(blocks, first, tag, supply.keys.hashing(), delta)
 
     def _host_hash(
         self, blocks: IndexArray, first: int, tag: int = 0, delta: IndexArray | None = None
@@ -131,8 +134,11 @@ class Party:
         kernels = self._kernels
         return kernels.to_host(self._hash(kernels.upload(blocks), first, tag, delta))
 
-    def _agree(self) -> None:
-        """Compares parameters with the other party's. Raises MismatchError at both."""
+    def _agree(self) -> SessionKeys:
+        """Compares parameters with the other party's, and makes keys of both parties' nonces.
+
+        Raises MismatchError at both.
+        """
         own = {
             "protocol": _PROTOCOL,
             "family": self.family,
@@ -140,8 +146,10 @@ class Party:
             "malicious": self.malicious,
         }
         other = "receiver" if self._role == "sender" else "sender"
-        self.channel.send("PARM", _encoded({**own, "role": self._role}))
-        found = bytes(self.channel.receive_at_most("PARM", _MOST_AGREEMENT_BYTES))
+        nonce = self._randomness.draw(NONCE_BYTES)
+        self.channel.send("PARM", nonce + _encoded({**own, "role": self._role}))
+        received = bytes(self.channel.receive_at_most("PARM", _MOST_AGREEMENT_BYTES))
+        theirs, found = received[:NONCE_BYTES], received[NONCE_BYTES:]
         expected = _encoded({**own, "role": other})
         if found != expected:
             given, wanted = _shown(found), _shown(expected)
@@ -150,6 +158,7 @@ class Party:
                 f"expected {wanted}"
             )
             raise MismatchError(message, found=given, expected=wanted)
+        return SessionKeys(*((nonce, theirs) if self._role == "sender" else (theirs, nonce)))
 
 
 def as_messages(value: object, what: str) -> ByteArray:

@@ -11,8 +11,8 @@ One extension, after the base OTs of the first:
 Security model: two parties, semi-honest, or malicious with abort (`malicious=True`): a cheating
 sender is caught by the check but for one guess of punctured positions, of which a wrong one ends
 the protocol; the receiver has nothing to cheat with but its answer to the check, which then fails
-itself. Both rest on H being circular correlation robust (Guo et al. 2023, section 4) with fixed-key
-AES as an ideal permutation.
+itself. Both rest on H being circular correlation robust (Guo et al. 2023, section 4) with AES under
+public keys, one a level of a tree, as an ideal cipher.
 
 Source: Guo, Yang, Wang, Zhang, Xie, Liu and Zhao, "Half-Tree" (2023), Figures 5 and 6; Yang et al.,
 "Ferret" (2020), Figure 9 for the check.
@@ -60,11 +60,11 @@ class SenderRole:
         return seed_sender(self._channel, self._delta[0], count, self._randomness, self._malicious)
 
     def grow(
-        self, shape: Shape, blocks: IndexArray, room: Blocks | None
+        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
     ) -> "tuple[Blocks, SenderCheck]":
         """Grows every tree, and sends for each level what opens one side of it."""
         seeds = as_blocks(self._randomness.draw(shape.trees * _SEED_BYTES))
-        leaves, sums = self._kernels.grow(seeds, shape.depth, self._delta[0], room)
+        leaves, sums = self._kernels.grow(seeds, shape.depth, self._delta[0], key, room)
         self._channel.send("TREE", packed(sums ^ blocks))
         return leaves, SenderCheck(self._channel, self._delta, self._kernels)
 
@@ -109,13 +109,13 @@ class ReceiverRole:
         return blocks
 
     def grow(
-        self, shape: Shape, blocks: IndexArray, room: Blocks | None
+        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
     ) -> "tuple[Blocks, ReceiverCheck]":
         """Grows all leaves but one of each tree, and gets that one but for delta."""
         sums = self._channel.receive("TREE", 16 * len(blocks))
         choices = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
         sides = as_blocks(sums) ^ blocks
-        leaves = self._kernels.puncture(sides, choices, shape.depth, room)
+        leaves = self._kernels.puncture(sides, choices, shape.depth, key, room)
         check = ReceiverCheck(self._channel, self._randomness, shape, choices, self._kernels)
         return leaves, check
 

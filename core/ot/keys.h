@@ -1,0 +1,57 @@
+#pragma once
+
+// The keys of AES under which trees and transfers are hashed. An attacker who looks for any of T hidden
+// values that were hashed under one key finds one in a T-th of the work, and a session hides delta
+// in every level of every tree and in every transfer: under one key for all, 2^24 transfers would leave 110
+// bits of delta's 127. So keys are many (Guo, Katz, Wang, Weng, Yu, "Better Concrete Security for
+// Half-Gates Garbling", Crypto 2020), and all are public:
+//
+//   level l of tree j          base ^ (j << kLevelBits | l)
+//   transfers of stretch s     base ^ s           number i is of stretch i >> kStretchBits
+//
+// where a base serves one extension, or the transfers of one session (src/nescio/ot/session.py). That
+// leaves 127 bits in the trees and, if all other messages become known, 127 - kStretchBits in transfers.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+#include "base/cpu.h"
+#include "ot/tree.h"
+#include "prg/aes128.h"
+
+namespace nescio::ot {
+
+using prg::aes128::RoundKeys;
+
+inline constexpr unsigned kLevelBits = 6;
+inline constexpr unsigned kStretchBits = 6;
+static_assert(kMostDepth <= 1u << kLevelBits);
+
+/// Expands the keys base ^ first, base ^ (first + 1), ..., n of them.
+using ExpandKeys = void (*)(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
+
+/// The code of `tier`, or of the next narrower tier that has it.
+ExpandKeys expand_keys_of(Tier tier);
+
+/// The keys of one tree at a time.
+class TreeKeys {
+ public:
+  TreeKeys(Tier tier, Block base, unsigned depth)
+      : expand_(expand_keys_of(tier)), base_(base), depth_(depth) {}
+
+  /// From now on the keys are those of this tree.
+  void turn_to(std::uint64_t tree) { expand_(base_, tree << kLevelBits, depth_, keys_.data()); }
+
+  /// That under which the nodes of a level, 1 to depth - 1, are hashed.
+  const RoundKeys& operator[](unsigned level) const { return keys_[level]; }
+
+ private:
+  ExpandKeys expand_;
+  Block base_;
+  unsigned depth_;
+  std::array<RoundKeys, kMostDepth> keys_;
+};
+
+}  // namespace nescio::ot

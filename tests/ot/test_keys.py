@@ -1,0 +1,71 @@
+"""The public keys of AES: those of the specification, and none of them twice."""
+
+import numpy as np
+import pytest
+
+from nescio import _core
+from nescio.errors import ArgumentError
+from nescio.ot.session import SessionKeys
+from ot.blocks import random_blocks, to_array, to_integers
+from spec import ot_keys, ot_trees
+
+NONCES = bytes(range(16)), bytes(range(16, 32))
+BASE = bytes(range(50, 66))
+
+
+def test_bases_are_those_of_the_specification():
+    keys, session = SessionKeys(*NONCES), ot_keys.session_base(*NONCES)
+    assert keys.hashing() == ot_keys.hashing_base(session)
+    for extension in (0, 1, 1 << 40):
+        assert keys.trees(extension) == ot_keys.trees_base(session, extension)
+
+
+def test_bases_depend_on_who_drew_which_nonce():
+    bases = {SessionKeys(*nonces).hashing() for nonces in (NONCES, NONCES[::-1], NONCES[:1] * 2)}
+    assert len(bases) == 3
+
+
+def test_no_key_comes_twice():
+    """Not for two levels, trees or extensions, nor for a stretch of transfers."""
+    session = ot_keys.session_base(*NONCES)
+    trees = [
+        ot_keys.tree_key(ot_keys.trees_base(session, extension), tree, level)
+        for extension in range(3)
+        for tree in range(50)
+        for level in range(32)
+    ]
+    hashing = ot_keys.hashing_base(session)
+    stretches = [ot_keys.transfer_key(hashing, 64 * stretch) for stretch in range(5000)]
+    assert len({*trees, *stretches}) == len(trees) + len(stretches)
+    assert ot_keys.transfer_key(hashing, 63) == stretches[0]
+
+
+@pytest.mark.parametrize("first", [1, 9, 1 << 33])
+@pytest.mark.parametrize("depth", [4, 14])
+def test_trees_are_numbered(first, depth, tier, pool, rng):
+    """A device's share of the trees begins with another number than 0."""
+    seed, delta = random_blocks(rng, 1), to_array([0x1234567])[0]
+    leaves, sums = _core.grow_trees(seed, depth, delta, BASE, pool, tier, first_tree=first)
+    expected = ot_trees.grow(to_integers(seed)[0], 0x1234567, depth, BASE, first)
+    assert (to_integers(leaves), to_integers(sums)) == expected
+    choices = rng.integers(0, 2, depth, dtype=np.uint8)
+    sides = sums ^ choices[:, np.newaxis] * delta
+    found = _core.puncture_trees(sides, choices, depth, BASE, pool, tier, first_tree=first)
+    assert (found != leaves).any(axis=1).sum() == 1
+
+
+def test_the_same_block_is_hashed_otherwise_in_the_next_stretch(tier, pool, rng):
+    """Under another key, and not by another number alone: with its number taken out of both."""
+    blocks = np.repeat(random_blocks(rng, 1), 65, axis=0)
+    hashes = _core.hash_blocks(blocks, 0, 0, BASE, pool, tier=tier)
+    other = bytearray(BASE)
+    other[0] ^= 1  # stretch 1 of a base is stretch 0 of its neighbour
+    again = _core.hash_blocks(blocks[:1], 64, 0, BASE, pool, tier=tier)
+    assert (hashes[64] == again[0]).all()
+    swapped = _core.hash_blocks(blocks[:1], 64, 0, bytes(other), pool, tier=tier)
+    assert (swapped[0] != again[0]).any()
+
+
+def test_keys_of_a_wrong_length(pool):
+    with pytest.raises(ArgumentError, match="key in bytes: found 15, expected 16"):
+        _core.hash_blocks(np.zeros((1, 2), np.uint64), 0, 0, BASE[:15], pool)
