@@ -47,13 +47,25 @@ void add(Product& sum, const Product& p) {
 
 Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], ThreadPool& pool,
               Tier tier) {
-  constexpr std::size_t kTask = std::size_t{1} << 15;
-  const auto add_products = check_kernels(tier).add_products;
+  constexpr std::size_t kRows = 64;  // of a task
+  const CheckKernels& kernels = check_kernels(tier);
+  const Encrypt encrypt = encryption(tier);
   const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
+  std::array<Block, kChiRow> factors;
+  for (std::size_t k = 0; k < kChiRow; ++k) factors[k] = {k, 0};
+  encrypt(keys, factors.data(), kChiRow, factors.data());
+  const std::size_t rows = (leaves.size() + kChiRow - 1) / kChiRow;
   std::vector<Product> sums(pool.threads(), Product{});
-  pool.run((leaves.size() + kTask - 1) / kTask, [&](std::size_t task, unsigned worker) {
-    const std::size_t first = task * kTask, count = std::min(kTask, leaves.size() - first);
-    add_products(keys, first, leaves.data() + first, count, &sums[worker]);
+  pool.run((rows + kRows - 1) / kRows, [&](std::size_t task, unsigned worker) {
+    std::array<Block, kRows> own;
+    for (std::size_t j = 0; j < kRows; ++j) own[j] = {task * kRows + j, 1};
+    encrypt(keys, own.data(), kRows, own.data());
+    for (std::size_t j = 0; j < kRows && task * kRows + j < rows; ++j) {
+      const auto row = leaves.subspan((task * kRows + j) * kChiRow);
+      const std::size_t count = std::min(kChiRow, row.size());
+      const Block sum = reduced(kernels.sum_products(factors.data(), row.data(), count));
+      add(sums[worker], kernels.multiply(own[j], sum));
+    }
   });
   Product total{};
   for (const Product& sum : sums) add(total, sum);
@@ -62,8 +74,12 @@ Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], Th
 
 void chi_at(std::span<const std::uint64_t> positions, const std::uint8_t chi_seed[16], Block* out,
             Tier tier) {
-  for (std::size_t i = 0; i < positions.size(); ++i) out[i] = {positions[i], 0};
-  encryption(tier)(public_round_keys(chi_seed), out, positions.size(), out);
+  const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    Block factors[2] = {{positions[i] % kChiRow, 0}, {positions[i] / kChiRow, 1}};
+    encryption(tier)(keys, factors, 2, factors);
+    out[i] = multiply(factors[0], factors[1], tier);
+  }
 }
 
 Block pack_bits(const Block* blocks) {
@@ -115,20 +131,15 @@ Product multiply(Block a, Block b) {
   return {low ^ Block{0, middle.lo}, high ^ Block{middle.hi, 0}};
 }
 
-void add_products(const prg::aes128::RoundKeys& keys, std::uint64_t first, const Block* leaves,
-                  std::size_t n, Product* sum) {
-  constexpr std::size_t kBlocks = 64;
-  std::array<Block, kBlocks> chi;
-  for (std::size_t i = 0; i < n; i += kBlocks) {
-    const std::size_t count = std::min(kBlocks, n - i);
-    prg::aes128::portable::count(keys, first + i, count, chi.data());
-    for (std::size_t k = 0; k < count; ++k) add(*sum, multiply(chi[k], leaves[i + k]));
-  }
+Product sum_products(const Block* factors, const Block* leaves, std::size_t n) {
+  Product sum{};
+  for (std::size_t i = 0; i < n; ++i) add(sum, multiply(factors[i], leaves[i]));
+  return sum;
 }
 
 }  // namespace
 
-const CheckKernels kCheckKernels = {multiply, add_products};
+const CheckKernels kCheckKernels = {multiply, sum_products};
 
 }  // namespace portable
 }  // namespace nescio::ot

@@ -8,7 +8,6 @@ namespace nescio::ot::avx2 {
 namespace {
 
 namespace aes = prg::aes128::avx2;
-using aes::kLanes;
 using aes::load;
 using aes::store;
 
@@ -37,26 +36,14 @@ Product multiply(Block a, Block b) {
   return sums.product();
 }
 
-void add_products(const prg::aes128::RoundKeys& round_keys, std::uint64_t first,
-                  const Block* leaves, std::size_t n, Product* sum) {
-  const aes::Keys keys = aes::load_keys(round_keys);
+Product sum_products(const Block* factors, const Block* leaves, std::size_t n) {
   Sums sums;
-  for (std::size_t i = 0; i < n; i += kLanes) {
-    __m128i chi[kLanes], leaf[kLanes];
-    for (std::size_t k = 0; k < kLanes; ++k) {
-      chi[k] = _mm_set_epi64x(0, static_cast<long long>(first + i + k));
-    }
-    aes::encrypt_lanes(keys, chi);
-    aes::load_lanes(leaves + i, n - i, leaf);
-    for (int k = 0; k < kLanes; ++k) sums.add(chi[k], leaf[k]);
-  }
-  const Product p = sums.product();
-  sum->low ^= p.low;
-  sum->high ^= p.high;
+  for (std::size_t i = 0; i < n; ++i) sums.add(load(factors + i), load(leaves + i));
+  return sums.product();
 }
 
 }  // namespace
 
-const CheckKernels kCheckKernels = {multiply, add_products};
+const CheckKernels kCheckKernels = {multiply, sum_products};
 
 }  // namespace nescio::ot::avx2

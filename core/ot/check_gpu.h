@@ -10,6 +10,7 @@
 // ghash_ctmul); nine of those a product of blocks (Karatsuba, twice); and what is linear, which is all
 // the rest, is done once a thread, when it has added all of its leaves.
 
+#include "ot/check.h"
 #include "ot/threads_gpu.h"
 
 namespace nescio::ot {
@@ -82,21 +83,43 @@ class ProductSum {
   std::uint64_t parts_[kParts] = {};
 };
 
-/// The coefficient of a leaf: a block of the stream under the challenge.
-struct ChiSum : AesKernel {
+/// A stretch of the coefficients' factors: AES of {first, half}, {first + 1, half}, ...
+struct ChiFactors : AesKernel {
   prg::AesColumns keys;
-  const Block* leaves;
-  std::uint64_t first;  ///< number of the first of them
-  std::uint32_t* sum;   ///< four words, zero before
+  std::uint64_t first;
+  std::uint64_t half;
+  Block* out;
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
-    ProductSum total;
+    for_each_item(block, tiles,
+                  [&](std::uint64_t i) { out[i] = cipher.encrypt(keys, {first + i, half}); });
+  }
+};
+
+/// The sum of chi[first + i] * leaves[i]. A tile is as long as a row: all leaves of a thread have the
+/// same first factor, which is multiplied with once, when they are summed under those of their rows.
+struct ChiSum : AesKernel {
+  static_assert(kAesThreads == kChiRow);
+
+  const Block* leaves;
+  std::uint64_t first;  ///< number of the first of them
+  const Block* factors;
+  const Block* rows;   ///< the second factors, from that of the first leaf's row on
+  std::uint32_t* sum;  ///< four words, zero before
+
+  std::size_t shared_bytes() const { return kXorBytes; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t inside = first % kChiRow + block.thread();
+    ProductSum under_rows, total;
     for_each_item(block, tiles, [&](std::uint64_t i) {
-      total.add(cipher.encrypt(keys, {first + i, 0}), leaves[i]);
+      under_rows.add(rows[(first % kChiRow + i) / kChiRow], leaves[i]);
     });
-    xor_threads(block, total.reduced(), xor_room(block), sum);
+    total.add(factors[inside % kChiRow], under_rows.reduced());
+    xor_threads(block, total.reduced(), reinterpret_cast<std::uint32_t*>(block.shared()), sum);
   }
 };
 
@@ -109,8 +132,13 @@ struct ChiAt : AesKernel {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
-    for_each_item(block, tiles,
-                  [&](std::uint64_t i) { out[i] = cipher.encrypt(keys, {positions[i], 0}); });
+    for_each_item(block, tiles, [&](std::uint64_t i) {
+      const std::uint64_t place = positions[i];
+      ProductSum chi;
+      chi.add(cipher.encrypt(keys, {place % kChiRow, 0}),
+              cipher.encrypt(keys, {place / kChiRow, 1}));
+      out[i] = chi.reduced();
+    });
   }
 };
 

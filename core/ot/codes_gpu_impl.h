@@ -122,7 +122,12 @@ Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto sum = room<std::uint32_t>(kBlockWords);
   device().zero(sum->data(), sizeof(Block));
-  const ChiSum kernel = {aes(), columns_of(chi_seed), leaves.data(), first, sum->data()};
+  const auto keys = columns_of(chi_seed);
+  const auto factors = room<Block>(kChiRow);
+  const auto rows = room<Block>(gpu::parts(first % kChiRow + leaves.size(), kChiRow));
+  launch_tiles(ChiFactors{aes(), keys, 0, 0, factors->data()}, factors->size());
+  launch_tiles(ChiFactors{aes(), keys, first / kChiRow, 1, rows->data()}, rows->size());
+  const ChiSum kernel = {aes(), leaves.data(), first, factors->data(), rows->data(), sum->data()};
   launch_tiles(kernel, leaves.size());
   Block out;
   device().download(&out, sum->data(), sizeof(out));

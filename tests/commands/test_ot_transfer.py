@@ -112,6 +112,9 @@ def test_the_bench(tmp_path):
         assert case["ots_per_second"] == pytest.approx(case["n"] / slower * 1e3, rel=0.3)
         assert (case["hash_ms"] > 0) == (case["output"] == "rot")
         assert case["limit_ms"] > 0
+        for party in ("sender", "receiver"):
+            took = case[f"{party}_steps_ms"]
+            assert (took["trees"] > 0) == (case["family"] == "dual")  # primal: from the first call
         by_kind = case["cold_sender_bytes_by_kind"], case["cold_receiver_bytes_by_kind"]
         assert sum(sum(kinds.values()) for kinds in by_kind) == case["cold_bytes"]
     assert len(found.stdout.splitlines()) == 1 + len(cases) + 3

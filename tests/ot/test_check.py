@@ -63,7 +63,7 @@ def test_products_of_random_elements(tier, rng):
 # ---- Sums ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 8, 9, 31, 32, 33, 100])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 8, 9, 31, 32, 33, 100, 512, 513, 1030])
 def test_sums_are_those_of_the_specification(count, tier, pool, rng):
     leaves = random_blocks(rng, count)
     found = _core.chi_sum(leaves, SEED, pool, tier)
@@ -78,7 +78,7 @@ def test_all_tiers_and_numbers_of_threads_agree(count, tier, rng):
         assert (_core.chi_sum(leaves, SEED, _core.ThreadPool(threads), tier) == expected).all()
 
 
-@pytest.mark.parametrize("position", [0, 1, 31, 32, 32768, 99_999])
+@pytest.mark.parametrize("position", [0, 1, 31, 511, 512, 32767, 32768, 99_999])
 def test_a_sum_is_linear_with_the_coefficients_told(position, tier, pool):
     leaves = np.zeros((100_000, 2), np.uint64)
     leaves[position] = (1, 0)

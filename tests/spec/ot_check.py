@@ -6,6 +6,7 @@ X^i, modulo X^128 + X^7 + X^2 + X + 1.
 
 from .blocks import BITS, aes128
 
+ROW = 512
 MODULUS = 1 << 128 | 0x87
 
 
@@ -22,8 +23,12 @@ def multiply(a: int, b: int) -> int:
 
 
 def chi(seed: bytes, position: int) -> int:
-    """The coefficient of a leaf: a block of the AES-CTR stream."""
-    return aes128(seed, position)
+    """The coefficient of a leaf: one factor for its place in its row of 512, and one for the row.
+
+    Any sum of leaves that are not all zero takes a value given before with probability 2^-127.
+    """
+    row, place = divmod(position, ROW)
+    return multiply(aes128(seed, place), aes128(seed, 1 << 64 | row))
 
 
 def chi_sum(leaves: list[int], seed: bytes) -> int:

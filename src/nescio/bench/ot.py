@@ -3,7 +3,7 @@
 import argparse
 import multiprocessing
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import product
 from multiprocessing.connection import Connection
@@ -53,8 +53,8 @@ _COLUMNS = [
 ]
 _NOTES = """\
 Both parties work at once, a process each; ms are of a warm call, M OT/s those of the slower party;
-cold: the first call, base OTs and the agreement among it. Steps are the receiver's. Every OT of
-every call was checked. limit: the leaves' AES and the code's reads, each alone, on one thread."""
+cold: the first call, base OTs and the agreement among it. Steps are the receiver's (JSON: both).
+Every OT was checked. limit: the leaves' AES and the code's reads, each alone, on one thread."""
 
 
 class Round(NamedTuple):
@@ -158,8 +158,10 @@ def _case(task: Task, link: str) -> Case:
         "ots_per_second": task.n / slower,
         "million_per_second": task.n / slower / 1e6,
         "cold_million_per_second": task.n / max(r["seconds"] for r in cold) / 1e6,
-        **{f"{step}_ms": _step(last, step) for step in STEPS},
-        "cold_base_ms": _step(cold, "base"),
+        **{f"{step}_ms": _step(warm, 1, step) for step in STEPS},
+        "sender_steps_ms": {step: _step(warm, 0, step) for step in STEPS},
+        "receiver_steps_ms": {step: _step(warm, 1, step) for step in STEPS},
+        "cold_base_ms": _step([cold], 1, "base"),
         "sender_bytes": last.sender["sent_bytes"],
         "receiver_bytes": last.receiver["sent_bytes"],
         "cold_bytes": sum(r["sent_bytes"] for r in cold),
@@ -172,9 +174,10 @@ def _case(task: Task, link: str) -> Case:
     }
 
 
-def _step(reports: Round, step: str) -> float:
-    seconds: float = reports.receiver["steps"].get(step, 0.0)
-    return seconds * 1e3
+def _step(rounds: Sequence[Round], party: int, step: str) -> float:
+    """The median of a step's milliseconds: party 0 is the sender, 1 the receiver."""
+    seconds: list[float] = [r[party]["steps"].get(step, 0.0) for r in rounds]
+    return statistics.median(seconds) * 1e3
 
 
 def _parameters(task: Task) -> parameters.Primal | parameters.Dual:

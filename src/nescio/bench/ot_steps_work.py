@@ -109,7 +109,7 @@ def steps(n: int, chosen: parameters.Primal) -> Iterator[Step]:
     whole = (Part(0, n),)
     hashed = Work(_HASH_CALLS * n, 0, 1, 2 * _BLOCK * n)
     yield Blocks(name="hash", n=n, parts=whole, work=hashed, blocks=_random_blocks(n))
-    checked = Work(n, 0, 1, _BLOCK * n)
+    checked = Work(0, 0, 1, _BLOCK * n)
     yield Blocks(name="check", n=n, parts=whole, work=checked, blocks=_random_blocks(n))
     yield Bits(
         name="transpose",

@@ -34,8 +34,8 @@ class Sender(Party):
     Security model: an adversary of bounded power runs the other party, semi-honest or, with
     `malicious`, in any way; the protocol then ends in `nescio.errors.ConsistencyError`. The
     receiver's choices are hidden by LPN with regular noise, the sender's blocks by AES under
-    public keys as an ideal cipher, both through base OTs on edwards25519. What is leaked: how many OTs are
-    made, of which kind. After an error begin anew, with another delta.
+    public keys as an ideal cipher, both through base OTs on edwards25519. What is leaked: how many
+    OTs are made, of which kind. After an error begin anew, with another delta.
 
     Raises ArgumentError for parameters that do not exist; methods raise MismatchError if the other
     party wants something else, ChannelError if it goes, stalls or refuses.
