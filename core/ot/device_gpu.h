@@ -13,9 +13,9 @@
 
 #include "base/block.h"
 #include "gpu/device.h"
-#include "ot/tree.h"
 #include "gpu/memory.h"
 #include "ot/threads_gpu.h"
+#include "ot/tree.h"
 
 namespace nescio::ot {
 
