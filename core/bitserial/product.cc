@@ -11,6 +11,8 @@
 namespace nescio::bitserial {
 namespace {
 
+static_assert(kTaskRows % kBlockRows == 0);
+
 constexpr std::size_t kNever = ~std::size_t{0};
 
 /// The choice: rows from which on tables, which cost time to make, beat multiplications. Measured;
