@@ -1,0 +1,2 @@
+"""x"""
+from .weights import QuantizedWeights, from_integers, quantize_weights
