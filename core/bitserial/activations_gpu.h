@@ -12,9 +12,6 @@
 
 namespace nescio::bitserial {
 
-inline constexpr unsigned kWarps = 8;
-inline constexpr unsigned kBlockThreads = kWarps * gpu::kWarp;
-
 NESCIO_INLINE std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
 
 /// What makes integers of one vector's floats.
@@ -78,15 +75,15 @@ struct IntegerVectors {
 
 /// The largest magnitude that this warp's threads have seen when the block's read a vector together:
 /// all lanes get it. Loads are queued eight at a time; beyond the end the last element is read again.
-template <class B>
+template <unsigned kThreads, class B>
 NESCIO_DEVICE inline std::uint32_t warp_largest(B& block, const FloatVectors& from,
                                                 std::uint64_t first, std::uint32_t columns) {
   constexpr unsigned kLoads = 8;
   std::uint32_t most = 0;
-  for (std::uint32_t j = block.thread(); j < columns; j += kLoads * kBlockThreads) {
+  for (std::uint32_t j = block.thread(); j < columns; j += kLoads * kThreads) {
     NESCIO_UNROLL
     for (unsigned i = 0; i < kLoads; ++i) {
-      const std::uint32_t column = j + i * kBlockThreads;
+      const std::uint32_t column = j + i * kThreads;
       most = larger(most, from.magnitude(first + (column < columns ? column : columns - 1)));
     }
   }
@@ -97,7 +94,8 @@ NESCIO_DEVICE inline std::uint32_t warp_largest(B& block, const FloatVectors& fr
   return most;
 }
 
-/// The largest of what the block's warps have found.
+/// The largest of what a block's warps have found.
+template <unsigned kWarps>
 NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* of_warps) {
   std::uint32_t most = 0;
   NESCIO_UNROLL
@@ -165,7 +163,8 @@ struct PlaneWriter {
 /// each of which looks for the largest magnitude by itself.
 template <class Source>
 struct WriteVectors {
-  static constexpr unsigned kThreads = kBlockThreads;
+  static constexpr unsigned kWarps = 8;
+  static constexpr unsigned kThreads = kWarps * gpu::kWarp;
   static constexpr bool kTogether = true;
 
   Source from;
@@ -183,10 +182,10 @@ struct WriteVectors {
     Quantizer quantizer{};
     if constexpr (Source::kFloats) {
       auto* of_warps = reinterpret_cast<std::uint32_t*>(block.shared());
-      const std::uint32_t most = warp_largest(block, from, first, tiles.columns);
+      const std::uint32_t most = warp_largest<kThreads>(block, from, first, tiles.columns);
       if (block.lane() == 0) of_warps[block.warp()] = most;
       block.sync();
-      quantizer = Quantizer::of(block_largest(of_warps), tiles.bits);
+      quantizer = Quantizer::of(block_largest<kWarps>(of_warps), tiles.bits);
       if (block.x() == 0 && block.thread() == 0) steps[block.y()] = quantizer.step();
     }
     const std::uint32_t vectors = tiles.slice_vectors();

@@ -4,11 +4,11 @@
 // each plane of the weights, the ones of its AND with each plane of the activations, by AND and
 // population count or by the matrix instruction that does both.
 //
-// A block makes sixteen rows of a slice of vectors. Its warps share the tiles of these rows, planes
-// from the highest down, and each sums Horner's way: on going to the next plane its sums are doubled,
-// after the highest, the sign, negated. They stay in 32 bits: |sum| <= 2^8 x 2^22. One bit stands for
-// -1 or 1: there twice the plane less one of ones. In the end planes of activations are weighted and
-// warps added up, in 64 bits.
+// Eight warps make sixteen rows of a slice of vectors. They share the tiles of these rows, planes from
+// the highest down, and each sums Horner's way: on going to the next plane its sums are doubled, after
+// the highest, the sign, negated. They stay in 32 bits: |sum| <= 2^8 x 2^22. One bit stands for -1 or
+// 1: there twice the plane less one of ones. In the end planes of activations are weighted and warps
+// added up, in 64 bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -119,13 +119,15 @@ NESCIO_DEVICE inline std::int64_t shuffle_xor_64(B& block, std::int64_t value, u
 }
 
 /// The product of a slice of kTiles tiles a chunk. Where it is `kFused` blocks make tiles of the
-/// vectors by themselves, in shared memory, while their first weights are on the way; otherwise
-/// WriteVectors has made them.
+/// vectors by themselves, in shared memory, while their first weights are on the way, and two teams
+/// of eight warps use them; otherwise WriteVectors has made them.
 template <template <unsigned> class Sums, unsigned kTiles, bool kFused>
 struct BitProduct {
-  static constexpr unsigned kThreads = kBlockThreads;
+  static constexpr unsigned kWarps = 8;  ///< of a team
+  static constexpr unsigned kTeams = kFused ? 2 : 1;
+  static constexpr unsigned kThreads = kTeams * kWarps * gpu::kWarp;
   static constexpr bool kTogether = true;
-  static constexpr unsigned kLeastBlocks = 2;
+  static constexpr unsigned kLeastBlocks = 2 / kTeams;
   static constexpr unsigned kAhead = Sums<kTiles>::kAhead;
 
   WeightTiles weights;
@@ -136,28 +138,31 @@ struct BitProduct {
   Products to;
 
   /// Sums of the warps, then the largest magnitudes they find, then tiles.
-  static constexpr std::size_t kSums = std::size_t{kWarps} * kTiles * kTileRows;
-  static constexpr std::size_t kLargest = std::size_t{kTiles} * kWarps;
+  static constexpr std::size_t kSums = std::size_t{kTeams} * kWarps * kTiles * kTileRows;
+  static constexpr std::size_t kLargest = std::size_t{kTiles} * kTeams * kWarps;
   static std::size_t shared_bytes_for(std::uint64_t slice_pairs) {
     const std::size_t fused = kLargest * sizeof(std::uint32_t) + slice_pairs * sizeof(Pair);
     return kSums * sizeof(std::int64_t) + (kFused ? fused : 0);
   }
   std::size_t shared_bytes() const { return shared_bytes_for(vectors.slice_pairs()); }
-  gpu::Grid grid() const { return {weights.row_tiles(), vectors.slices()}; }
+  gpu::Grid grid() const {
+    return {static_cast<std::uint32_t>(gpu::parts(weights.row_tiles(), kTeams)), vectors.slices()};
+  }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const gpu::Quad* quads = weights.tiles_of(block.x()) + block.lane();
-    const std::uint32_t units = weights.units();
+    const std::uint32_t rows = row_tile(block);
+    const std::uint32_t units = rows < weights.row_tiles() ? weights.units() : 0;
+    const gpu::Quad* quads = weights.tiles_of(rows) + block.lane();
     gpu::Quad ahead[kAhead] = {};
     NESCIO_UNROLL
     for (unsigned i = 0; i < kAhead; ++i) {
-      const std::uint32_t unit = block.warp() + i * kWarps;
+      const std::uint32_t unit = warp(block) + i * kWarps;
       if (unit < units) ahead[i] = quads[std::uint64_t{unit} * gpu::kWarp];
     }
     const Pair* planes = slice_tiles(block);
     Sums<kTiles> sums;
-    add_tiles(block, quads, ahead, planes, sums);
+    add_tiles(block, quads, units, ahead, planes, sums);
     if (weights.bits == 1) subtract_ones(block, planes, sums);
     keep_sums(block, sums);
     block.sync();
@@ -165,9 +170,23 @@ struct BitProduct {
   }
 
  private:
+  /// The sixteen rows of this warp's team, and its place there.
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t row_tile(const B& block) {
+    return block.x() * kTeams + block.warp() / kWarps;
+  }
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t warp(const B& block) {
+    return block.warp() % kWarps;
+  }
+
   template <class B>
   NESCIO_DEVICE static std::int64_t* shared_sums(const B& block) {
     return reinterpret_cast<std::int64_t*>(block.shared());
+  }
+  template <class B>
+  NESCIO_DEVICE static std::int64_t* team_sums(const B& block) {
+    return shared_sums(block) + block.warp() / kWarps * (kSums / kTeams);
   }
   template <class B>
   NESCIO_DEVICE static std::uint32_t* shared_largest(const B& block) {
@@ -194,14 +213,14 @@ struct BitProduct {
       const std::uint64_t first = std::uint64_t{block.y()} * vectors.slice_vectors();
       for (std::uint32_t v = 0; v < here; ++v) {
         const std::uint64_t element = (first + v) * vectors.columns;
-        const std::uint32_t most = warp_largest(block, from, element, vectors.columns);
-        if (block.lane() == 0) largest[v * kWarps + block.warp()] = most;
+        const std::uint32_t most = warp_largest<kThreads>(block, from, element, vectors.columns);
+        if (block.lane() == 0) largest[v * kTeams * kWarps + block.warp()] = most;
       }
       block.sync();
       for (std::uint32_t v = 0; v < here; ++v) {
         const PlaneWriter<FloatVectors> writer = {
             from, quantizer_of(block, v), vectors, (first + v) * vectors.columns, v, words};
-        writer.write(block, block.warp(), kWarps);
+        writer.write(block, block.warp(), kTeams * kWarps);
       }
       block.sync();
       return reinterpret_cast<const Pair*>(words);
@@ -210,16 +229,19 @@ struct BitProduct {
 
   template <class B>
   NESCIO_DEVICE Quantizer quantizer_of(const B& block, std::uint32_t vector) const {
-    return Quantizer::of(block_largest(shared_largest(block) + vector * kWarps), vectors.bits);
+    constexpr unsigned kAll = kTeams * kWarps;
+    const std::uint32_t* largest = shared_largest(block) + vector * kAll;
+    return Quantizer::of(block_largest<kAll>(largest), vectors.bits);
   }
 
   /// Adds this warp's tiles of all planes.
   template <class B>
-  NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, gpu::Quad (&ahead)[kAhead],
-                               const Pair* planes, Sums<kTiles>& sums) const {
-    const std::uint32_t units = weights.units(), chunks = weights.chunks();
-    std::uint32_t plane = weights.bits - 1, chunk = block.warp();
-    for (std::uint32_t begin = block.warp(); begin < units; begin += kAhead * kWarps) {
+  NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, std::uint32_t units,
+                               gpu::Quad (&ahead)[kAhead], const Pair* planes,
+                               Sums<kTiles>& sums) const {
+    const std::uint32_t chunks = weights.chunks();
+    std::uint32_t plane = weights.bits - 1, chunk = warp(block);
+    for (std::uint32_t begin = warp(block); begin < units; begin += kAhead * kWarps) {
       NESCIO_UNROLL
       for (unsigned i = 0; i < kAhead; ++i) {
         const std::uint32_t unit = begin + i * kWarps;
@@ -246,7 +268,7 @@ struct BitProduct {
   NESCIO_DEVICE void subtract_ones(B& block, const Pair* planes, Sums<kTiles>& sums) const {
     const gpu::Quad ones = {{~0u, ~0u, ~0u, ~0u}};
     sums.change([](std::uint32_t sum) { return 0 - 2 * sum; });
-    for (std::uint32_t chunk = block.warp(); chunk < weights.chunks(); chunk += kWarps) {
+    for (std::uint32_t chunk = warp(block); chunk < weights.chunks(); chunk += kWarps) {
       sums.add(block, ones, planes + std::uint64_t{chunk} * kTiles * gpu::kWarp);
     }
     sums.change([](std::uint32_t sum) { return 0 - sum; });
@@ -265,7 +287,7 @@ struct BitProduct {
         sum += shuffle_xor_64(block, sum, 2);
         if (block.lane() % 4 != 0) continue;
         const unsigned row = 8 * half + block.lane() / 4;
-        shared_sums(block)[(block.warp() * kTiles + tile) * kTileRows + row] = sum;
+        team_sums(block)[(warp(block) * kTiles + tile) * kTileRows + row] = sum;
       }
     }
   }
@@ -273,18 +295,17 @@ struct BitProduct {
   /// A thread a product: adds up its warps and tiles.
   template <class B>
   NESCIO_DEVICE void finish(B& block) const {
-    const std::uint32_t v = block.thread() / kTileRows;
-    const std::uint32_t row = block.x() * kTileRows + block.thread() % kTileRows;
+    const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // of its team
+    const std::uint32_t v = thread / kTileRows, row_here = thread % kTileRows;
+    const std::uint32_t row = row_tile(block) * kTileRows + row_here;
+    const std::int64_t* sums = team_sums(block) + row_here;
     if (v >= vectors_here(block) || row >= weights.rows) return;
     std::int64_t sum = 0;
     for (std::uint32_t i = 0; i < vectors.tiles(); ++i) {
       const std::uint32_t tile = v * vectors.tiles() + i;
       std::int64_t of_tile = 0;
       NESCIO_UNROLL
-      for (unsigned warp = 0; warp < kWarps; ++warp) {
-        of_tile += shared_sums(
-            block)[(warp * kTiles + tile) * kTileRows + block.thread() % kTileRows];
-      }
+      for (unsigned w = 0; w < kWarps; ++w) of_tile += sums[(w * kTiles + tile) * kTileRows];
       sum += of_tile << (kTilePlanes * i);
     }
     const std::uint64_t vector = std::uint64_t{block.y()} * vectors.slice_vectors() + v;
