@@ -100,9 +100,9 @@ struct BitSerialBindings {
   template <class Array>
   static void check_place(const std::string& what, const Array& array, const Product& product) {
     if (array.device_type() == memory_type() && array.device_id() == memory_number(product)) return;
-    throw Error(ErrorKind::argument,
-                what + " is not in the memory of device " +
-                    std::to_string(product.matrix().memory()->number()) + " of this kind");
+    throw Error(ErrorKind::argument, what + " is not in the memory of device " +
+                                         std::to_string(product.matrix().memory()->number()) +
+                                         " of this kind");
   }
 
   static void queue(Product& self, const AnyVectors& x, const AnyProducts& out,
@@ -120,11 +120,10 @@ struct BitSerialBindings {
     auto room = std::make_unique<std::shared_ptr<Room>>(self.empty());
     (*room)->show();
     float* data = (*room)->data();
-    nb::capsule owner(room.release(), [](void* p) noexcept {
-      delete static_cast<std::shared_ptr<Room>*>(p);
-    });
-    return DeviceProducts(data, {self.batch(), self.matrix().rows()}, owner, {},
-                          nb::dtype<float>(), memory_type(), memory_number(self));
+    nb::capsule owner(room.release(),
+                      [](void* p) noexcept { delete static_cast<std::shared_ptr<Room>*>(p); });
+    return DeviceProducts(data, {self.batch(), self.matrix().rows()}, owner, {}, nb::dtype<float>(),
+                          memory_type(), memory_number(self));
   }
 
   static void bind_matrix(nb::module_& m) {

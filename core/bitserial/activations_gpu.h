@@ -112,7 +112,8 @@ NESCIO_DEVICE inline std::uint32_t transpose_lanes(B& block, std::uint32_t word)
   for (unsigned width = 16; width > 0; width /= 2) {
     const std::uint32_t other = block.shuffle_xor(word, width);
     const bool upper = (block.lane() & width) != 0;
-    word = upper ? (word & ~low) | ((other & ~low) >> width) : (word & low) | (other & low) << width;
+    word =
+        upper ? (word & ~low) | ((other & ~low) >> width) : (word & low) | (other & low) << width;
     low ^= low << (width / 2);
   }
   return word;
@@ -189,12 +190,9 @@ struct WriteVectors {
       if (block.x() == 0 && block.thread() == 0) steps[block.y()] = quantizer.step();
     }
     const std::uint32_t vectors = tiles.slice_vectors();
-    const PlaneWriter<Source> writer = {from,
-                                        quantizer,
-                                        tiles,
-                                        first,
-                                        block.y() % vectors,
-                                        words + block.y() / vectors * tiles.slice_pairs() * 2};
+    const PlaneWriter<Source> writer = {
+        from,  quantizer,           tiles,
+        first, block.y() % vectors, words + block.y() / vectors * tiles.slice_pairs() * 2};
     writer.write(block, block.x() * kWarps + block.warp(), blocks * kWarps);
   }
 };

@@ -149,8 +149,10 @@ inline void check_finite(const float* x, std::size_t columns, std::size_t count)
   if (bad == x + count) return;
   const auto i = static_cast<std::size_t>(bad - x);
   throw wrong("activations",
-              std::string(std::isnan(*bad) ? "NaN" : *bad < 0 ? "-inf" : "inf") + " at [" +
-                  std::to_string(i / columns) + ", " + std::to_string(i % columns) + "]",
+              std::string(std::isnan(*bad) ? "NaN"
+                          : *bad < 0       ? "-inf"
+                                           : "inf") +
+                  " at [" + std::to_string(i / columns) + ", " + std::to_string(i % columns) + "]",
               "finite numbers");
 }
 

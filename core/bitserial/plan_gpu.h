@@ -85,8 +85,8 @@ struct GpuPlan {
     GpuKernel kernel = kGpuKernels[matrix ? 3 : 1];
     const std::uint32_t tiles = slice(kernel, activation_bits, batch);
     const std::uint64_t floats = std::uint64_t{tiles * kTilePlanes / activation_bits} * columns;
-    const bool fused = fast_doubles(device) && floats <= kFusedFloats &&
-                       tile_bytes(columns, tiles) <= kFusedBytes;
+    const bool fused =
+        fast_doubles(device) && floats <= kFusedFloats && tile_bytes(columns, tiles) <= kFusedBytes;
     return fused ? kernel : kGpuKernels[matrix ? 2 : 0];
   }
 

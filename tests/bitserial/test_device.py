@@ -7,13 +7,20 @@ import numpy as np
 import pytest
 
 import devices
+from bitserial.cases import (
+    ACTIVATION_BITS,
+    BITS,
+    apply,
+    random_activations,
+    random_weights,
+    to_planes,
+)
 from nescio import _core, _emulated
 from nescio._devices import Device
 from nescio.errors import ArgumentError, ResourceError
 from spec import bitserial as spec
 
 KERNELS = ("count", "count-fused", "matrix", "matrix-fused")
-PRECISIONS = (8, 16, 32)
 
 # (rows, columns): one of each; what ends within a tile, a word, a chunk; more tiles than warps.
 SHAPES = [(1, 1), (5, 63), (17, 300), (16, 256), (33, 257), (3, 2500)]
@@ -26,26 +33,17 @@ def device(request):
     return named.engine().BitSerialDevice(named.number)
 
 
-def weights(rng, rows, columns, bits):
-    """Integers of so many bits."""
-    if bits == 1:
-        return rng.integers(0, 2, (rows, columns)) * 2 - 1
-    return rng.integers(-(1 << bits - 1), 1 << bits - 1, (rows, columns))
-
-
 def upload(device, q, bits, scale=None, bias=None):
     """A matrix of integers; its scale is 1 unless it is given."""
-    planes = np.array(spec.to_planes(q.tolist(), bits), np.uint64)
     if scale is None:
         scale = np.ones(len(q), np.float32)
-    return device.upload(planes, q.shape[1], scale, bias)
+    return device.upload(to_planes(q, bits), q.shape[1], scale, bias)
 
 
-def integers(rng, batch, columns, activation_bits):
+def integers(rng, activation_bits, batch, columns):
     """Activations of the whole range, its ends among them."""
-    top = 1 << activation_bits - 1
-    x = rng.integers(-top, top, (batch, columns), dtype=np.int32)
-    x[0, 0], x[-1, -1] = -top, top - 1
+    x = random_activations(rng, activation_bits, batch, columns)
+    x[0, 0], x[-1, -1] = -(1 << activation_bits - 1), (1 << activation_bits - 1) - 1
     return x
 
 
@@ -74,25 +72,18 @@ def bits_of(floats):
     return np.ascontiguousarray(floats, np.float32).view(np.uint32)
 
 
-def applied(q, x, activation_bits, scale, bias=None):
-    """What the specification makes of a batch."""
-    bias = None if bias is None else bias.tolist()
-    rows = [spec.apply(q.tolist(), v.tolist(), activation_bits, scale.tolist(), bias) for v in x]
-    return np.array(rows, np.float32)
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("activation_bits", PRECISIONS)
-@pytest.mark.parametrize("bits", range(1, 9))
+@pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
+@pytest.mark.parametrize("bits", BITS)
 def test_integers(device, bits, activation_bits, kernel, rng):
     """Each precision, at shapes and batches that take turns; with the extremes of both."""
     skip_unless_it_has(device, kernel)
     rows, columns = SHAPES[(bits + activation_bits) % len(SHAPES)]
-    q = weights(rng, rows, columns, bits)
+    q = random_weights(rng, bits, rows, columns)
     q[0] = 1 if bits == 1 else -(1 << bits - 1)
     matrix = upload(device, q, bits)
     for batch in (1, (2, 3)[bits % 2]):
-        x = integers(rng, batch, columns, activation_bits)
+        x = integers(rng, activation_bits, batch, columns)
         found = matrix.product(activation_bits, batch, kernel).multiply(x)
         assert found.tolist() == [spec.multiply(q.tolist(), v) for v in x.tolist()]
 
@@ -102,25 +93,25 @@ def test_integers(device, bits, activation_bits, kernel, rng):
 def test_shapes(device, shape, kernel, rng):
     skip_unless_it_has(device, kernel)
     for bits, activation_bits in ((1, 8), (3, 16), (8, 32)):
-        q = weights(rng, *shape, bits)
-        x = integers(rng, 2, shape[1], activation_bits)
+        q = random_weights(rng, bits, *shape)
+        x = integers(rng, activation_bits, 2, shape[1])
         found = upload(device, q, bits).product(activation_bits, 2, kernel).multiply(x)
         assert found.tolist() == [spec.multiply(q.tolist(), v) for v in x.tolist()]
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 8, 16, 17])
-@pytest.mark.parametrize("activation_bits", PRECISIONS)
+@pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_floats(device, kernel, activation_bits, batch, rng):
     """Batches that fill slices, and end within them."""
     skip_unless_it_has(device, kernel)
     bits = 1 + (activation_bits + batch) % 8
-    q = weights(rng, 19, 130, bits)
+    q = random_weights(rng, bits, 19, 130)
     scale = rng.random(19, dtype=np.float32)
     bias = rng.standard_normal(19).astype(np.float32) if batch % 2 else None
     x = rng.standard_normal((batch, 130)).astype(np.float32)
     found = upload(device, q, bits, scale, bias).product(activation_bits, batch, kernel).apply(x)
-    expected = applied(q, x, activation_bits, scale, bias)
+    expected = apply(q, x, activation_bits, scale, bias)
     assert np.array_equal(bits_of(found), bits_of(expected))
 
 
@@ -147,7 +138,7 @@ def hard_vectors(rng, columns, activation_bits):
 
 
 @pytest.mark.parametrize("kernel", ["count", "matrix-fused"])
-@pytest.mark.parametrize("activation_bits", PRECISIONS)
+@pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 def test_vectors_that_are_hard_to_quantise(device, activation_bits, kernel, rng):
     """A matrix that is 1 on its diagonal gives each activation away, times its step."""
     skip_unless_it_has(device, kernel)
@@ -156,14 +147,16 @@ def test_vectors_that_are_hard_to_quantise(device, activation_bits, kernel, rng)
     x = np.array(hard_vectors(rng, columns, activation_bits), np.float32)
     found = upload(device, q, 2).product(activation_bits, len(x), kernel).apply(x)
     ones = np.ones(columns, np.float32)
-    assert np.array_equal(bits_of(found), bits_of(applied(q, x, activation_bits, ones)))
+    assert np.array_equal(bits_of(found), bits_of(apply(q, x, activation_bits, ones)))
 
 
-@pytest.mark.parametrize("activation_bits", PRECISIONS)
+@pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 def test_quotients_are_those_of_divisions(device, activation_bits, rng):
     """Many more than the specification has time for, by the processor's division."""
     batch, columns = 16, 2000 if is_emulated(device) else 4096
-    x = (rng.standard_normal((batch, columns)) * 2.0 ** rng.integers(-8, 9, (batch, 1))).astype("f4")
+    x = (rng.standard_normal((batch, columns)) * 2.0 ** rng.integers(-8, 9, (batch, 1))).astype(
+        "f4"
+    )
     x_integers, _ = _core.quantize_activations(x, activation_bits)
     places = rng.choice(columns, 64, replace=False)
     q = np.zeros((64, columns), np.int64)
@@ -177,12 +170,12 @@ def test_quotients_are_those_of_divisions(device, activation_bits, rng):
 
 @pytest.mark.parametrize("scale", [3.4e38, 1e-45, 0.0, -2.5])
 def test_scales_that_overflow_and_vanish(device, scale, rng):
-    q = weights(rng, 9, 70, 4)
+    q = random_weights(rng, 4, 9, 70)
     scales = np.full(9, scale, np.float32)
     bias = np.array([0, -0.0, 1e-45, 3.4e38, -3.4e38, 1, -1, 0.5, 7], np.float32)
     x = np.array([rng.standard_normal(70) * size for size in (1, 1e30, 1e-38)], np.float32)
     found = upload(device, q, 4, scales, bias).product(16, 3).apply(x)
-    assert np.array_equal(bits_of(found), bits_of(applied(q, x, 16, scales, bias)))
+    assert np.array_equal(bits_of(found), bits_of(apply(q, x, 16, scales, bias)))
 
 
 @pytest.mark.parametrize("device", devices.FIRST, indirect=True)
@@ -201,7 +194,7 @@ def test_sizes_that_the_specification_is_slow_for(device, kernel, rng, pool):
         scale = rng.random(rows, dtype=np.float32)
         product = device.upload(planes, columns, scale).product(activation_bits, batch, kernel)
         on_processor = _core.BitMatrix(planes, columns)
-        x = integers(rng, batch, columns, activation_bits)
+        x = integers(rng, activation_bits, batch, columns)
         expected = on_processor.multiply(x, activation_bits, pool)
         assert np.array_equal(product.multiply(x), expected)
         floats = rng.standard_normal((batch, columns)).astype(np.float32)
@@ -210,7 +203,7 @@ def test_sizes_that_the_specification_is_slow_for(device, kernel, rng, pool):
 
 
 def test_plan():
-    """A fused kernel for a few vectors where doubles are fast, matrix instructions where they AND."""
+    """Fused for a few vectors where doubles are fast; matrix instructions where they AND."""
     new, turing = _emulated.BitSerialDevice(0), _emulated.BitSerialDevice(2)
     planes, scale = np.zeros((1, 3, 64), np.uint64), np.ones(3, np.float32)
     chosen = [
@@ -235,7 +228,7 @@ def test_facts_of_a_matrix(device):
 def test_what_is_not_finite(kernel, rng):
     """On the host it is refused; on the device it is NaN, and stays in its vector."""
     device = _emulated.BitSerialDevice(1)
-    q = weights(rng, 4, 40, 3)
+    q = random_weights(rng, 3, 4, 40)
     product = upload(device, q, 3).product(8, 4, kernel)
     x = rng.standard_normal((4, 40)).astype(np.float32)
     x[1, 7], x[2, 39], x[2, 38] = np.nan, -np.inf, 0
@@ -246,14 +239,14 @@ def test_what_is_not_finite(kernel, rng):
     out = np.zeros((4, 4), np.float32)
     product.queue(x, out)
     assert np.isnan(out[1:3]).all()
-    expected = applied(q, x[[0, 3]], 8, np.ones(4, np.float32))
+    expected = apply(q, x[[0, 3]], 8, np.ones(4, np.float32))
     assert np.array_equal(bits_of(out[[0, 3]]), bits_of(expected))
 
 
 def test_arrays_of_the_device(rng):
     """The emulated device's memory is the host's: what is queued there is done at once."""
     device = _emulated.BitSerialDevice(0)
-    q = weights(rng, 20, 100, 4)
+    q = random_weights(rng, 4, 20, 100)
     product = upload(device, q, 4).product(16, 2)
     x = rng.standard_normal((2, 100)).astype(np.float32)
     out = product.empty()
@@ -267,14 +260,16 @@ def test_arrays_of_the_device(rng):
 
 
 def test_a_product_is_one_precision_and_batch(device, rng):
-    matrix = upload(device, weights(rng, 4, 40, 2), 2)
+    matrix = upload(device, random_weights(rng, 2, 4, 40), 2)
     for bits in (0, 7, 64):
         with pytest.raises(ArgumentError, match=f"activation_bits: found {bits}, expected 8, 16"):
             matrix.product(bits)
     for batch in (0, 65536):
         with pytest.raises(ArgumentError, match=f"found {batch}, expected 1 to 65535"):
             matrix.product(8, batch)
-    with pytest.raises(ArgumentError, match=r"there is no kernel 'fast' .* there are: count, count-"):
+    with pytest.raises(
+        ArgumentError, match=r"there is no kernel 'fast' .* there are: count, count-"
+    ):
         matrix.product(8, 1, "fast")
     product = matrix.product(8, 2)
     with pytest.raises(ArgumentError, match="vectors of x: found 3, expected 2"):
@@ -312,10 +307,10 @@ def test_matrices_that_cannot_be(device):
             device.upload(planes, columns, scale, bias)
 
 
-def test_devices_and_places_that_are_not_there(dlpack, rng):
+def test_devices_and_places_that_are_not_there(rng):
     with pytest.raises(ResourceError, match="there is no emulated:3"):
         _emulated.BitSerialDevice(3)
-    product = upload(_emulated.BitSerialDevice(0), weights(rng, 2, 10, 2), 2).product(8)
+    product = upload(_emulated.BitSerialDevice(0), random_weights(rng, 2, 2, 10), 2).product(8)
     x, out = np.zeros((1, 10), np.float32), np.zeros((1, 2), np.float32)
     with pytest.raises(ArgumentError, match="columns of out: found 3, expected 2"):
         product.queue(x, np.zeros((1, 3), np.float32))
@@ -327,7 +322,7 @@ def test_devices_and_places_that_are_not_there(dlpack, rng):
 
 
 def test_times(device, rng):
-    product = upload(device, weights(rng, 20, 300, 1), 1).product(8)
+    product = upload(device, random_weights(rng, 1, 20, 300), 1).product(8)
     assert product.seconds_each(2) > 0
 
 
@@ -340,7 +335,7 @@ def test_a_graph_of_products(rng):
         pytest.skip("this PyTorch has no CUDA")
     named = Device.parse(devices.CARD or "cuda")
     place = torch.device("cuda", named.number)
-    q = weights(rng, 100, 1000, 4)
+    q = random_weights(rng, 4, 100, 1000)
     matrix = upload(named.engine().BitSerialDevice(named.number), q, 4)
     for kernel in (None, "count"):
         product = matrix.product(8, 1, kernel)
