@@ -90,7 +90,7 @@ def search(
         raise ArgumentError(
             f"evaluations: found {evaluations}, expected {trials.plans} for an exhaustive search"
         )
-    if method == "exhaustive" or (method == "auto" and trials.plans <= evaluations):
+    if method == "exhaustive" or (method != "greedy" and trials.plans <= evaluations):
         trials.run(_everything(trials))
     if method in ("auto", "greedy") and not trials.done:
         trials.run(_greedy(trials))
@@ -211,7 +211,7 @@ def _mutated(genes: _Genes, lengths: list[int], draw: random.Random) -> _Genes:
 
 
 def _selected(tried: dict[_Genes, Point], count: int) -> list[_Genes]:
-    """The best plans: by front (those that no other of the rest beats), then by room around them."""
+    """The best plans: by front (those that no other of the rest beats), then by room."""
     left = sorted(tried, key=lambda genes: (tried[genes].cost, -tried[genes].quality, genes))
     chosen: list[_Genes] = []
     while left and len(chosen) < count:

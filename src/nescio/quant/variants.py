@@ -17,7 +17,7 @@ from .layers import Layer, Linear, named_layers
 from .matrix import BitSerialMatrix, FloatMatrix
 from .plan import QUANTISABLE, Bits, quantisable_layers, quantize_layer
 from .search import DEFAULT_EVALUATIONS, Choice, Found, Method, search
-from .weights import from_integers
+from .weights import from_integers, levels
 
 Shape = tuple[int, int]
 Cost = Callable[[str, Choice], float]
@@ -60,13 +60,9 @@ class MeasuredCost:
         if bits is None:
             matrix = FloatMatrix(draw.standard_normal(shape, np.float32))
         else:
-            # Products take the same time whatever the weights are: the signs of some will do.
-            signs = draw.integers(0, 2, shape, np.int8) * np.int8(2) - np.int8(1)
-            weights = (
-                from_integers(signs, bits[0])
-                if bits[0] == 1
-                else from_integers(np.where(signs > 0, 1, -2).astype(np.int8), bits[0])
-            )
+            # Products take the same time whatever the weights are.
+            integers = draw.choice(np.array(levels(bits[0]), np.int8), shape)
+            weights = from_integers(integers, bits[0])
             matrix = BitSerialMatrix(weights, bits[1], threads=self._threads)
         return _median_seconds(lambda: matrix(x), self._seconds)
 
