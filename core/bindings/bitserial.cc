@@ -84,9 +84,8 @@ BitMatrix make_matrix(const PlaneArray& planes, std::size_t columns, const Name&
 }
 
 std::string kernel_name(const BitMatrix& matrix, unsigned activation_bits, std::size_t batch) {
-  bitserial::check_activation_bits(activation_bits);
   if (batch == 0) refuse("batch", "0", "at least 1");
-  return matrix.kernel();
+  return matrix.kernel(activation_bits);
 }
 
 OutRows<std::int64_t> multiply(const BitMatrix& matrix, const Vectors<std::int32_t>& x,
@@ -137,11 +136,8 @@ std::pair<OutRows<std::int32_t>, OutSteps> quantize_activations(const Vectors<fl
 }
 
 std::vector<std::string> kernel_names(const std::string& tier) {
-  std::vector<std::string> names;
-  for (const auto* kernel : bitserial::kernels_of(parse_tier(tier))) {
-    names.emplace_back(kernel->name);
-  }
-  return names;
+  const auto names = bitserial::method_names(parse_tier(tier));
+  return {names.begin(), names.end()};
 }
 
 }  // namespace
@@ -149,7 +145,7 @@ std::vector<std::string> kernel_names(const std::string& tier) {
 void bind_bitserial(nb::module_& m) {
   nb::class_<BitMatrix>(m, "BitMatrix",
                         "Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid "
-                        "out for one kernel.")
+                        "out for one CPU tier.")
       .def(nb::new_(&make_matrix), nb::arg("planes").noconvert(), nb::arg("columns"), nb::kw_only(),
            nb::arg("tier") = nb::none(), nb::arg("kernel") = nb::none())
       .def_prop_ro("rows", &BitMatrix::rows)
@@ -159,7 +155,7 @@ void bind_bitserial(nb::module_& m) {
                    [](const BitMatrix& self) { return std::string(tier_name(self.tier())); })
       .def_prop_ro("packed_bytes", &BitMatrix::packed_bytes, "Bytes that a product reads.")
       .def("kernel", &kernel_name, nb::arg("activation_bits"), nb::arg("batch"),
-           "The name of the kernel that such a product uses.")
+           "The names of the kernels that such a product uses, joined by +.")
       .def("multiply", &multiply, nb::arg("x").noconvert(), nb::arg("activation_bits"),
            nb::arg("pool"), nb::arg("out").noconvert() = nb::none(),
            "Exact products with vectors of integers, a row each.")
@@ -171,7 +167,7 @@ void bind_bitserial(nb::module_& m) {
         nb::arg("activation_bits"), nb::arg("tier") = nb::none(),
         "The integers of each vector of floats, and its step.");
   m.def("bitserial_kernels", &kernel_names, nb::arg("tier"),
-        "The names of the kernels that a tier has, those that are chosen by themselves first.");
+        "The names of the kernels that a tier has.");
 }
 
 }  // namespace nescio::bindings

@@ -7,9 +7,6 @@
 namespace nescio::bitserial {
 namespace {
 
-/// Vectors that are multiplied in one pass over the weights.
-constexpr std::size_t kSlice = 16;
-
 /// Bytes of weights that are worth a task of their own.
 constexpr std::size_t kTaskBytes = std::size_t{1} << 16;
 
@@ -24,29 +21,25 @@ const Planes& checked(const Planes& planes, std::size_t row_words) {
 class BitMatrix::Room {
  public:
   Room(const BitMatrix& matrix, std::size_t batch, unsigned activation_bits)
-      : matrix_(matrix),
+      : kernels_(*matrix.kernels_),
+        weights_(matrix.weights()),
+        packed_bytes_(matrix.packed_bytes()),
         bits_(activation_bits),
-        line_bytes_(matrix.kernel_->line_bytes(matrix.columns_)),
-        vector_bytes_(line_bytes_ * matrix.kernel_->lines(activation_bits)),
-        lines_(vector_bytes_ * std::min(batch, kSlice)) {}
+        vector_bytes_(kernels_.vector_bytes(weights_, activation_bits)),
+        vectors_(vector_bytes_ * std::min(batch, kMostVectors)) {}
 
   void lay_out(std::size_t v, const std::int32_t* x) {
-    matrix_.kernel_->lay_out(x, matrix_.columns_, bits_, lines_.data() + v * vector_bytes_);
-    std::int64_t sum = 0;
-    for (std::size_t j = 0; j < matrix_.columns_; ++j) sum += x[j];
-    sums_[v] = sum;
+    sums_[v] = kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
   }
 
   /// Multiplies all rows with the first `batch` vectors; `done` is told which rows of y are there.
   template <class Done>
   void multiply(std::size_t batch, std::int64_t* y, ThreadPool& pool, const Done& done) const {
-    const Weights weights = {matrix_.rows_, matrix_.columns_, matrix_.bits_, matrix_.packed_.data(),
-                             matrix_.code_sums_.data()};
-    const Activations x = {bits_, batch, lines_.data(), line_bytes_, sums_.data()};
-    const std::size_t rows = matrix_.rows_, share = rows_of_task();
+    const Activations x = {bits_, batch, vectors_.data(), vector_bytes_, sums_.data()};
+    const std::size_t rows = weights_.rows, share = rows_of_task();
     const auto task = [&](std::size_t number, unsigned) {
       const std::size_t first = number * share, count = std::min(share, rows - first);
-      matrix_.kernel_->multiply(weights, x, first, count, y);
+      kernels_.multiply(weights_, x, first, count, y);
       done(first, count);
     };
     pool.run((rows + share - 1) / share, std::ref(task));
@@ -54,16 +47,17 @@ class BitMatrix::Room {
 
  private:
   std::size_t rows_of_task() const {
-    const std::size_t row_bytes = matrix_.packed_bytes() / matrix_.rows_ + 1;
-    return (kTaskBytes / row_bytes / kRowBlock + 1) * kRowBlock;
+    const std::size_t row_bytes = packed_bytes_ / weights_.rows + 1;
+    return (kTaskBytes / row_bytes / kTaskRows + 1) * kTaskRows;
   }
 
-  const BitMatrix& matrix_;
+  const Kernels& kernels_;
+  Weights weights_;
+  std::size_t packed_bytes_;
   unsigned bits_;
-  std::size_t line_bytes_;
   std::size_t vector_bytes_;
-  Buffer<std::uint8_t> lines_;
-  std::array<std::int64_t, kSlice> sums_;
+  Buffer<std::uint8_t> vectors_;
+  std::array<std::int64_t, kMostVectors> sums_;
 };
 
 BitMatrix::BitMatrix(const Planes& planes, std::size_t row_words, Tier tier,
@@ -72,10 +66,15 @@ BitMatrix::BitMatrix(const Planes& planes, std::size_t row_words, Tier tier,
       columns_(planes.columns),
       bits_(planes.bits),
       tier_(tier),
-      kernel_(&choose_kernel(planes, tier, kernel)),
-      packed_(kernel_->packed_bytes(planes)),
-      code_sums_(bitserial::code_sums(planes)) {
-  kernel_->pack(planes, packed_.data());
+      method_(parse_method(kernel, tier)),
+      kernels_(&kernels_of(tier)),
+      packed_(kernels_->packed_bytes(planes)) {
+  kernels_->pack(planes, packed_.data());
+}
+
+std::string BitMatrix::kernel(unsigned activation_bits) const {
+  check_activation_bits(activation_bits);
+  return methods_used(weights(), tier_, activation_bits);
 }
 
 void BitMatrix::multiply(const std::int32_t* x, std::size_t batch, unsigned activation_bits,
@@ -85,8 +84,8 @@ void BitMatrix::multiply(const std::int32_t* x, std::size_t batch, unsigned acti
     check_range(x + v * columns_, columns_, activation_bits, v);
   }
   Room room(*this, batch, activation_bits);
-  for (std::size_t first = 0; first < batch; first += kSlice) {
-    const std::size_t count = std::min(kSlice, batch - first);
+  for (std::size_t first = 0; first < batch; first += kMostVectors) {
+    const std::size_t count = std::min(kMostVectors, batch - first);
     for (std::size_t v = 0; v < count; ++v) room.lay_out(v, x + (first + v) * columns_);
     room.multiply(count, y + first * rows_, pool, [](std::size_t, std::size_t) {});
   }
@@ -98,10 +97,10 @@ void BitMatrix::apply(const float* x, std::size_t batch, unsigned activation_bit
   const FloatKernels& floats = float_kernels(tier_);
   Room room(*this, batch, activation_bits);
   Buffer<std::int32_t> integers(columns_);
-  Buffer<std::int64_t> y(checked_product(rows_, std::min(batch, kSlice)));
-  std::array<double, kSlice> steps;
-  for (std::size_t first = 0; first < batch; first += kSlice) {
-    const std::size_t count = std::min(kSlice, batch - first);
+  Buffer<std::int64_t> y(checked_product(rows_, std::min(batch, kMostVectors)));
+  std::array<double, kMostVectors> steps;
+  for (std::size_t first = 0; first < batch; first += kMostVectors) {
+    const std::size_t count = std::min(kMostVectors, batch - first);
     for (std::size_t v = 0; v < count; ++v) {
       steps[v] = quantize_vector(floats, x + (first + v) * columns_, columns_, activation_bits,
                                  first + v, integers.data());

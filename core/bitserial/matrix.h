@@ -1,6 +1,6 @@
 #pragma once
 
-// A matrix of weights of 1 to 8 bits, laid out for one kernel, and its products. Immutable, and so
+// A matrix of weights of 1 to 8 bits, laid out for one tier, and its products. Immutable, and so
 // safe to use by many threads at once.
 
 #include <string>
@@ -16,15 +16,17 @@ namespace nescio::bitserial {
 
 class BitMatrix {
  public:
-  /// Copies the planes, of `row_words` words a row, into the layout of the kernel that suits them,
-  /// or of the one of that name. Throws Error(argument) as check_planes and choose_kernel do.
+  /// Copies the planes, of `row_words` words a row, into the tier's layout. `kernel` names a method
+  /// of the tier, or is empty for those that are fastest. Throws Error(argument) as check_planes and
+  /// parse_method do.
   BitMatrix(const Planes& planes, std::size_t row_words, Tier tier, std::string_view kernel);
 
   std::size_t rows() const { return rows_; }
   std::size_t columns() const { return columns_; }
   unsigned bits() const { return bits_; }
   Tier tier() const { return tier_; }
-  const char* kernel() const { return kernel_->name; }
+  /// The names of the methods that a product uses.
+  std::string kernel(unsigned activation_bits) const;
   std::size_t packed_bytes() const { return packed_.size(); }
 
   /// y = q x for each of a batch of vectors, which stand one after the other as their products do.
@@ -40,13 +42,15 @@ class BitMatrix {
  private:
   class Room;
 
+  Weights weights() const { return {rows_, columns_, bits_, method_, packed_.data()}; }
+
   std::size_t rows_;
   std::size_t columns_;
   unsigned bits_;
   Tier tier_;
-  const Kernel* kernel_;
+  Method method_;
+  const Kernels* kernels_;
   Buffer<std::uint8_t> packed_;
-  Buffer<std::int32_t> code_sums_;
 };
 
 }  // namespace nescio::bitserial

@@ -3,6 +3,7 @@
 #include <bit>
 #include <string>
 
+#include "base/bits.h"
 #include "base/error.h"
 
 namespace nescio::bitserial {
@@ -46,21 +47,24 @@ void check_planes(const Planes& planes, std::size_t row_words) {
   }
 }
 
-Buffer<std::int32_t> code_sums(const Planes& planes) {
-  Buffer<std::int32_t> sums(planes.rows);
-  for (std::size_t i = 0; i < planes.rows; ++i) {
-    std::int64_t sum = 0;
-    for (unsigned plane = 0; plane < planes.bits; ++plane) {
-      std::int64_t ones = 0;
-      const std::uint64_t* row = planes.row(plane, i);
-      for (std::size_t w = 0; w < planes.row_words(); ++w) ones += std::popcount(row[w]);
-      const bool turned = plane > 0 && plane == planes.bits - 1;
-      if (turned) ones = static_cast<std::int64_t>(planes.columns) - ones;
-      sum += ones << plane;
+void read_codes(const Planes& planes, std::size_t row, std::uint8_t* codes) {
+  for (std::size_t w = 0; w < planes.row_words(); ++w, codes += 64) {
+    const std::size_t left = planes.columns - 64 * w;
+    const std::uint64_t used = left < 64 ? (std::uint64_t{1} << left) - 1 : ~std::uint64_t{0};
+    std::uint64_t words[kMostBits] = {};
+    for (unsigned i = 0; i < planes.bits; ++i) words[i] = planes.row(i, row)[w];
+    if (planes.bits > 1) words[planes.bits - 1] ^= used;
+    for (unsigned byte = 0; byte < 8; ++byte) {
+      std::uint64_t tile = 0;
+      for (unsigned i = 0; i < planes.bits; ++i) {
+        tile |= ((words[i] >> (8 * byte)) & 0xFF) << (8 * i);
+      }
+      tile = transpose_bits(tile);
+      for (unsigned j = 0; j < 8; ++j) {
+        codes[8 * byte + j] = static_cast<std::uint8_t>(tile >> (8 * j));
+      }
     }
-    sums[i] = static_cast<std::int32_t>(sum);  // at most 255 * kMostColumns
   }
-  return sums;
 }
 
 }  // namespace nescio::bitserial

@@ -12,8 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/buffer.h"
-
 namespace nescio::bitserial {
 
 inline constexpr unsigned kMostBits = 8;
@@ -36,7 +34,7 @@ struct Planes {
 /// one row, `row_words` words a row, and bits beyond the columns are zero.
 void check_planes(const Planes& planes, std::size_t row_words);
 
-/// The sum of each row's codes u.
-Buffer<std::int32_t> code_sums(const Planes& planes);
+/// The codes u of 64 * row_words() columns of one row: zeros beyond the columns.
+void read_codes(const Planes& planes, std::size_t row, std::uint8_t* codes);
 
 }  // namespace nescio::bitserial

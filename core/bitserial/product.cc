@@ -2,26 +2,81 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
+#include <iterator>
+#include <numeric>
 
 #include "base/error.h"
+#include "bitserial/fields.h"
 
 namespace nescio::bitserial {
+namespace {
 
-std::span<const Kernel* const> kernels_of(Tier tier) {
-  static constexpr const Kernel* kPortable[] = {&portable::kPlanes};
+constexpr std::size_t kNever = ~std::size_t{0};
+
+/// The choice: rows from which on tables, which cost time to make, beat multiplications. Measured;
+/// docs/quant-kernels.md has the figures and the command.
+struct Choice {
+  unsigned width;
+  std::size_t rows_8, rows_16, rows_32;  // by the activations' bits
+};
+constexpr Choice kTables[] = {
+    {1, 64, 64, 64},
+    {2, kNever, 128, 128},
+    {4, kNever, kNever, kNever},
+    {8, kNever, kNever, kNever},
+};
+
+}  // namespace
+
+bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bits) {
+  if (weights.method == Method::fields) return false;
+  if (weights.method == Method::tables) return width <= 2;
+  const auto* choice = std::find_if(std::begin(kTables), std::end(kTables),
+                                    [=](const Choice& c) { return c.width == width; });
+  const std::size_t rows = activation_bits == 8    ? choice->rows_8
+                           : activation_bits == 16 ? choice->rows_16
+                                                   : choice->rows_32;
+  return weights.rows >= rows;
+}
+
+std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits) {
+  if (tier == Tier::portable) return "planes";
+  if (tier == Tier::avx2) return "fields";
+  bool tables = false, fields = false;
+  for (const Part& part : parts_of(weights.bits, 8)) {
+    (uses_tables(weights, part.width, activation_bits) ? tables : fields) = true;
+  }
+  return tables && fields ? "fields+tables" : tables ? "tables" : "fields";
+}
+
+const Kernels& kernels_of(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kKernels;
+  if (tier >= Tier::avx2) return avx2::kKernels;
+#endif
   static_cast<void>(tier);
+  return portable::kKernels;
+}
+
+std::span<const char* const> method_names(Tier tier) {
+  static constexpr const char* kPortable[] = {"planes"};
+  static constexpr const char* kAvx2[] = {"fields"};
+  static constexpr const char* kAvx512[] = {"fields", "tables"};
+  if (tier >= Tier::avx512) return kAvx512;
+  if (tier >= Tier::avx2) return kAvx2;
   return kPortable;
 }
 
-const Kernel& choose_kernel(const Planes& planes, Tier tier, std::string_view name) {
-  static_cast<void>(planes);
-  const auto kernels = kernels_of(tier);
-  if (name.empty()) return *kernels.front();
+Method parse_method(std::string_view name, Tier tier) {
+  if (name.empty()) return Method::measured;
   std::string names;
-  for (const Kernel* kernel : kernels) {
-    if (name == kernel->name) return *kernel;
-    names += std::string(names.empty() ? "" : ", ") + kernel->name;
+  for (const std::string_view known : method_names(tier)) {
+    if (name == known) {
+      return known == "planes"   ? Method::planes
+             : known == "fields" ? Method::fields
+                                 : Method::tables;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(known);
   }
   throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected one of " +
                                        names + " for the CPU tier " + tier_name(tier));
@@ -45,32 +100,42 @@ void pack(const Planes& planes, std::uint8_t* packed) {
   }
 }
 
-unsigned lines(unsigned activation_bits) { return activation_bits; }
+std::size_t plane_words(const Weights& weights) { return (weights.columns + 63) / 64; }
 
-std::size_t line_bytes(std::size_t columns) { return (columns + 511) / 512 * 64; }
-
-void lay_out(const std::int32_t* x, std::size_t n, unsigned activation_bits, std::uint8_t* lines) {
-  const std::size_t stride = line_bytes(n);
-  for (unsigned plane = 0; plane < activation_bits; ++plane, lines += stride) {
-    std::memset(lines, 0, stride);
-    for (std::size_t j = 0; j < n; ++j) {
-      const std::uint32_t bit = (static_cast<std::uint32_t>(x[j]) >> plane) & 1;
-      lines[j / 8] |= static_cast<std::uint8_t>(bit << (j % 8));
-    }
-  }
+std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
+  return plane_words(weights) * 8 * activation_bits;  // activation_bits * 8 is a cache line or more
 }
 
-/// The ones of 64 words at most: counted in bytes, which hold 8 * 31, in steps that any processor's
-/// vectors have.
-std::int64_t count_ones(const std::uint64_t* a, const std::uint64_t* b, std::size_t n) {
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
+  const std::size_t bytes = plane_words(weights) * 8;
+  for (unsigned plane = 0; plane < activation_bits; ++plane, vector += bytes) {
+    std::memset(vector, 0, bytes);
+    for (std::size_t j = 0; j < weights.columns; ++j) {
+      const std::uint32_t bit = (static_cast<std::uint32_t>(x[j]) >> plane) & 1;
+      vector[j / 8] |= static_cast<std::uint8_t>(bit << (j % 8));
+    }
+  }
+  return std::accumulate(x, x + weights.columns, std::int64_t{0});
+}
+
+std::uint64_t word(const std::uint8_t* from) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+/// The ones in both: counted in bytes, which hold 8 of each of 31 words, by steps that any
+/// processor's vectors have.
+std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_t words) {
   constexpr std::size_t kWords = 31;
   constexpr std::uint64_t k1 = 0x5555555555555555, k2 = 0x3333333333333333, k4 = 0x0F0F0F0F0F0F0F0F,
                           k8 = 0x00FF00FF00FF00FF;
   std::int64_t ones = 0;
-  for (std::size_t first = 0; first < n; first += kWords) {
+  for (std::size_t first = 0; first < words; first += kWords) {
     std::uint64_t bytes = 0;
-    for (std::size_t w = first; w < std::min(n, first + kWords); ++w) {
-      std::uint64_t v = a[w] & b[w];
+    for (std::size_t w = first; w < std::min(words, first + kWords); ++w) {
+      std::uint64_t v = word(a + 8 * w) & word(b + 8 * w);
       v -= (v >> 1) & k1;
       v = (v & k2) + ((v >> 2) & k2);
       bytes += (v + (v >> 4)) & k4;
@@ -87,14 +152,15 @@ std::int64_t worth(unsigned plane, unsigned planes) {
   return plane + 1 == planes ? -value : value;
 }
 
-std::int64_t multiply_row(const Weights& weights, const std::uint64_t* row, unsigned bits,
-                          const std::uint64_t* x, std::size_t x_stride) {
-  const std::size_t words = (weights.columns + 63) / 64;
+std::int64_t multiply_row(const Weights& weights, const std::uint8_t* row, const std::uint8_t* x,
+                          unsigned activation_bits) {
+  const std::size_t words = plane_words(weights);
   std::int64_t total = 0;
-  for (unsigned plane = 0; plane < weights.bits; ++plane, row += words) {
+  for (unsigned plane = 0; plane < weights.bits; ++plane) {
     const std::int64_t weight = weights.bits == 1 ? 2 : worth(plane, weights.bits);
-    for (unsigned j = 0; j < bits; ++j) {
-      total += weight * worth(j, bits) * count_ones(row, x + j * x_stride, words);
+    for (unsigned j = 0; j < activation_bits; ++j) {
+      const std::int64_t ones = count_ones(row + plane * 8 * words, x + j * 8 * words, words);
+      total += weight * worth(j, activation_bits) * ones;
     }
   }
   return total;
@@ -102,23 +168,19 @@ std::int64_t multiply_row(const Weights& weights, const std::uint64_t* row, unsi
 
 void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
               std::int64_t* y) {
-  const std::size_t row_words = (weights.columns + 63) / 64 * weights.bits;
-  const std::size_t x_words = x.line_bytes / 8;
-  const auto* words = reinterpret_cast<const std::uint64_t*>(weights.packed);
-  const auto* planes = reinterpret_cast<const std::uint64_t*>(x.lines);
+  const std::size_t row_bytes = plane_words(weights) * 8 * weights.bits;
   for (std::size_t i = first_row; i < first_row + rows; ++i) {
+    const std::uint8_t* row = weights.packed + i * row_bytes;
     for (std::size_t v = 0; v < x.batch; ++v) {
-      const std::uint64_t* vector = planes + v * x.bits * x_words;
-      y[v * weights.rows + i] =
-          multiply_row(weights, words + i * row_words, x.bits, vector, x_words) -
-          (weights.bits == 1 ? x.sums[v] : 0);
+      y[v * weights.rows + i] = multiply_row(weights, row, x.vectors + v * x.vector_bytes, x.bits) -
+                                (weights.bits == 1 ? x.sums[v] : 0);
     }
   }
 }
 
 }  // namespace
 
-const Kernel kPlanes = {"planes", packed_bytes, pack, lines, line_bytes, lay_out, multiply};
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
 
 }  // namespace portable
 }  // namespace nescio::bitserial

@@ -1,12 +1,20 @@
 #pragma once
 
 // Products of weights of b bits with activations of k = 8, 16 or 32 bits, exact in 64-bit integers.
-// A kernel is a layout of the weights, a layout of the activations, and the product of the two; it
-// has a name, and a tier may have several.
+// Methods:
+//
+//   planes   the chapter's: AND of planes of both, and population counts
+//   fields   fields of the weights' bytes are masked where they stand and multiplied with bytes of
+//            the activations
+//   tables   four bits of a row look up their product among the sixteen that there can be; the
+//            tables are made of the activations, and a look-up is a byte of an entry
+//
+// A tier lays weights out in its own way; its methods share the layout.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/cpu.h"
@@ -14,58 +22,74 @@
 
 namespace nescio::bitserial {
 
-/// Weights as a kernel laid them out.
+/// `measured` is whichever was measured to be fastest: see product.cc.
+enum class Method { measured, planes, fields, tables };
+
+/// Weights as a tier laid them out.
 struct Weights {
   std::size_t rows;
   std::size_t columns;
   unsigned bits;
+  Method method;
   const std::uint8_t* packed;
-  const std::int32_t* code_sums;  // a row each
 };
 
-/// Vectors of activations as a kernel laid them out: of each its lines, one after the other.
+/// Vectors that are multiplied together, at most.
+inline constexpr std::size_t kMostVectors = 16;
+
+/// Vectors of activations as a tier laid them out, one after the other.
 struct Activations {
   unsigned bits;
   std::size_t batch;
-  const std::uint8_t* lines;
-  std::size_t line_bytes;
+  const std::uint8_t* vectors;
+  std::size_t vector_bytes;
   const std::int64_t* sums;  // of each vector's values
 };
 
-struct Kernel {
-  const char* name;
+/// Rows that a tier may take together: tasks are whole blocks.
+inline constexpr std::size_t kTaskRows = 64;
 
+struct Kernels {
   /// Bytes of the weights' layout, all of which a product reads.
   std::size_t (*packed_bytes)(const Planes& planes);
-
   void (*pack)(const Planes& planes, std::uint8_t* packed);
 
-  /// Lines of a vector of so many bits, and bytes of each, whole cache lines.
-  unsigned (*lines)(unsigned activation_bits);
-  std::size_t (*line_bytes)(std::size_t columns);
+  /// Bytes of one vector's layout, whole cache lines.
+  std::size_t (*vector_bytes)(const Weights& weights, unsigned activation_bits);
 
-  /// Lays one vector of n values out.
-  void (*lay_out)(const std::int32_t* x, std::size_t n, unsigned activation_bits,
-                  std::uint8_t* lines);
+  /// Lays out one vector, of as many values as the weights have columns; returns their sum.
+  std::int64_t (*lay_out)(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                          std::uint8_t* vector);
 
   /// y[v * weights.rows + i] = the product of row i with vector v, for `rows` rows from a multiple
-  /// of kRowBlock on.
+  /// of kTaskRows on; as many as kTaskRows, or to the last.
   void (*multiply)(const Weights& weights, const Activations& x, std::size_t first_row,
                    std::size_t rows, std::int64_t* y);
 };
 
-/// Rows that a kernel takes together.
-inline constexpr std::size_t kRowBlock = 8;
+const Kernels& kernels_of(Tier tier);
 
-/// The kernels of a tier, those that are chosen by themselves first.
-std::span<const Kernel* const> kernels_of(Tier tier);
+/// The names of a tier's methods.
+std::span<const char* const> method_names(Tier tier);
 
-/// The kernel that serves weights of so many bits and that shape best, as measured; or, if it is
-/// not empty, the one of that name. Throws Error(argument) if the tier has none of that name.
-const Kernel& choose_kernel(const Planes& planes, Tier tier, std::string_view name);
+/// The method of that name, or `measured` if it is empty. Throws Error(argument) if the tier has
+/// none of that name.
+Method parse_method(std::string_view name, Tier tier);
+
+/// Whether the tables are used for parts of `width` bits (fields.h).
+bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bits);
+
+/// The names of the methods that a product uses.
+std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits);
 
 namespace portable {
-extern const Kernel kPlanes;
+extern const Kernels kKernels;
+}
+namespace avx2 {
+extern const Kernels kKernels;
+}
+namespace avx512 {
+extern const Kernels kKernels;
 }
 
 }  // namespace nescio::bitserial
