@@ -28,6 +28,10 @@ void check_activation_bits(unsigned bits) {
 }
 
 const FloatKernels& float_kernels(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kFloatKernels;
+  if (tier >= Tier::avx2) return avx2::kFloatKernels;
+#endif
   static_cast<void>(tier);
   return portable::kFloatKernels;
 }
@@ -60,7 +64,6 @@ void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_
 }
 
 namespace portable {
-namespace {
 
 std::uint32_t largest(const float* x, std::size_t n) {
   std::uint32_t most = 0;
@@ -84,8 +87,6 @@ void scale(const std::int64_t* y, std::size_t n, const float* scales, double ste
     if (bias != nullptr) out[i] += bias[i];
   }
 }
-
-}  // namespace
 
 const FloatKernels kFloatKernels = {largest, quantize, scale};
 

@@ -47,7 +47,12 @@ void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_
 
 namespace portable {
 extern const FloatKernels kFloatKernels;
-}
+
+std::uint32_t largest(const float* x, std::size_t n);
+void quantize(const float* x, std::size_t n, double top, double a, std::int32_t* out);
+void scale(const std::int64_t* y, std::size_t n, const float* scale, double step, const float* bias,
+           float* out);
+}  // namespace portable
 namespace avx2 {
 extern const FloatKernels kFloatKernels;
 }

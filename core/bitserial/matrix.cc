@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <numeric>
 
 namespace nescio::bitserial {
 namespace {
@@ -30,8 +29,7 @@ class BitMatrix::Room {
         vectors_(vector_bytes_ * std::min(batch, kMostVectors)) {}
 
   void lay_out(std::size_t v, const std::int32_t* x) {
-    kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
-    sums_[v] = std::accumulate(x, x + weights_.columns, std::int64_t{0});
+    sums_[v] = kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
   }
 
   /// Multiplies all rows with the first `batch` vectors; `done` is told which rows of y are there.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <numeric>
 
 #include "base/error.h"
 #include "bitserial/fields.h"
@@ -105,8 +106,8 @@ std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
   return plane_words(weights) * 8 * activation_bits;  // activation_bits * 8 is a cache line or more
 }
 
-void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-             std::uint8_t* vector) {
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
   const std::size_t bytes = plane_words(weights) * 8;
   for (unsigned plane = 0; plane < activation_bits; ++plane, vector += bytes) {
     std::memset(vector, 0, bytes);
@@ -115,6 +116,7 @@ void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_
       vector[j / 8] |= static_cast<std::uint8_t>(bit << (j % 8));
     }
   }
+  return std::accumulate(x, x + weights.columns, std::int64_t{0});
 }
 
 std::uint64_t word(const std::uint8_t* from) {

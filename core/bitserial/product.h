@@ -57,9 +57,9 @@ struct Kernels {
   /// Bytes of one vector's layout, whole cache lines.
   std::size_t (*vector_bytes)(const Weights& weights, unsigned activation_bits);
 
-  /// Lays out one vector, of as many values as the weights have columns.
-  void (*lay_out)(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-                  std::uint8_t* vector);
+  /// Lays out one vector, of as many values as the weights have columns; returns their sum.
+  std::int64_t (*lay_out)(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                          std::uint8_t* vector);
 
   /// y[v * weights.rows + i] = the product of row i with vector v, for `rows` rows from a multiple
   /// of kTaskRows on; as many as kTaskRows, or to the last.

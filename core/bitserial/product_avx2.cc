@@ -117,8 +117,8 @@ std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
   return digit_bytes(weights.columns) * (activation_bits / 8);
 }
 
-void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-             std::uint8_t* vector) {
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
   const std::size_t columns = weights.columns, bytes = digit_bytes(columns);
   for (unsigned shift = 0; shift < activation_bits; shift += 8, vector += bytes) {
     const int turn = shift + 8 == activation_bits ? 0 : 0x80;
@@ -127,6 +127,9 @@ void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_
     }
     for (std::size_t j = columns; j < bytes; ++j) vector[j] = 0;
   }
+  std::int64_t sum = 0;
+  for (std::size_t j = 0; j < columns; ++j) sum += x[j];
+  return sum;
 }
 
 /// The products of 16 rows with one vector.

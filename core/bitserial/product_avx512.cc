@@ -154,8 +154,17 @@ void store_digit(const std::int32_t* x, std::size_t n, unsigned d, bool highest,
   }
 }
 
-void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-             std::uint8_t* vector) {
+std::int64_t sum_of(const std::int32_t* x, std::size_t n) {
+  __m512i sum = _mm512_setzero_si512();
+  for (std::size_t j = 0; j < n; j += 8) {
+    const auto mine = static_cast<__mmask8>(n - j < 8 ? (1u << (n - j)) - 1 : 0xFF);
+    sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(mine, x + j)));
+  }
+  return _mm512_reduce_add_epi64(sum);
+}
+
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
   const Parts parts = parts_of(weights.bits, kWidest);
   const VectorLayout layout = layout_of(weights, parts, activation_bits);
   for (unsigned d = 0; d < layout.digits; ++d) {
@@ -166,6 +175,7 @@ void lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_
     if (!uses_tables(weights, width, activation_bits)) continue;
     make_tables(x, weights.columns, width, activation_bits, vector + layout.tables[i]);
   }
+  return sum_of(x, weights.columns);
 }
 
 // ---- Blocks -------------------------------------------------------------------------------------

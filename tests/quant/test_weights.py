@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from spec import quantize as spec
 
 from nescio import quant
 from nescio.errors import ArgumentError
+from spec import quantize as spec
 
 BITS = range(1, 9)
 SHAPES = [(1, 1), (3, 5), (2, 63), (5, 64), (3, 65), (4, 200)]

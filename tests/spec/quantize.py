@@ -21,7 +21,7 @@ def rounded(weight: float, step: float, bits: int) -> int:
 
 
 def planes(integers: list[int], bits: int) -> list[list[int]]:
-    """The bits of integers in two's complement, lowest plane first; of one bit: whether positive."""
+    """The bits of integers in two's complement, lowest plane first; of one bit, whether it is 1."""
     if bits == 1:
         return [[int(q > 0) for q in integers]]
     return [[q % (1 << bits) >> i & 1 for q in integers] for i in range(bits)]

@@ -104,14 +104,11 @@ def quantize_weights(
     """
     bits = as_count(bits, "weight bits", 1, MOST_WEIGHT_BITS)
     matrix = as_weights(weights)
-    groups = matrix if per_row else matrix.reshape(1, -1)
-    best = best_step if clip else _widest_step
-    steps = np.array([best(group, bits) for group in groups], np.float32)
-    return with_steps(matrix, bits, np.broadcast_to(steps, len(matrix)).copy())
+    return with_steps(matrix, bits, steps_of(matrix, bits, per_row=per_row, clip=clip))
 
 
 def from_integers(integers: object, bits: int, scale: object = 1.0) -> QuantizedWeights:
-    """Integers (rows, columns) that are already quantised; `scale` is a number, or one for each row.
+    """Integers (rows, columns) that are quantised already; `scale` is a number, or one a row.
 
     They are -2^(bits-1) to 2^(bits-1) - 1, or -1 and 1 if `bits` is 1. Raises ArgumentError with
     the first that is not.
@@ -147,6 +144,16 @@ def levels(bits: int) -> tuple[int, int]:
     return (-1, 1) if bits == 1 else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
+def steps_of(
+    matrix: FloatArray, bits: int, *, per_row: bool = False, clip: bool = True
+) -> FloatArray:
+    """The step of each row of checked floats, (rows,), as `quantize_weights` chooses it."""
+    groups = matrix if per_row else matrix.reshape(1, -1)
+    best = best_step if clip else _widest_step
+    steps = np.array([best(group, bits) for group in groups], np.float32)
+    return np.broadcast_to(steps, len(matrix)).copy()
+
+
 def with_steps(matrix: FloatArray, bits: int, steps: FloatArray) -> QuantizedWeights:
     """Checked floats (rows, columns) rounded to the levels of each row's step."""
     integers = np.empty(matrix.shape, np.int8)
@@ -158,7 +165,7 @@ def with_steps(matrix: FloatArray, bits: int, steps: FloatArray) -> QuantizedWei
 
 
 def as_weights(weights: object) -> FloatArray:
-    """A matrix as float32. Raises ArgumentError unless it is one of finite floats, with elements."""
+    """A matrix as float32. Raises ArgumentError unless it has elements, all finite floats."""
     matrix = as_array(weights, "weights")
     if matrix.dtype.kind != "f":
         raise ArgumentError(
@@ -307,7 +314,7 @@ def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any arra
 def _check_scale(scale: Any, rows: int) -> None:  # noqa: ANN401
     if scale.dtype != np.float32 or scale.shape != (rows,):
         raise ArgumentError(
-            f"scale: found {scale.dtype} of shape {scale.shape}, expected float32 of shape ({rows},)"
+            f"scale: found {scale.dtype} of shape {scale.shape}, expected float32 of ({rows},)"
         )
     if not np.isfinite(scale).all():
         at = int(np.isfinite(scale).argmin())
