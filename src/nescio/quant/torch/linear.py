@@ -25,9 +25,9 @@ class BitSerialLinear(torch.nn.Module):
     """y = W x + b with W of 1 to 8 bits; x is rounded to 8, 16 or 32 bits, vector by vector.
 
     Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` float32 (None without),
-    `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded (with one bit,
-    -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32, on
-    the processor; PyTorch's number of threads is used.
+    `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded (with one
+    bit, -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32,
+    on the processor; PyTorch's number of threads is used.
 
     Raises ArgumentError for sizes or bits that cannot be.
     """
