@@ -142,3 +142,22 @@ def test_tensors_on_a_card(rng):
         found = matrix(tensor, stream=stream)
         assert found.device == tensor.device
         assert np.array_equal(found.cpu().numpy(), BitSerialMatrix(weights, 16)(x))
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+def test_the_device_is_an_argument(weights, bias, device, rng):
+    """Of a matrix as of a server: what comes out has the same bits."""
+    x = rng.standard_normal((2, 90)).astype(np.float32)
+    here, there = (BitSerialMatrix(weights, 16, bias=bias, device=d) for d in ("cpu", device))
+    assert there(x).tobytes() == here(x).tobytes()
+    integers = rng.integers(-(1 << 15), 1 << 15, (3, 1, 90))
+    assert there.multiply(integers).tolist() == here.multiply(integers).tolist()
+    assert there.with_activation_bits(8)(x).tobytes() == here.with_activation_bits(8)(x).tobytes()
+    assert there.kernel.split("-")[0] in ("count", "matrix")
+    assert there.packed_bytes >= weights.planes.nbytes
+
+
+def test_a_device_of_no_such_name(weights):
+    with pytest.raises(ArgumentError, match="device: found 'gpu', expected a GPU: 'cuda'"):
+        BitSerialMatrix(weights, device="gpu")
+    assert BitSerialMatrix(weights, device="auto").device == "cpu"

@@ -10,7 +10,7 @@ processor, on threads, or on what else is in the batch.
 
 from copy import copy
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from .. import _core
 from .._arrays import Array, as_array, as_threads, shown
 from ..errors import ArgumentError
 from .weights import FloatArray, QuantizedWeights, as_weights
+
+if TYPE_CHECKING:
+    from .device import DeviceMatrix
 
 ActivationBits = Literal[8, 16, 32]
 ACTIVATION_BITS: tuple[ActivationBits, ...] = (8, 16, 32)
@@ -42,9 +45,13 @@ class Matrix(Protocol):
 class BitSerialMatrix:
     """Weights of few bits, ready to multiply vectors whose elements are kept at 8, 16 or 32 bits.
 
-    `bias` is added to the products. `threads` share a product, 0 is one for every processor. May be
-    used from several threads. Raises ArgumentError for other activation bits, and for a bias that
-    is not one finite float for each row.
+    `bias` is added to the products. `device` is "cpu", which "auto" is too, or a GPU ("cuda",
+    "cuda:1"; "emulated" for tests): arrays that lie there are then taken and given there, see
+    `nescio.quant.device`. `threads` share a product of the processor, 0 is one for every processor.
+    May be used from several threads.
+
+    Raises ArgumentError for other activation bits, for a bias that is not one finite float for each
+    row, and for a device of no such name; ResourceError for one that is not there.
     """
 
     def __init__(
@@ -54,13 +61,22 @@ class BitSerialMatrix:
         *,
         bias: object = None,
         threads: int = 0,
+        device: str = "auto",
     ) -> None:
         self.weights = weights
         self.activation_bits = check_activation_bits(activation_bits)
         self.bias = None if bias is None else _as_bias(bias, weights.rows)
         self.threads = threads
-        self._engine = _core.BitMatrix(np.ascontiguousarray(weights.planes), weights.columns)
+        self.device = "cpu" if device == "auto" else device
+        self._placed = None if self.device == "cpu" else self._on_device()
         self._scale = np.ascontiguousarray(weights.scale)
+        if self._placed is None:
+            self._engine = _core.BitMatrix(np.ascontiguousarray(weights.planes), weights.columns)
+
+    def _on_device(self) -> "DeviceMatrix":
+        from .device import DeviceMatrix  # noqa: PLC0415 - which takes from this module
+
+        return DeviceMatrix(self.weights, self.activation_bits, bias=self.bias, device=self.device)
 
     @property
     def rows(self) -> int:
@@ -76,16 +92,20 @@ class BitSerialMatrix:
         """The same matrix, in the same memory, for activations of other bits. ArgumentError."""
         other = copy(self)
         other.activation_bits = check_activation_bits(activation_bits)
+        if self._placed is not None:
+            other._placed = other._on_device()
         return other
 
     @property
     def packed_bytes(self) -> int:
         """Bytes that a product reads."""
-        return self._engine.packed_bytes
+        return self._engine.packed_bytes if self._placed is None else self._placed.packed_bytes
 
     @property
     def kernel(self) -> str:
         """The engine's kernel for one vector."""
+        if self._placed is not None:
+            return self._placed.kernel(1)
         return self._engine.kernel(self.activation_bits, 1)
 
     @property
@@ -103,6 +123,9 @@ class BitSerialMatrix:
 
         Raises ArgumentError for another shape or dtype, NaN and infinity.
         """
+        if self._placed is not None:
+            placed: FloatArray = self._placed(x)
+            return placed
         vectors = as_vectors(x, self.columns)
         flat = vectors.reshape(-1, self.columns)
         if not len(flat):
@@ -126,6 +149,8 @@ class BitSerialMatrix:
         flat = np.ascontiguousarray(array, np.int32).reshape(-1, self.columns)
         if not len(flat):
             return np.zeros((*array.shape[:-1], self.rows), np.int64)
+        if self._placed is not None:
+            return self._placed.multiply(flat).reshape(*array.shape[:-1], self.rows)
         y = self._engine.multiply(flat, self.activation_bits, self._pool)
         return y.reshape(*array.shape[:-1], self.rows)
 

@@ -8,6 +8,7 @@ import torch
 
 from ..._arrays import Array, as_count
 from ...errors import ArgumentError, MismatchError
+from ..device import DeviceMatrix
 from ..matrix import BitSerialMatrix, check_activation_bits
 from ..plan import check_bits
 from ..weights import (
@@ -27,7 +28,7 @@ class BitSerialLinear(torch.nn.Module):
     Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` float32 (None without),
     `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded (with one
     bit, -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32,
-    on the processor; PyTorch's number of threads is used.
+    on the processor, where PyTorch's number of threads is used, or on a GPU after `.to("cuda")`.
 
     Raises ArgumentError for sizes or bits that cannot be.
     """
@@ -57,6 +58,7 @@ class BitSerialLinear(torch.nn.Module):
         self.register_buffer("bias", torch.zeros(self.out_features) if bias else None)
         self.register_buffer("sizes", self._sizes())
         self._matrix: BitSerialMatrix | None = None
+        self._placed: DeviceMatrix | None = None
 
     @classmethod
     def from_linear(
@@ -103,8 +105,8 @@ class BitSerialLinear(torch.nn.Module):
     @property
     def weights(self) -> QuantizedWeights:
         """Planes and steps, in the buffers' own memory."""
-        planes = self.planes.contiguous().numpy().view(np.uint64)
-        return QuantizedWeights(planes, self.in_features, self.scale.numpy())
+        planes = self.planes.cpu().contiguous().numpy().view(np.uint64)
+        return QuantizedWeights(planes, self.in_features, self.scale.cpu().numpy())
 
     def matrix(self) -> BitSerialMatrix:
         """The engine's matrix. Raises ArgumentError for a state that is none, or not on the CPU."""
@@ -133,7 +135,7 @@ class BitSerialLinear(torch.nn.Module):
         if self.bias is None:
             other.register_buffer("bias", None)
         other.sizes = other._sizes()
-        other._matrix = matrix
+        other._matrix, other._placed = matrix, None
         return other
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -141,7 +143,23 @@ class BitSerialLinear(torch.nn.Module):
         return without_gradient(self._product, x)
 
     def _product(self, x: torch.Tensor) -> torch.Tensor:
+        if self.planes.device.type == "cuda":
+            return self._product_on_gpu(x)
         return torch.from_numpy(self.matrix()(as_numpy(x)))
+
+    def _product_on_gpu(self, x: torch.Tensor) -> torch.Tensor:
+        """The products, queued on PyTorch's stream of the layer's GPU."""
+        place = self.planes.device
+        if x.dtype != torch.float32 or x.device != place:
+            raise ArgumentError(f"x: found {x.dtype} on {x.device}, expected float32 on {place}")
+        if self._placed is None:
+            bias = None if self.bias is None else self.bias.cpu().numpy()
+            self._placed = DeviceMatrix(
+                self.weights, self.activation_bits, bias=bias, device=str(place)
+            )
+        stream: int = torch.cuda.current_stream(place).cuda_stream
+        y: torch.Tensor = self._placed(x.detach().contiguous(), stream=stream)
+        return y
 
     def _sizes(self) -> torch.Tensor:
         return torch.tensor([self.weight_bits, self.activation_bits, self.in_features])
@@ -156,7 +174,7 @@ class BitSerialLinear(torch.nn.Module):
 
     def _apply(self, *arguments: Any, **options: Any) -> Self:  # noqa: ANN401 - torch's own
         """What moves and converts modules. Raises ArgumentError for another dtype than float32."""
-        self._matrix = None
+        self._matrix = self._placed = None
         kept = self.scale, self.bias
         super()._apply(*arguments, **options)
         if self.scale.dtype != torch.float32:
@@ -171,7 +189,7 @@ class BitSerialLinear(torch.nn.Module):
         *arguments: Any,  # noqa: ANN401
     ) -> None:
         """Raises MismatchError for a state of other sizes or bits."""
-        self._matrix = None
+        self._matrix = self._placed = None
         for name, own in self.named_buffers(recurse=False):
             given = state.get(prefix + name)
             if isinstance(given, torch.Tensor):
@@ -180,7 +198,7 @@ class BitSerialLinear(torch.nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the engine's matrix, which is made again."""
-        return {**self.__dict__, "_matrix": None}
+        return {**self.__dict__, "_matrix": None, "_placed": None}
 
 
 class _Forward(torch.autograd.Function):
