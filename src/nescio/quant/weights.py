@@ -135,7 +135,7 @@ def from_integers(integers: object, bits: int, scale: object = 1.0) -> Quantized
         raise ArgumentError(
             f"scale: found shape {steps.shape} of {steps.dtype}, expected a number or ({rows},)"
         )
-    narrow = np.broadcast_to(_as_float32(steps), rows).copy()
+    narrow = np.broadcast_to(as_float32(steps), rows).copy()
     return QuantizedWeights(_packed(matrix.astype(np.int8), bits), matrix.shape[1], narrow)
 
 
@@ -172,7 +172,7 @@ def as_weights(weights: object) -> FloatArray:
             f"weights: found {matrix.dtype}, expected floats (from_integers takes integers)"
         )
     _check_shape(matrix, "weights")
-    narrow = _as_float32(matrix)
+    narrow = as_float32(matrix)
     if not np.isfinite(narrow).all():
         at = int(np.isfinite(narrow).argmin())
         row, column = divmod(at, narrow.shape[1])
@@ -281,7 +281,8 @@ def _unpacked(plane: PlaneArray, columns: int) -> npt.NDArray[np.uint8]:
     return np.unpackbits(flat, axis=1, count=columns, bitorder="little")
 
 
-def _as_float32(values: Array) -> FloatArray:
+def as_float32(values: Array) -> FloatArray:
+    """Floats as float32, where too large ones are infinite."""
     with np.errstate(over="ignore"):  # what overflows is infinite, and refused
         return values.astype(np.float32, copy=False)
 
