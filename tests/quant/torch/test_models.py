@@ -179,22 +179,6 @@ def test_a_sequential_model_is_called_as_it_is(tmp_path):
     assert again(x.numpy()).tobytes() == small(x).numpy().tobytes()
 
 
-def test_functions_are_pytorch_s(tmp_path):
-    torch.manual_seed(8)
-    model = nn.Sequential(
-        nn.LeakyReLU(0.3),
-        nn.Tanh(),
-        nn.LayerNorm(6),
-        nn.Sigmoid(),
-        nn.LogSoftmax(-1),
-        nn.Identity(),
-    )
-    quant.save(model, tmp_path / "model")
-    x = torch.randn(3, 6) * 5
-    found = quant.load(tmp_path / "model")(x.numpy())
-    np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
-
-
 def test_a_file_goes_back_into_pytorch(model, small, tmp_path):
     quant.save(small, tmp_path / "model")
     fresh = Language().eval()
@@ -247,15 +231,27 @@ def test_nothing_is_quantised_twice(small):
 
 
 def test_modules_that_would_lose_something(model):
-    model.head[1].register_forward_hook(lambda *_: None)
-    with pytest.raises(ArgumentError, match="found hooks on it"):
+    hook = model.head[1].register_forward_hook(lambda *_: None)
+    with pytest.raises(ArgumentError, match="plan, 'head.1': found hooks on it"):
         qt.quantize(model, {"head.1": (4, 8)})
+    hook.remove()
     with pytest.raises(ArgumentError, match="'': proj_size: found 2, expected 0"):
         qt.quantize(nn.LSTM(3, 4, proj_size=2), {"": (4, 8)})
     with torch.no_grad():
         model.rnn.weight_hh_l1[2, 3] = torch.nan
     with pytest.raises(ArgumentError, match="'rnn': weights: found nan at row 2, column 3"):
         qt.quantize(model, {"rnn": (4, 8)})
+
+
+@pytest.mark.parametrize("name", ["", "head", "head.1", "head.2", "rnn"])
+@pytest.mark.parametrize("before", [False, True])
+def test_hooks_are_not_lost_in_a_file(small, tmp_path, name, before):
+    module = small.get_submodule(name)
+    hook = (module.register_forward_pre_hook if before else module.register_forward_hook)(print)
+    with pytest.raises(ArgumentError, match=f"'{name}': found hooks on it, which would be lost"):
+        quant.save(small, tmp_path / "model")
+    hook.remove()
+    quant.save(small, tmp_path / "model")
 
 
 def test_models_that_are_none(tmp_path):

@@ -60,13 +60,17 @@ def named_by(
     candidates = [candidate(name, module) for name, module in model.named_modules()]
     chosen = resolve(plan, candidates, check)
     for name in chosen:
-        module = model.get_submodule(name)
-        if module._forward_pre_hooks or module._forward_hooks:
-            raise ArgumentError(
-                f"plan, {name!r}: found hooks on it, which would be lost: remove them first "
-                "(torch.nn.utils.remove_weight_norm and the like)"
-            )
+        check_no_hooks(f"plan, {name!r}", model.get_submodule(name))
     return {name: bits for name, bits in chosen.items() if bits is not None}
+
+
+def check_no_hooks(what: str, module: torch.nn.Module) -> None:
+    """Raises ArgumentError for a module with hooks around its `forward`."""
+    if module._forward_pre_hooks or module._forward_hooks:
+        raise ArgumentError(
+            f"{what}: found hooks on it, which would be lost: remove them first "
+            "(torch.nn.utils.remove_weight_norm and the like)"
+        )
 
 
 def candidate(name: str, module: torch.nn.Module) -> Candidate:
