@@ -8,11 +8,13 @@ the same model when it has been saved and loaded again. Options are libFuzzer's.
 
 import itertools
 import json
+import math
 import struct
 import sys
 import tempfile
 from pathlib import Path
 from types import FunctionType
+from typing import Any
 
 import atheris
 import numpy as np
@@ -31,10 +33,10 @@ for room in (*MODULES, *CLASSES):
 
 FOLDER = tempfile.TemporaryDirectory(prefix="nescio-fuzz-")
 FILE, AGAIN = Path(FOLDER.name, "model"), Path(FOLDER.name, "again")
-DTYPES = [
-    *("BOOL", "U8", "I8", "U16", "I16", "U32", "I32", "U64", "I64"),
-    *("F4", "F8_E4M3", "F8_E5M2", "F16", "BF16", "F32", "F64", "C64"),
-]
+BITS = {"BOOL": 8, "F4": 4, "F8_E4M3": 8, "F8_E5M2": 8, "BF16": 16, "C64": 64} | {
+    f"{kind}{bits}": bits for bits in (8, 16, 32, 64) for kind in "UIF" if kind + str(bits) != "F8"
+}
+ONES = np.ones(3, np.float32)
 KINDS = sorted(store._KINDS)
 
 
@@ -45,7 +47,7 @@ def linear(draw: np.random.Generator, inputs: int, outputs: int) -> quant.Linear
     )
 
 
-def sound() -> tuple[dict[str, object], bytes]:
+def sound() -> tuple[dict[str, Any], bytes]:
     """The header of a sound file with a layer of most kinds, and its bytes after that."""
     draw = np.random.default_rng(0)
     model = quant.Group(
@@ -53,22 +55,23 @@ def sound() -> tuple[dict[str, object], bytes]:
             "fc": quant.Sequential(linear(draw, 5, 4), functions.ReLU(), linear(draw, 4, 3)),
             "rnn": quant.LSTM({"ih_l0": linear(draw, 3, 8), "hh_l0": linear(draw, 2, 8)}),
             "cell": quant.GRUCell(linear(draw, 3, 6), linear(draw, 2, 6)),
-            "words": quant.Embedding(np.ones((3, 2))),
+            "words": quant.Embedding(np.ones((3, 2), np.float32)),
             "rest": quant.Sequential(
                 *(functions.Tanh(), functions.LeakyReLU(), functions.Softmax()),
-                *(functions.Flatten(), functions.LayerNorm(np.ones(3), np.ones(3))),
+                *(functions.Flatten(), functions.LayerNorm(ONES, ONES)),
             ),
         },
         {"more": np.arange(3)},
     )
     quant.save(quant.quantize(model, {"fc.0": (3, 8), "rnn": (1, 16)}), FILE)
+    quant.load(FILE)
     content = FILE.read_bytes()
     length = int.from_bytes(content[:8], "little")
     return json.loads(content[8 : 8 + length]), content[8 + length :]
 
 
 HEADER, DATA = sound()
-TEXT = HEADER["__metadata__"]["nescio.quant"]  # type: ignore[index]
+TEXT = HEADER["__metadata__"]["nescio.quant"]
 
 
 def damaged(provider: atheris.FuzzedDataProvider, text: bytes) -> bytes:
@@ -109,24 +112,28 @@ def change_node(provider: atheris.FuzzedDataProvider, node: dict[str, object]) -
         node[provider.PickValueInList(sorted(node))] = value(provider)
 
 
-def change_array(provider: atheris.FuzzedDataProvider, header: dict[str, object]) -> None:
-    """Another dtype or shape of an array, its bytes as before."""
-    name = provider.PickValueInList(sorted(set(header) - {"__metadata__"}))
-    array = header[name]
-    assert isinstance(array, dict)
-    if provider.ConsumeBool():
-        array["dtype"] = provider.PickValueInList(DTYPES)
-        return
-    count = provider.ConsumeIntInRange(0, 70)
-    most = (1 << 63) - 1
-    array["shape"] = [provider.ConsumeIntInRange(0, 3)] + [
-        provider.PickValueInList([0, 1, 2, 3, 1 << 31, 1 << 62, most]) for _ in range(count)
-    ]
+def change_array(provider: atheris.FuzzedDataProvider, header: dict[str, Any]) -> bytes:
+    """Another dtype and shape of an array, with as many bytes as these need, if they are few."""
+    names = sorted(set(header) - {"__metadata__"}, key=lambda name: header[name]["data_offsets"])
+    changed = provider.PickValueInList([*names, *["more"] * len(names)])  # which has any shape
+    data = b""
+    for name in names:
+        array = header[name]
+        own = DATA[slice(*array["data_offsets"])]
+        if name == changed:
+            array["dtype"] = provider.PickValueInList(sorted(BITS))
+            axes = provider.PickValueInList([0, 1, 2, 3, 32, 33, 65])
+            lengths = [1] * 9 + [0, 2, 3, 1 << 31, 1 << 62, (1 << 63) - 1]
+            array["shape"] = [provider.PickValueInList(lengths) for _ in range(axes)]
+            own = bytes(min(math.prod(array["shape"]) * BITS[array["dtype"]] // 8, 4096))
+        array["data_offsets"] = [len(data), len(data) + len(own)]
+        data += own
+    return data
 
 
 def content_of(provider: atheris.FuzzedDataProvider) -> bytes:
     """A file that is damaged in one of several ways."""
-    header = json.loads(json.dumps(HEADER))
+    header, data = json.loads(json.dumps(HEADER)), DATA
     way = provider.ConsumeIntInRange(0, 3)
     if way == 0:  # whatever the lengths say
         raw = json.dumps(header).encode()
@@ -139,9 +146,9 @@ def content_of(provider: atheris.FuzzedDataProvider) -> bytes:
         change_node(provider, description["model"])
         header["__metadata__"]["nescio.quant"] = json.dumps(description)
     else:
-        change_array(provider, header)
+        data = change_array(provider, header)
     raw = json.dumps(header).encode()
-    data = damaged(provider, DATA) if provider.ConsumeIntInRange(0, 9) == 0 else DATA
+    data = damaged(provider, data) if provider.ConsumeIntInRange(0, 9) == 9 else data
     return struct.pack("<Q", len(raw)) + raw + data
 
 
