@@ -18,7 +18,8 @@ from .layers import Layer, Linear, listed, named_layers
 from .matrix import BitSerialMatrix, FloatMatrix
 from .plan import QUANTISABLE, Bits, quantisable_layers, quantize_layer
 from .search import DEFAULT_EVALUATIONS, Choice, Found, Method, search
-from .weights import from_integers, levels
+from .steps import levels
+from .weights import from_integers
 
 Shape = tuple[int, int]
 Cost = Callable[[str, Choice], float]

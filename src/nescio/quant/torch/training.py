@@ -20,7 +20,8 @@ from torch.nn import functional
 from ..._arrays import as_count, shown
 from ...errors import ArgumentError
 from ..plan import check_bits
-from ..weights import MOST_WEIGHT_BITS, as_weights, levels, steps_of
+from ..steps import levels
+from ..weights import MOST_WEIGHT_BITS, as_weights, steps_of
 from .linear import floats
 from .models import Model, named_by, quantize_module, replaced
 from .recurrent import State
