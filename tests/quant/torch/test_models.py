@@ -14,6 +14,7 @@ from nescio.errors import ArgumentError, MismatchError
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 qt = pytest.importorskip("nescio.quant.torch")
+training = qt.training
 nn = torch.nn
 
 
@@ -220,6 +221,47 @@ def test_files_of_other_models(small, tmp_path):
 def test_plans_that_do_not_fit(model, plan, said):
     with pytest.raises(ArgumentError) as caught:
         qt.quantize(model, plan)
+    assert said in str(caught.value)
+
+
+@pytest.mark.filterwarnings("ignore:.*nested tensors is in prototype:UserWarning")
+@pytest.mark.parametrize("planned", ["linear1", "linear2", "linear*"])
+def test_transformers_leave_their_fast_path(planned):
+    """PyTorch's own takes the weights of both, in eval() and without gradients."""
+    torch.manual_seed(9)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    x = torch.randn(3, 5, 8)
+    padding = torch.arange(5) >= torch.tensor([[3], [5], [4]])
+    small = qt.quantize(model, {f"layers.0.{planned}": (8, 16), "layers.1.linear2": (8, 16)})
+    trained = training.prepare(model, {f"layers.0.{planned}": (8, 16)}).eval()
+    assert model.layers[0].activation_relu_or_gelu  # the original keeps it
+    with torch.no_grad():
+        for given in ({}, {"src_key_padding_mask": padding}):
+            expected = model(x, **given)
+            valid = ~padding if given else torch.ones(3, 5, dtype=torch.bool)
+            for other in (small, copy.deepcopy(small), trained):
+                found = other(x, **given)[:, : expected.shape[1]]
+                torch.testing.assert_close(
+                    found[valid[:, : found.shape[1]]],
+                    expected[valid[:, : found.shape[1]]],
+                    rtol=0,
+                    atol=0.1,
+                )
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: qt.BitSerialLSTM(3, 4, 0), "num_layers: found 0, expected 1 to"),
+        (lambda: qt.BitSerialGRU(3, 4, "a"), "num_layers: found 'a'"),
+        (lambda: qt.BitSerialGRU(3.0, 4), "input_size: found 3.0"),
+        (lambda: qt.BitSerialLSTMCell(3, 0), "hidden_size: found 0"),
+    ],
+)
+def test_sizes_that_cannot_be(make, said):
+    with pytest.raises(ArgumentError) as caught:
+        make()
     assert said in str(caught.value)
 
 
