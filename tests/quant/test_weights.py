@@ -197,6 +197,8 @@ def test_integers_that_are_no_weights(integers, bits, scale, said):
         (np.zeros((1, 1, 1), np.uint64), 64, np.ones(1)),
         (np.zeros((1, 1, 1), np.uint64), 64, np.full(1, np.inf, np.float32)),
         (np.zeros((1, 1, 0), np.uint64), 0, np.ones(1, np.float32)),
+        ([[[1]]], 64, np.ones(1, np.float32)),
+        (np.zeros((1, 1, 1), np.uint64), 64, [1.0]),
     ],
 )
 def test_planes_that_are_no_matrix(planes, columns, scale):

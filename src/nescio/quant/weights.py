@@ -211,6 +211,8 @@ def _check_shape(matrix: Array, what: str) -> None:
 
 
 def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any array, to be checked
+    if not isinstance(planes, np.ndarray):
+        raise ArgumentError(f"planes: found {type(planes).__name__}, expected an array of uint64")
     words = -(-columns // WORD_BITS)
     if planes.dtype != np.uint64 or planes.ndim != 3 or planes.shape[2] != words:
         raise ArgumentError(
@@ -228,6 +230,8 @@ def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any arra
 
 
 def _check_scale(scale: Any, rows: int) -> None:  # noqa: ANN401
+    if not isinstance(scale, np.ndarray):
+        raise ArgumentError(f"scale: found {type(scale).__name__}, expected an array of float32")
     if scale.dtype != np.float32 or scale.shape != (rows,):
         raise ArgumentError(
             f"scale: found {scale.dtype} of shape {scale.shape}, expected float32 of ({rows},)"
