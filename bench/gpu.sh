@@ -90,7 +90,8 @@ step_test() {
   local files=(tests/pir/test_answer_gpu.py)
   local more
   for more in tests/pir/test_devices.py tests/ot/test_device.py tests/ot/test_devices.py \
-    tests/bitserial/test_device.py tests/quant/test_device.py tests/quant/torch/test_gpu.py; do
+    tests/bitserial/test_device.py tests/bitserial/test_device_arguments.py \
+    tests/quant/test_device.py tests/quant/torch/test_gpu.py; do
     [ ! -e "$more" ] || files+=("$more")
   done
   run test 150 "${pytest[@]}" "${tests[@]}" "${files[@]}"

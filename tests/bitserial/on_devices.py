@@ -1,0 +1,48 @@
+"""What tests of products on devices share."""
+
+import numpy as np
+import pytest
+
+from bitserial.cases import random_activations, to_planes
+from nescio._devices import Device
+
+KERNELS = ("count", "count-fused", "matrix", "matrix-fused")
+
+
+def upload(device, q, bits, scale=None, bias=None):
+    """A matrix of integers; its scale is 1 unless it is given."""
+    if scale is None:
+        scale = np.ones(len(q), np.float32)
+    return device.upload(to_planes(q, bits), q.shape[1], scale, bias)
+
+
+def integers(rng, activation_bits, batch, columns):
+    """Activations of the whole range, its ends among them."""
+    x = random_activations(rng, activation_bits, batch, columns)
+    x[0, 0], x[-1, -1] = -(1 << activation_bits - 1), (1 << activation_bits - 1) - 1
+    return x
+
+
+def old(device):
+    """Whether it has no matrix instructions for bits."""
+    module = _engine_of(device)
+    return module.device_info(device.number)["capability"] < 80
+
+
+def _engine_of(device):
+    kind = "emulated" if is_emulated(device) else "cuda"
+    return Device(kind, device.number).engine()
+
+
+def is_emulated(device):
+    return type(device).__module__.endswith("_emulated")
+
+
+def skip_unless_it_has(device, kernel):
+    if kernel.startswith("matrix") and old(device):
+        pytest.skip("this card has no matrix instructions for bits")
+
+
+def bits_of(floats):
+    """Floats as integers, so that 0 and -0 differ."""
+    return np.ascontiguousarray(floats, np.float32).view(np.uint32)
