@@ -13,4 +13,5 @@ NB_MODULE(_core, m) {
   bind_ot(m);
   bind_ot_codes(m);
   bind_ot_limits(m);
+  bind_bitserial(m);
 }

@@ -175,3 +175,45 @@ def low_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), orde
 
 def seconds_per_read(blocks: int) -> float:
     """Time of one read at random among so many blocks, measured."""
+
+class BitMatrix:
+    """
+    Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid out for one kernel.
+    """
+
+    def __init__(self, planes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], columns: int, *, tier: str | None = None, kernel: str | None = None) -> None: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def bits(self) -> int: ...
+
+    @property
+    def tier(self) -> str: ...
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes that a product reads."""
+
+    def kernel(self, activation_bits: int, batch: int) -> str:
+        """The name of the kernel that such a product uses."""
+
+    def multiply(self, x: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], activation_bits: int, pool: ThreadPool, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C')]:
+        """Exact products with vectors of integers, a row each."""
+
+    def apply(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], activation_bits: int, scale: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pool: ThreadPool, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')]:
+        """
+        Products with vectors of floats, which are quantised first, scaled; a row each.
+        """
+
+def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], activation_bits: int, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C')], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')]]:
+    """The integers of each vector of floats, and its step."""
+
+def bitserial_kernels(tier: str) -> list[str]:
+    """
+    The names of the kernels that a tier has, those that are chosen by themselves first.
+    """

@@ -1,0 +1,63 @@
+#pragma once
+
+// Activations: from floating point to integers of k = 8, 16 or 32 bits, and products back to
+// floating point. With a = max |x_j| and top = 2^(k-1) - 1, all in IEEE doubles,
+//
+//   x_j -> rint((x_j * top) / a)        halves to even; zeros where a is 0
+//   y_i -> float32((y_i * scale_i) * (a / top)) + bias_i        the sum in float32
+//
+// Each tier returns the same bits.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/cpu.h"
+
+namespace nescio::bitserial {
+
+/// Throws Error(argument) unless the bits are 8, 16 or 32.
+void check_activation_bits(unsigned bits);
+
+/// 2^(bits-1) - 1.
+inline constexpr double top_of(unsigned bits) {
+  return static_cast<double>((std::int64_t{1} << (bits - 1)) - 1);
+}
+
+struct FloatKernels {
+  /// The largest magnitude of n floats as its bits: above 0x7F7FFFFF if one is NaN or infinite.
+  std::uint32_t (*largest)(const float* x, std::size_t n);
+
+  /// out[j] = rint((x[j] * top) / a), for a > 0.
+  void (*quantize)(const float* x, std::size_t n, double top, double a, std::int32_t* out);
+
+  /// out[i] = float((y[i] * scale[i]) * step) + bias[i]; no bias if that is null.
+  void (*scale)(const std::int64_t* y, std::size_t n, const float* scale, double step,
+                const float* bias, float* out);
+};
+
+const FloatKernels& float_kernels(Tier tier);
+
+/// Quantises vector `number` of a batch; returns its step, a / top. Throws Error(argument) if it has
+/// NaN or infinity, and says where the first is.
+double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
+                       std::size_t number, std::int32_t* out);
+
+/// Throws Error(argument) if a value of vector `number` does not fit in so many bits.
+void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number);
+
+namespace portable {
+extern const FloatKernels kFloatKernels;
+
+std::uint32_t largest(const float* x, std::size_t n);
+void quantize(const float* x, std::size_t n, double top, double a, std::int32_t* out);
+void scale(const std::int64_t* y, std::size_t n, const float* scale, double step, const float* bias,
+           float* out);
+}  // namespace portable
+namespace avx2 {
+extern const FloatKernels kFloatKernels;
+}
+namespace avx512 {
+extern const FloatKernels kFloatKernels;
+}
+
+}  // namespace nescio::bitserial

@@ -1,0 +1,118 @@
+#include "bitserial/matrix.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+namespace nescio::bitserial {
+namespace {
+
+/// Bytes of weights that are worth a task of their own.
+constexpr std::size_t kTaskBytes = std::size_t{1} << 16;
+
+const Planes& checked(const Planes& planes, std::size_t row_words) {
+  check_planes(planes, row_words);
+  return planes;
+}
+
+}  // namespace
+
+/// The activations of one slice, laid out, and how its rows are shared out.
+class BitMatrix::Room {
+ public:
+  Room(const BitMatrix& matrix, std::size_t batch, unsigned activation_bits)
+      : kernels_(*matrix.kernels_),
+        weights_(matrix.weights()),
+        packed_bytes_(matrix.packed_bytes()),
+        bits_(activation_bits),
+        vector_bytes_(kernels_.vector_bytes(weights_, activation_bits)),
+        vectors_(vector_bytes_ * std::min(batch, kMostVectors)) {}
+
+  void lay_out(std::size_t v, const std::int32_t* x) {
+    sums_[v] = kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
+  }
+
+  /// Multiplies all rows with the first `batch` vectors; `done` is told which rows of y are there.
+  template <class Done>
+  void multiply(std::size_t batch, std::int64_t* y, ThreadPool& pool, const Done& done) const {
+    const Activations x = {bits_, batch, vectors_.data(), vector_bytes_, sums_.data()};
+    const std::size_t rows = weights_.rows, share = rows_of_task();
+    const auto task = [&](std::size_t number, unsigned) {
+      const std::size_t first = number * share, count = std::min(share, rows - first);
+      kernels_.multiply(weights_, x, first, count, y);
+      done(first, count);
+    };
+    pool.run((rows + share - 1) / share, std::ref(task));
+  }
+
+ private:
+  std::size_t rows_of_task() const {
+    const std::size_t row_bytes = packed_bytes_ / weights_.rows + 1;
+    return (kTaskBytes / row_bytes / kTaskRows + 1) * kTaskRows;
+  }
+
+  const Kernels& kernels_;
+  Weights weights_;
+  std::size_t packed_bytes_;
+  unsigned bits_;
+  std::size_t vector_bytes_;
+  Buffer<std::uint8_t> vectors_;
+  std::array<std::int64_t, kMostVectors> sums_;
+};
+
+BitMatrix::BitMatrix(const Planes& planes, std::size_t row_words, Tier tier,
+                     std::string_view kernel)
+    : rows_(checked(planes, row_words).rows),
+      columns_(planes.columns),
+      bits_(planes.bits),
+      tier_(tier),
+      method_(parse_method(kernel, tier)),
+      kernels_(&kernels_of(tier)),
+      packed_(kernels_->packed_bytes(planes)) {
+  kernels_->pack(planes, packed_.data());
+}
+
+std::string BitMatrix::kernel(unsigned activation_bits) const {
+  check_activation_bits(activation_bits);
+  return methods_used(weights(), tier_, activation_bits);
+}
+
+void BitMatrix::multiply(const std::int32_t* x, std::size_t batch, unsigned activation_bits,
+                         std::int64_t* y, ThreadPool& pool) const {
+  check_activation_bits(activation_bits);
+  for (std::size_t v = 0; v < batch; ++v) {
+    check_range(x + v * columns_, columns_, activation_bits, v);
+  }
+  Room room(*this, batch, activation_bits);
+  for (std::size_t first = 0; first < batch; first += kMostVectors) {
+    const std::size_t count = std::min(kMostVectors, batch - first);
+    for (std::size_t v = 0; v < count; ++v) room.lay_out(v, x + (first + v) * columns_);
+    room.multiply(count, y + first * rows_, pool, [](std::size_t, std::size_t) {});
+  }
+}
+
+void BitMatrix::apply(const float* x, std::size_t batch, unsigned activation_bits,
+                      const float* scale, const float* bias, float* out, ThreadPool& pool) const {
+  check_activation_bits(activation_bits);
+  const FloatKernels& floats = float_kernels(tier_);
+  Room room(*this, batch, activation_bits);
+  Buffer<std::int32_t> integers(columns_);
+  Buffer<std::int64_t> y(checked_product(rows_, std::min(batch, kMostVectors)));
+  std::array<double, kMostVectors> steps;
+  for (std::size_t first = 0; first < batch; first += kMostVectors) {
+    const std::size_t count = std::min(kMostVectors, batch - first);
+    for (std::size_t v = 0; v < count; ++v) {
+      steps[v] = quantize_vector(floats, x + (first + v) * columns_, columns_, activation_bits,
+                                 first + v, integers.data());
+      room.lay_out(v, integers.data());
+    }
+    room.multiply(count, y.data(), pool, [&](std::size_t row, std::size_t rows) {
+      for (std::size_t v = 0; v < count; ++v) {
+        floats.scale(y.data() + v * rows_ + row, rows, scale + row, steps[v],
+                     bias == nullptr ? nullptr : bias + row, out + (first + v) * rows_ + row);
+      }
+    });
+  }
+}
+
+}  // namespace nescio::bitserial

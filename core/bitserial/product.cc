@@ -1,0 +1,186 @@
+#include "bitserial/product.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+
+#include "base/error.h"
+#include "bitserial/fields.h"
+
+namespace nescio::bitserial {
+namespace {
+
+constexpr std::size_t kNever = ~std::size_t{0};
+
+/// The choice: rows from which on tables, which cost time to make, beat multiplications. Measured;
+/// docs/quant-kernels.md has the figures and the command.
+struct Choice {
+  unsigned width;
+  std::size_t rows_8, rows_16, rows_32;  // by the activations' bits
+};
+constexpr Choice kTables[] = {
+    {1, 64, 64, 64},
+    {2, kNever, 128, 128},
+    {4, kNever, kNever, kNever},
+    {8, kNever, kNever, kNever},
+};
+
+}  // namespace
+
+bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bits) {
+  if (weights.method == Method::fields) return false;
+  if (weights.method == Method::tables) return width <= 2;
+  const auto* choice = std::find_if(std::begin(kTables), std::end(kTables),
+                                    [=](const Choice& c) { return c.width == width; });
+  const std::size_t rows = activation_bits == 8    ? choice->rows_8
+                           : activation_bits == 16 ? choice->rows_16
+                                                   : choice->rows_32;
+  return weights.rows >= rows;
+}
+
+std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits) {
+  if (tier == Tier::portable) return "planes";
+  if (tier == Tier::avx2) return "fields";
+  bool tables = false, fields = false;
+  for (const Part& part : parts_of(weights.bits, 8)) {
+    (uses_tables(weights, part.width, activation_bits) ? tables : fields) = true;
+  }
+  return tables && fields ? "fields+tables" : tables ? "tables" : "fields";
+}
+
+const Kernels& kernels_of(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kKernels;
+  if (tier >= Tier::avx2) return avx2::kKernels;
+#endif
+  static_cast<void>(tier);
+  return portable::kKernels;
+}
+
+std::span<const char* const> method_names(Tier tier) {
+  static constexpr const char* kPortable[] = {"planes"};
+  static constexpr const char* kAvx2[] = {"fields"};
+  static constexpr const char* kAvx512[] = {"fields", "tables"};
+  if (tier >= Tier::avx512) return kAvx512;
+  if (tier >= Tier::avx2) return kAvx2;
+  return kPortable;
+}
+
+Method parse_method(std::string_view name, Tier tier) {
+  if (name.empty()) return Method::measured;
+  std::string names;
+  for (const std::string_view known : method_names(tier)) {
+    if (name == known) {
+      return known == "planes"   ? Method::planes
+             : known == "fields" ? Method::fields
+                                 : Method::tables;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(known);
+  }
+  throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected one of " +
+                                       names + " for the CPU tier " + tier_name(tier));
+}
+
+// The chapter's algorithm 2: planes of weights AND planes of activations, and the ones counted. A
+// row's planes stand one after the other, and a vector's line is a plane of it.
+namespace portable {
+namespace {
+
+std::size_t packed_bytes(const Planes& planes) {
+  return checked_product(checked_product(planes.rows, planes.bits), planes.row_words() * 8);
+}
+
+void pack(const Planes& planes, std::uint8_t* packed) {
+  const std::size_t bytes = planes.row_words() * 8;
+  for (std::size_t i = 0; i < planes.rows; ++i) {
+    for (unsigned plane = 0; plane < planes.bits; ++plane, packed += bytes) {
+      std::memcpy(packed, planes.row(plane, i), bytes);
+    }
+  }
+}
+
+std::size_t plane_words(const Weights& weights) { return (weights.columns + 63) / 64; }
+
+std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
+  return plane_words(weights) * 8 * activation_bits;  // activation_bits * 8 is a cache line or more
+}
+
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
+  const std::size_t bytes = plane_words(weights) * 8;
+  for (unsigned plane = 0; plane < activation_bits; ++plane, vector += bytes) {
+    std::memset(vector, 0, bytes);
+    for (std::size_t j = 0; j < weights.columns; ++j) {
+      const std::uint32_t bit = (static_cast<std::uint32_t>(x[j]) >> plane) & 1;
+      vector[j / 8] |= static_cast<std::uint8_t>(bit << (j % 8));
+    }
+  }
+  return std::accumulate(x, x + weights.columns, std::int64_t{0});
+}
+
+std::uint64_t word(const std::uint8_t* from) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, sizeof(value));
+  return value;
+}
+
+/// The ones in both: counted in bytes, which hold 8 of each of 31 words, by steps that any
+/// processor's vectors have.
+std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_t words) {
+  constexpr std::size_t kWords = 31;
+  constexpr std::uint64_t k1 = 0x5555555555555555, k2 = 0x3333333333333333, k4 = 0x0F0F0F0F0F0F0F0F,
+                          k8 = 0x00FF00FF00FF00FF;
+  std::int64_t ones = 0;
+  for (std::size_t first = 0; first < words; first += kWords) {
+    std::uint64_t bytes = 0;
+    for (std::size_t w = first; w < std::min(words, first + kWords); ++w) {
+      std::uint64_t v = word(a + 8 * w) & word(b + 8 * w);
+      v -= (v >> 1) & k1;
+      v = (v & k2) + ((v >> 2) & k2);
+      bytes += (v + (v >> 4)) & k4;
+    }
+    const std::uint64_t pairs = (bytes & k8) + ((bytes >> 8) & k8);
+    ones += static_cast<std::int64_t>((pairs * 0x0001000100010001) >> 48);
+  }
+  return ones;
+}
+
+/// What a one in a plane of a number in two's complement is worth.
+std::int64_t worth(unsigned plane, unsigned planes) {
+  const std::int64_t value = std::int64_t{1} << plane;
+  return plane + 1 == planes ? -value : value;
+}
+
+std::int64_t multiply_row(const Weights& weights, const std::uint8_t* row, const std::uint8_t* x,
+                          unsigned activation_bits) {
+  const std::size_t words = plane_words(weights);
+  std::int64_t total = 0;
+  for (unsigned plane = 0; plane < weights.bits; ++plane) {
+    const std::int64_t weight = weights.bits == 1 ? 2 : worth(plane, weights.bits);
+    for (unsigned j = 0; j < activation_bits; ++j) {
+      const std::int64_t ones = count_ones(row + plane * 8 * words, x + j * 8 * words, words);
+      total += weight * worth(j, activation_bits) * ones;
+    }
+  }
+  return total;
+}
+
+void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
+              std::int64_t* y) {
+  const std::size_t row_bytes = plane_words(weights) * 8 * weights.bits;
+  for (std::size_t i = first_row; i < first_row + rows; ++i) {
+    const std::uint8_t* row = weights.packed + i * row_bytes;
+    for (std::size_t v = 0; v < x.batch; ++v) {
+      y[v * weights.rows + i] = multiply_row(weights, row, x.vectors + v * x.vector_bytes, x.bits) -
+                                (weights.bits == 1 ? x.sums[v] : 0);
+    }
+  }
+}
+
+}  // namespace
+
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+
+}  // namespace portable
+}  // namespace nescio::bitserial

@@ -1,0 +1,188 @@
+// Compiled for AVX2. Includes nothing that could leave shared code behind.
+#include <immintrin.h>
+
+#include "bitserial/fields.h"
+#include "bitserial/product.h"
+
+// Fields, shifted down: VPMADDUBSW adds the products of 32 weights with 4 activations, the same in
+// every lane, in pairs of 16 bits. Those hold 32,767, so that some pairs are added up before they go
+// over to lanes of 32 bits: there parts are of 4 bits at most. Digits of activations are as in
+// product_avx512.cc.
+
+namespace nescio::bitserial::avx2 {
+namespace {
+
+constexpr unsigned kWidest = 4;
+
+/// One part (fields.h) of 16 rows.
+struct Stream {
+  const std::uint8_t* data;
+  std::size_t step;  // from one chunk to the next
+  std::size_t columns;
+  unsigned width;
+  unsigned worth;
+};
+
+inline __m256i load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+
+inline void store(void* to, __m256i value) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), value);
+}
+
+inline void add_to(std::int64_t* totals, __m256i four) {
+  store(totals, _mm256_add_epi64(load(totals), four));
+}
+
+/// Adds 8 sums, 2^shift-fold, to totals.
+inline void add_sums(__m256i sums, unsigned shift, std::int64_t* totals) {
+  const __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(sums));
+  const __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(sums, 1));
+  add_to(totals, _mm256_slli_epi64(low, static_cast<int>(shift)));
+  add_to(totals + 4, _mm256_slli_epi64(high, static_cast<int>(shift)));
+}
+
+// ---- Products with digits -----------------------------------------------------------------------
+
+/// Adds the products of chunks, so few that 16 bits hold them, to sums of 32 bits.
+template <int width>
+inline void multiply_chunks(const std::uint8_t* data, std::size_t step, std::size_t chunks,
+                            const std::uint8_t* x, __m256i* sums) {
+  const __m256i mask = _mm256_set1_epi8((1 << width) - 1), ones = _mm256_set1_epi16(1);
+  __m256i pairs[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+  for (std::size_t c = 0; c < chunks; ++c, data += step) {
+    const __m256i bits[2] = {load(data), load(data + 32)};
+#pragma GCC unroll 8
+    for (int f = 0; f < 8 / width; ++f, x += 4) {
+      int four = 0;
+      __builtin_memcpy(&four, x, sizeof(four));
+      const __m256i digits = _mm256_set1_epi32(four);
+      for (int half = 0; half < 2; ++half) {
+        const __m256i field = _mm256_and_si256(_mm256_srli_epi16(bits[half], width * f), mask);
+        pairs[half] = _mm256_add_epi16(pairs[half], _mm256_maddubs_epi16(field, digits));
+      }
+    }
+  }
+  for (int half = 0; half < 2; ++half) {
+    sums[half] = _mm256_add_epi32(sums[half], _mm256_madd_epi16(pairs[half], ones));
+  }
+}
+
+template <int width>
+void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
+                   std::int64_t* totals) {
+  // A field adds 2 (2^w - 1) 128 to a pair at most, and a chunk has 8 / w fields.
+  constexpr std::size_t run = 32767 / (2 * ((1 << width) - 1) * 128) / (8 / width);
+  constexpr std::size_t slice = kSliceColumns / chunk_columns(width);
+  const std::size_t chunks = chunks_of(stream.columns, width);
+  for (std::size_t first = 0; first < chunks; first += slice) {
+    const std::size_t last = chunks - first < slice ? chunks : first + slice;
+    __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    for (std::size_t c = first; c < last; c += run) {
+      multiply_chunks<width>(stream.data + c * stream.step, stream.step,
+                             last - c < run ? last - c : run, x + c * chunk_columns(width), sums);
+    }
+    add_sums(sums[0], shift, totals);
+    add_sums(sums[1], shift, totals + 8);
+  }
+}
+
+void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
+                   std::int64_t* totals) {
+  switch (stream.width) {
+    case 4: return multiply_line<4>(stream, x, shift, totals);
+    case 2: return multiply_line<2>(stream, x, shift, totals);
+    default: return multiply_line<1>(stream, x, shift, totals);
+  }
+}
+
+/// Adds what the digits' 128 are worth.
+void add_middles(const Stream& stream, unsigned digits, std::int64_t* totals) {
+  if (digits == 1) return;
+  const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
+  const std::uint8_t* sums = stream.data + chunks_of(stream.columns, stream.width) * stream.step;
+  for (std::size_t i = 0; i < kRegisterRows; ++i) {
+    std::int32_t sum = 0;
+    __builtin_memcpy(&sum, sums + i * sizeof(sum), sizeof(sum));
+    totals[i] += (middle * sum) << stream.worth;
+  }
+}
+
+// ---- Vectors and rows ---------------------------------------------------------------------------
+
+std::size_t digit_bytes(std::size_t columns) { return (columns + 63) / 64 * 64; }
+
+std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
+  return digit_bytes(weights.columns) * (activation_bits / 8);
+}
+
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
+  const std::size_t columns = weights.columns, bytes = digit_bytes(columns);
+  for (unsigned shift = 0; shift < activation_bits; shift += 8, vector += bytes) {
+    const int turn = shift + 8 == activation_bits ? 0 : 0x80;
+    for (std::size_t j = 0; j < columns; ++j) {
+      vector[j] = static_cast<std::uint8_t>((x[j] >> shift) ^ turn);
+    }
+    for (std::size_t j = columns; j < bytes; ++j) vector[j] = 0;
+  }
+  std::int64_t sum = 0;
+  for (std::size_t j = 0; j < columns; ++j) sum += x[j];
+  return sum;
+}
+
+/// The products of 16 rows with one vector.
+void multiply_rows(const Weights& weights, const Parts& parts, const std::uint8_t* data,
+                   std::size_t registers, std::size_t in_block, const std::uint8_t* vector,
+                   unsigned digits, std::int64_t* totals) {
+  const std::size_t step = registers * kRegisterBytes;
+  data += in_block * kRegisterBytes;
+  for (unsigned i = 0; i < parts.count; ++i) {
+    const Part& part = parts.parts[i];
+    const Stream stream = {data, step, weights.columns, part.width, part.worth};
+    for (unsigned d = 0; d < digits; ++d) {
+      multiply_line(stream, vector + d * digit_bytes(weights.columns), 8 * d + part.worth, totals);
+    }
+    add_middles(stream, digits, totals);
+    data += registers * part_bytes(weights.columns, part.width);
+  }
+}
+
+void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
+              std::int64_t* y) {
+  const Parts parts = parts_of(weights.bits, kWidest);
+  std::size_t register_bytes = 0;
+  for (unsigned i = 0; i < parts.count; ++i) {
+    register_bytes += part_bytes(weights.columns, parts.parts[i].width);
+  }
+  for (std::size_t i = first_row; i < first_row + rows; i += kRegisterRows) {
+    const std::size_t block = i / kBlockRows * kBlockRows;
+    const std::size_t in_all = registers_of(weights.rows - block);
+    const std::size_t registers = in_all < kBlockRegisters ? in_all : kBlockRegisters;
+    const std::size_t mine =
+        first_row + rows - i < kRegisterRows ? first_row + rows - i : kRegisterRows;
+    for (std::size_t v = 0; v < x.batch; ++v) {
+      std::int64_t totals[kRegisterRows];
+      for (std::int64_t& total : totals) total = -code_offset(weights.bits) * x.sums[v];
+      multiply_rows(weights, parts, weights.packed + block / kRegisterRows * register_bytes,
+                    registers, (i - block) / kRegisterRows, x.vectors + v * x.vector_bytes,
+                    x.bits / 8, totals);
+      __builtin_memcpy(y + v * weights.rows + i, totals, mine * sizeof(*totals));
+    }
+  }
+}
+
+std::size_t packed_bytes(const Planes& planes) {
+  return packed_fields_bytes(planes, parts_of(planes.bits, kWidest));
+}
+
+void pack(const Planes& planes, std::uint8_t* packed) {
+  pack_fields(planes, parts_of(planes.bits, kWidest), packed);
+}
+
+}  // namespace
+
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+
+}  // namespace nescio::bitserial::avx2

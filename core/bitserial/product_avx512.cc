@@ -1,0 +1,279 @@
+// Compiled for AVX-512, VNNI and VBMI. Includes nothing that could leave shared code behind.
+#include <immintrin.h>
+
+#include "bitserial/lanes_avx512_impl.h"
+#include "bitserial/product.h"
+#include "bitserial/tables_avx512.h"
+
+// Fields in place: an AND makes of a register the bytes 2^(w f) u of 64 weights, and VPDPBUSD adds
+// their products with 4 activations, the same in every lane, to the sums of 16 rows. Each field has
+// sums of its own, so that nothing is shifted before the end. Activations of 16 and 32 bits are
+// digits of 8 bits, x = 2^(k-8) top + sum of 2^(8 d) (low_d + 128), all signed; what 128 adds is a
+// product with the sum of the codes, which stands behind each part.
+
+namespace nescio::bitserial::avx512 {
+namespace {
+
+constexpr unsigned kWidest = 8;
+constexpr int kMostLines = 4;
+
+// ---- Products with digits -----------------------------------------------------------------------
+
+/// Adds the products of `rows` registers of chunks, from register `from` on, with `lines` lines.
+template <int fields, int lines, int rows>
+inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t first,
+                           std::size_t last, const std::int8_t* const* line, const unsigned* shifts,
+                           std::int64_t* const* totals) {
+  constexpr int width = 8 / fields;
+  __m512i sums[rows][lines][fields], masks[fields];
+#pragma GCC unroll 8
+  for (int f = 0; f < fields; ++f) {
+    masks[f] = _mm512_set1_epi8(static_cast<char>(((1 << width) - 1) << (width * f)));
+  }
+  for (auto& row : sums) {
+    for (auto& one : row) {
+      for (__m512i& sum : one) sum = _mm512_setzero_si512();
+    }
+  }
+  const std::size_t step = stream.registers * kRegisterBytes;
+  const std::uint8_t* data = stream.data + from * kRegisterBytes + first * step;
+  for (std::size_t c = first; c < last; ++c, data += step) {
+    __m512i bits[rows];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) bits[r] = _mm512_load_si512(data + r * kRegisterBytes);
+#pragma GCC unroll 8
+    for (int f = 0; f < fields; ++f) {
+      __m512i x[lines];
+#pragma GCC unroll 4
+      for (int i = 0; i < lines; ++i) {
+        int four = 0;
+        __builtin_memcpy(&four, line[i] + (c * fields + f) * 4, sizeof(four));
+        x[i] = _mm512_set1_epi32(four);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
+        const __m512i field = fields == 1 ? bits[r] : _mm512_and_si512(bits[r], masks[f]);
+#pragma GCC unroll 4
+        for (int i = 0; i < lines; ++i) {
+          sums[r][i][f] = _mm512_dpbusd_epi32(sums[r][i][f], field, x[i]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < rows; ++r) {
+#pragma GCC unroll 4
+    for (int i = 0; i < lines; ++i) {
+      __m512i sum = sums[r][i][fields - 1];
+#pragma GCC unroll 8
+      for (int f = fields - 2; f >= 0; --f) {
+        sum = _mm512_add_epi32(_mm512_srai_epi32(sum, width), sums[r][i][f]);
+      }
+      add_sums(sum, shifts[i], totals[i] + (from + r) * kRegisterRows);
+    }
+  }
+}
+
+template <int fields, int lines>
+void multiply_lines(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
+                    std::int64_t* const* totals) {
+  // Sums, masks and activations in 32 registers.
+  constexpr int rows = fields * lines >= 16 ? 1 : fields * lines >= 8 ? 2 : 4;
+  const std::size_t chunks = chunks_of(stream.columns, stream.width);
+  const std::size_t slice = kSliceColumns / chunk_columns(stream.width);
+  for (std::size_t first = 0; first < chunks; first += slice) {
+    const std::size_t last = chunks - first < slice ? chunks : first + slice;
+    std::size_t r = 0;
+    for (; r + rows <= stream.registers; r += rows) {
+      multiply_slice<fields, lines, rows>(stream, r, first, last, line, shifts, totals);
+    }
+    for (; r < stream.registers; ++r) {
+      multiply_slice<fields, lines, 1>(stream, r, first, last, line, shifts, totals);
+    }
+  }
+}
+
+/// Lines of all vectors, four, two or one at a time.
+template <int fields>
+void multiply_all(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
+                  std::int64_t* const* totals, std::size_t lines) {
+  constexpr int most = fields == 8 ? 2 : kMostLines;
+  for (; lines >= most; lines -= most, line += most, shifts += most, totals += most) {
+    multiply_lines<fields, most>(stream, line, shifts, totals);
+  }
+  if (most > 2 && lines >= 2) {
+    multiply_lines<fields, 2>(stream, line, shifts, totals);
+    lines -= 2, line += 2, shifts += 2, totals += 2;
+  }
+  if (lines == 1) multiply_lines<fields, 1>(stream, line, shifts, totals);
+}
+
+// ---- A vector's layout --------------------------------------------------------------------------
+
+/// Where digits and tables stand in a vector's bytes.
+struct VectorLayout {
+  unsigned digits = 0;
+  std::size_t digit_bytes = 0;
+  std::size_t tables[3] = {};  // of each part that is looked up
+  std::size_t bytes = 0;
+};
+
+VectorLayout layout_of(const Weights& weights, const Parts& parts, unsigned activation_bits) {
+  VectorLayout layout;
+  for (unsigned i = 0; i < parts.count; ++i) {
+    if (!uses_tables(weights, parts.parts[i].width, activation_bits)) {
+      layout.digits = activation_bits / 8;
+    }
+  }
+  layout.digit_bytes = (weights.columns + 63) / 64 * 64;
+  layout.bytes = layout.digits * layout.digit_bytes;
+  for (unsigned i = 0; i < parts.count; ++i) {
+    const unsigned width = parts.parts[i].width;
+    if (!uses_tables(weights, width, activation_bits)) continue;
+    layout.tables[i] = layout.bytes;
+    layout.bytes += tables_bytes(weights.columns, width, activation_bits);
+  }
+  return layout;
+}
+
+std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
+  return layout_of(weights, parts_of(weights.bits, kWidest), activation_bits).bytes;
+}
+
+/// Byte d of each value, less 128 if it is not the highest.
+void store_digit(const std::int32_t* x, std::size_t n, unsigned d, bool highest, std::uint8_t* to) {
+  const __m128i turn = _mm_set1_epi8(highest ? 0 : static_cast<char>(0x80));
+  for (std::size_t j = 0; j < n; j += 16) {
+    const auto mine = static_cast<__mmask16>(n - j < 16 ? (1u << (n - j)) - 1 : 0xFFFF);
+    const __m512i values = _mm512_maskz_loadu_epi32(mine, x + j);
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srli_epi32(values, 8 * d));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), _mm_xor_si128(bytes, turn));
+  }
+  for (std::size_t j = (n + 15) / 16 * 16; j % 64 != 0; j += 16) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), _mm_setzero_si128());
+  }
+}
+
+std::int64_t sum_of(const std::int32_t* x, std::size_t n) {
+  __m512i sum = _mm512_setzero_si512();
+  for (std::size_t j = 0; j < n; j += 8) {
+    const auto mine = static_cast<__mmask8>(n - j < 8 ? (1u << (n - j)) - 1 : 0xFF);
+    sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(mine, x + j)));
+  }
+  return _mm512_reduce_add_epi64(sum);
+}
+
+std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                     std::uint8_t* vector) {
+  const Parts parts = parts_of(weights.bits, kWidest);
+  const VectorLayout layout = layout_of(weights, parts, activation_bits);
+  for (unsigned d = 0; d < layout.digits; ++d) {
+    store_digit(x, weights.columns, d, d + 1 == layout.digits, vector + d * layout.digit_bytes);
+  }
+  for (unsigned i = 0; i < parts.count; ++i) {
+    const unsigned width = parts.parts[i].width;
+    if (!uses_tables(weights, width, activation_bits)) continue;
+    make_tables(x, weights.columns, width, activation_bits, vector + layout.tables[i]);
+  }
+  return sum_of(x, weights.columns);
+}
+
+// ---- Blocks -------------------------------------------------------------------------------------
+
+/// Adds what the digits' 128 are worth: sum of 2^(8 d) 128 for all but the highest, times the sums
+/// of the codes.
+void add_middles(const Stream& stream, unsigned digits, std::size_t vectors, Totals& totals) {
+  if (digits == 1) return;
+  const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
+  const auto* sums =
+      stream.data + chunks_of(stream.columns, stream.width) * stream.registers * kRegisterBytes;
+  for (std::size_t i = 0; i < stream.registers * kRegisterRows; i += 8) {
+    const __m512i eight = _mm512_cvtepi32_epi64(
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums + i * sizeof(std::int32_t))));
+    const __m512i added =
+        _mm512_slli_epi64(_mm512_mul_epi32(eight, _mm512_set1_epi64(middle)), stream.worth);
+    for (std::size_t v = 0; v < vectors; ++v) {
+      _mm512_storeu_si512(totals[v] + i,
+                          _mm512_add_epi64(_mm512_loadu_si512(totals[v] + i), added));
+    }
+  }
+}
+
+void add_products(const Stream& stream, const Activations& x, const VectorLayout& layout,
+                  Totals& totals) {
+  const std::int8_t* line[4 * kMostVectors];
+  unsigned shifts[4 * kMostVectors];
+  std::int64_t* sums[4 * kMostVectors];
+  std::size_t lines = 0;
+  for (std::size_t v = 0; v < x.batch; ++v) {
+    for (unsigned d = 0; d < layout.digits; ++d, ++lines) {
+      line[lines] = reinterpret_cast<const std::int8_t*>(x.vectors + v * x.vector_bytes +
+                                                         d * layout.digit_bytes);
+      shifts[lines] = 8 * d + stream.worth;
+      sums[lines] = totals[v];
+    }
+  }
+  add_middles(stream, layout.digits, x.batch, totals);
+  switch (stream.width) {
+    case 8: return multiply_all<1>(stream, line, shifts, sums, lines);
+    case 4: return multiply_all<2>(stream, line, shifts, sums, lines);
+    case 2: return multiply_all<4>(stream, line, shifts, sums, lines);
+    default: return multiply_all<8>(stream, line, shifts, sums, lines);
+  }
+}
+
+/// The products of one block, whose parts begin at `data`.
+void multiply_block(const Weights& weights, const Parts& parts, const VectorLayout& layout,
+                    const Activations& x, const std::uint8_t* data, std::size_t rows,
+                    std::int64_t* y) {
+  alignas(64) Totals totals;
+  const std::size_t registers = registers_of(rows);
+  for (std::size_t v = 0; v < x.batch; ++v) {
+    const __m512i start = _mm512_set1_epi64(-code_offset(weights.bits) * x.sums[v]);
+    for (std::size_t i = 0; i < registers * kRegisterRows; i += 8) {
+      _mm512_store_si512(totals[v] + i, start);
+    }
+  }
+  for (unsigned i = 0; i < parts.count; ++i) {
+    const Part& part = parts.parts[i];
+    const Stream stream = {data, registers, weights.columns, part.width, part.worth};
+    if (uses_tables(weights, part.width, x.bits)) {
+      add_lookups(stream, x.vectors + layout.tables[i], x.vector_bytes, x.batch, x.bits, totals);
+    } else {
+      add_products(stream, x, layout, totals);
+    }
+    data += registers * part_bytes(weights.columns, part.width);
+  }
+  for (std::size_t v = 0; v < x.batch; ++v, y += weights.rows) {
+    __builtin_memcpy(y, totals[v], rows * sizeof(*y));
+  }
+}
+
+void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
+              std::int64_t* y) {
+  const Parts parts = parts_of(weights.bits, kWidest);
+  const VectorLayout layout = layout_of(weights, parts, x.bits);
+  std::size_t register_bytes = 0;
+  for (unsigned i = 0; i < parts.count; ++i) {
+    register_bytes += part_bytes(weights.columns, parts.parts[i].width);
+  }
+  for (std::size_t i = first_row; i < first_row + rows; i += kBlockRows) {
+    const std::size_t left = first_row + rows - i;
+    multiply_block(weights, parts, layout, x, weights.packed + i / kRegisterRows * register_bytes,
+                   left < kBlockRows ? left : kBlockRows, y + i);
+  }
+}
+
+std::size_t packed_bytes(const Planes& planes) {
+  return packed_fields_bytes(planes, parts_of(planes.bits, kWidest));
+}
+
+void pack(const Planes& planes, std::uint8_t* packed) {
+  pack_fields(planes, parts_of(planes.bits, kWidest), packed);
+}
+
+}  // namespace
+
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+
+}  // namespace nescio::bitserial::avx512
