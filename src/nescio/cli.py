@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import bench, demo, info, lookup, ot, serve
+from .commands import bench, demo, info, lookup, ot, quant, serve
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, ot, bench, info)
+_COMMANDS = (demo, serve, lookup, ot, quant, bench, info)
 _EXTRAS = {
     "httptools": "service",
     "httpx": "service",
@@ -22,7 +22,9 @@ _EXTRAS = {
     "nacl": "ot",
     "pyarrow": "demo",
     "rich": "service",
+    "safetensors": "quant",
     "starlette": "service",
+    "torch": "quant-torch",
     "uvicorn": "service",
 }
 

@@ -1,0 +1,321 @@
+"""Matrices of few bits: a step for all or each of the rows, and integers as bit planes.
+
+A weight w stands as step * q with an integer q of b bits (1 to 8). For b >= 2 the levels are linear
+and q = clip(round(w / step), -2^(b-1), 2^(b-1) - 1), in two's complement. One bit has no zero:
+q = 1 for w >= 0 and -1 below.
+
+The step is that of least mean squared error. `_Sorted` gives the error of any step exactly, from
+sums over the sorted weights: with c levels it costs c look-ups, whatever the size of the matrix. So
+33 steps in geometric progression are tried, then 33 between the neighbours of the best, and once
+more, which finds it to some hundredths of a percent. With one bit the best step is mean |w|.
+
+Source: thesis, section 3.3.2 (planes), 3.3.3 (linear steps, clipping, one bit without a zero).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import Array, as_array, as_count
+from ..errors import ArgumentError
+
+FloatArray = npt.NDArray[np.float32]
+DoubleArray = npt.NDArray[np.float64]
+PlaneArray = npt.NDArray[np.uint64]
+IntegerArray = npt.NDArray[np.int8]
+
+MOST_WEIGHT_BITS = 8
+MOST_COLUMNS = 1 << 22
+WORD_BITS = 64
+
+_STEPS = 33
+_ROUNDS = 3
+_MOST_SINGLE = 1 << 16  # weights with a sum up to each; more have one for each run
+_RUN = 64
+_CHUNK_WEIGHTS = 1 << 18  # whose temporaries stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class QuantizedWeights:
+    """A matrix of b-bit integers and the steps to multiply its rows with.
+
+    planes    (b, rows, words) uint64, lowest plane first; column j is bit j % 64 of word j // 64,
+              and bits beyond the last column are zero
+    columns   of the matrix
+    scale     (rows,) float32: the step of each row, finite; all the same unless made per row
+
+    Raises ArgumentError for arrays that are not such.
+    """
+
+    planes: PlaneArray
+    columns: int
+    scale: FloatArray
+
+    def __post_init__(self) -> None:
+        _check_planes(self.planes, as_count(self.columns, "columns", 1, MOST_COLUMNS))
+        _check_scale(self.scale, self.rows)
+
+    @property
+    def bits(self) -> int:
+        """Bits of an integer: the number of planes."""
+        return int(self.planes.shape[0])
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix: its outputs."""
+        return int(self.planes.shape[1])
+
+    def to_integers(self) -> IntegerArray:
+        """The integers, (rows, columns) int8; -1 and 1 if there is one bit."""
+        total = np.zeros((self.rows, self.columns), np.uint8)
+        for i, plane in enumerate(self.planes):
+            total |= _unpacked(plane, self.columns) << np.uint8(i)
+        if self.bits == 1:
+            return (2 * total.view(np.int8) - 1).astype(np.int8)
+        unused = np.uint8(8 - self.bits)  # shifting up and down again extends the sign
+        return (total << unused).view(np.int8) >> unused.astype(np.int8)
+
+    def to_floats(self) -> FloatArray:
+        """The weights that the integers stand for, (rows, columns) float32."""
+        return self.to_integers() * self.scale[:, np.newaxis]
+
+    def mean_error(self, weights: object) -> float:
+        """The mean squared difference from weights (rows, columns). Raises ArgumentError."""
+        exact = as_weights(weights)
+        if exact.shape != (self.rows, self.columns):
+            raise ArgumentError(
+                f"weights: found shape {exact.shape}, expected {(self.rows, self.columns)}"
+            )
+        return float(np.mean(np.square(exact.astype(np.float64) - self.to_floats())))
+
+
+def quantize_weights(
+    weights: object, bits: int, *, per_row: bool = False, clip: bool = True
+) -> QuantizedWeights:
+    """Floats (rows, columns) as integers of 1 to 8 bits, with the step of least squared error.
+
+    `per_row` takes a step for each row instead of one for all. Without `clip` no step is searched
+    for: the levels span the largest |w|. Deterministic.
+
+    Raises ArgumentError for bits outside 1 to 8, for what is no matrix of floats, and for NaN,
+    infinity and what does not fit float32.
+    """
+    bits = as_count(bits, "weight bits", 1, MOST_WEIGHT_BITS)
+    matrix = as_weights(weights)
+    return with_steps(matrix, bits, steps_of(matrix, bits, per_row=per_row, clip=clip))
+
+
+def from_integers(integers: object, bits: int, scale: object = 1.0) -> QuantizedWeights:
+    """Integers (rows, columns) that are quantised already; `scale` is a number, or one a row.
+
+    They are -2^(bits-1) to 2^(bits-1) - 1, or -1 and 1 if `bits` is 1. Raises ArgumentError with
+    the first that is not.
+    """
+    bits = as_count(bits, "weight bits", 1, MOST_WEIGHT_BITS)
+    matrix = as_array(integers, "integers")
+    if matrix.dtype.kind not in "iu":
+        raise ArgumentError(f"integers: found {matrix.dtype}, expected integers")
+    _check_shape(matrix, "integers")
+    low, high = levels(bits)
+    wrong = (matrix < low) | (matrix > high)
+    if bits == 1:
+        wrong |= matrix == 0
+    if wrong.any():
+        row, column = np.unravel_index(int(wrong.argmax()), matrix.shape)
+        expected = "-1 or 1" if bits == 1 else f"{low} to {high}"
+        raise ArgumentError(
+            f"integers: found {matrix[row, column]} at row {row}, column {column}; "
+            f"expected {expected} for {bits} bits"
+        )
+    rows = len(matrix)
+    steps = as_array(scale, "scale")
+    if steps.dtype.kind not in "fiu" or steps.shape not in ((), (rows,)):
+        raise ArgumentError(
+            f"scale: found shape {steps.shape} of {steps.dtype}, expected a number or ({rows},)"
+        )
+    narrow = np.broadcast_to(_as_float32(steps), rows).copy()
+    return QuantizedWeights(_packed(matrix.astype(np.int8), bits), matrix.shape[1], narrow)
+
+
+def levels(bits: int) -> tuple[int, int]:
+    """The lowest and the highest integer of so many bits; one bit is -1 and 1."""
+    return (-1, 1) if bits == 1 else (-(1 << bits - 1), (1 << bits - 1) - 1)
+
+
+def steps_of(
+    matrix: FloatArray, bits: int, *, per_row: bool = False, clip: bool = True
+) -> FloatArray:
+    """The step of each row of checked floats, (rows,), as `quantize_weights` chooses it."""
+    groups = matrix if per_row else matrix.reshape(1, -1)
+    best = best_step if clip else _widest_step
+    steps = np.array([best(group, bits) for group in groups], np.float32)
+    return np.broadcast_to(steps, len(matrix)).copy()
+
+
+def with_steps(matrix: FloatArray, bits: int, steps: FloatArray) -> QuantizedWeights:
+    """Checked floats (rows, columns) rounded to the levels of each row's step."""
+    integers = np.empty(matrix.shape, np.int8)
+    at_once = max(1, _CHUNK_WEIGHTS // matrix.shape[1])
+    for first in range(0, len(matrix), at_once):
+        rows = slice(first, first + at_once)
+        integers[rows] = _rounded(matrix[rows], bits, steps[rows])
+    return QuantizedWeights(_packed(integers, bits), matrix.shape[1], steps)
+
+
+def as_weights(weights: object) -> FloatArray:
+    """A matrix as float32. Raises ArgumentError unless it has elements, all finite floats."""
+    matrix = as_array(weights, "weights")
+    if matrix.dtype.kind != "f":
+        raise ArgumentError(
+            f"weights: found {matrix.dtype}, expected floats (from_integers takes integers)"
+        )
+    _check_shape(matrix, "weights")
+    narrow = _as_float32(matrix)
+    if not np.isfinite(narrow).all():
+        at = int(np.isfinite(narrow).argmin())
+        row, column = divmod(at, narrow.shape[1])
+        raise ArgumentError(
+            f"weights: found {matrix[row, column]} at row {row}, column {column}; expected finite "
+            "numbers of float32"
+        )
+    return np.ascontiguousarray(narrow)
+
+
+def best_step(group: FloatArray, bits: int) -> float:
+    """The step of least squared error for floats that share it, a flat array or a row."""
+    if bits == 1:
+        return float(np.abs(group).mean(dtype=np.float64))
+    largest = float(np.abs(group).max())
+    if largest == 0:
+        return 0.0
+    # From the step that clips nothing, down to one that clips what is larger than the mean.
+    high = levels(bits)[1]
+    mean = float(np.abs(group).mean(dtype=np.float64))
+    return _Sorted(group, bits).best(largest / high, mean / (high + 1))
+
+
+class _Sorted:
+    """Weights in order, and the squared error of rounding them to the levels of any step.
+
+    With q_j + 1/2, j = 1 .. c - 1, between the levels, and n_j and s_j the count and the sum of the
+    weights above (q_j + 1/2) step:   sum(q w) = q_0 sum(w) + sum_j s_j,   and
+    sum(q^2) = q_0^2 n + sum_j (2 q_j + 1) n_j.   The error is step^2 sum(q^2) - 2 step sum(q w) and
+    what does not depend on the step.
+    """
+
+    def __init__(self, group: FloatArray, bits: int) -> None:
+        self._ordered = np.sort(group, axis=None)
+        self._run = _RUN if len(self._ordered) > _MOST_SINGLE else 1
+        whole = len(self._ordered) // self._run * self._run
+        runs = self._ordered[:whole].reshape(-1, self._run).sum(axis=1, dtype=np.float64)
+        rest = self._ordered[whole:].sum(dtype=np.float64)
+        self._sums = np.concatenate([[0.0], np.cumsum(np.append(runs, rest))])
+        low, high = levels(bits)
+        self._low = low
+        self._between = np.arange(low, high) + 0.5
+
+    def best(self, widest: float, narrowest: float) -> float:
+        """The best step between two; at each round, between the neighbours of the best so far."""
+        for _ in range(_ROUNDS):
+            steps = np.geomspace(widest, narrowest, _STEPS)
+            products, squares = self._moments(steps)
+            best = int((steps * (steps * squares - 2 * products)).argmin())
+            widest, narrowest = steps[max(best - 1, 0)], steps[min(best + 1, _STEPS - 1)]
+        return float(steps[best])
+
+    def _moments(self, steps: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
+        """The sums of q w and of q^2, for each step."""
+        count, total = len(self._ordered), self._sums[-1]
+        with np.errstate(over="ignore"):  # beyond float32 there are no weights
+            ends = (steps[:, np.newaxis] * self._between).astype(np.float32)
+        at = np.searchsorted(self._ordered, ends, side="right")
+        products = self._low * total + (total - self._sum_before(at)).sum(axis=1)
+        squares = self._low**2 * count + ((count - at) * (2 * self._between)).sum(axis=1)
+        return products, squares
+
+    def _sum_before(self, at: npt.NDArray[np.intp]) -> DoubleArray:
+        """The sum of the weights before each place: of whole runs, and of the run it lies in."""
+        if self._run == 1:
+            return self._sums[at]
+        places = (at // _RUN * _RUN)[..., np.newaxis] + np.arange(_RUN)
+        inside = places < at[..., np.newaxis]
+        values = self._ordered[np.minimum(places, len(self._ordered) - 1)]
+        partial: DoubleArray = np.where(inside, values, 0).sum(axis=-1, dtype=np.float64)
+        return self._sums[at // _RUN] + partial
+
+
+def _widest_step(group: FloatArray, bits: int) -> float:
+    """The step of levels over the whole range, thesis section 3.3.3: 2 max|w| / 2^b.
+
+    With one bit the two levels stand in the middles of the two steps.
+    """
+    step = 2 * float(np.abs(group).max()) / (1 << bits)
+    return step / 2 if bits == 1 else step
+
+
+def _rounded(weights: FloatArray, bits: int, steps: FloatArray) -> IntegerArray:
+    if bits == 1:
+        return np.where(weights >= 0, 1, -1).astype(np.int8)
+    low, high = levels(bits)
+    wide = steps.astype(np.float64)[:, np.newaxis]
+    quotients = np.divide(weights, wide, out=np.zeros(weights.shape), where=wide != 0)
+    return np.clip(np.rint(quotients, out=quotients), low, high, out=quotients).astype(np.int8)
+
+
+def _packed(integers: IntegerArray, bits: int) -> PlaneArray:
+    """The planes of integers."""
+    rows, columns = integers.shape
+    words = -(-columns // WORD_BITS)
+    planes = np.zeros((bits, rows, words * 8), np.uint8)
+    values = (integers > 0).view(np.uint8) if bits == 1 else integers.view(np.uint8)
+    for i in range(bits):
+        plane = values & np.uint8(1 << i)  # packbits takes what is not zero for a one
+        planes[i, :, : -(-columns // 8)] = np.packbits(plane, axis=1, bitorder="little")
+    return planes.view("<u8").astype(np.uint64, copy=False)
+
+
+def _unpacked(plane: PlaneArray, columns: int) -> npt.NDArray[np.uint8]:
+    flat = np.ascontiguousarray(plane).astype("<u8", copy=False).view(np.uint8)
+    return np.unpackbits(flat, axis=1, count=columns, bitorder="little")
+
+
+def _as_float32(values: Array) -> FloatArray:
+    with np.errstate(over="ignore"):  # what overflows is infinite, and refused
+        return values.astype(np.float32, copy=False)
+
+
+def _check_shape(matrix: Array, what: str) -> None:
+    if matrix.ndim != 2 or not matrix.size or matrix.shape[1] > MOST_COLUMNS:
+        raise ArgumentError(
+            f"{what}: found shape {matrix.shape}, expected (rows, columns), each at least 1, and "
+            f"columns at most {MOST_COLUMNS}"
+        )
+
+
+def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any array, to be checked
+    words = -(-columns // WORD_BITS)
+    if planes.dtype != np.uint64 or planes.ndim != 3 or planes.shape[2] != words:
+        raise ArgumentError(
+            f"planes: found {planes.dtype} of shape {planes.shape}, expected uint64 of shape "
+            f"(bits, rows, {words}) for {columns} columns"
+        )
+    if not 1 <= planes.shape[0] <= MOST_WEIGHT_BITS or not planes.shape[1]:
+        raise ArgumentError(
+            f"planes: found shape {planes.shape}, expected 1 to {MOST_WEIGHT_BITS} planes of at "
+            "least one row"
+        )
+    used = columns % WORD_BITS
+    if used and (planes[:, :, -1] >> np.uint64(used)).any():
+        raise ArgumentError(f"planes: found bits beyond column {columns - 1}, expected zeros")
+
+
+def _check_scale(scale: Any, rows: int) -> None:  # noqa: ANN401
+    if scale.dtype != np.float32 or scale.shape != (rows,):
+        raise ArgumentError(
+            f"scale: found {scale.dtype} of shape {scale.shape}, expected float32 of ({rows},)"
+        )
+    if not np.isfinite(scale).all():
+        at = int(np.isfinite(scale).argmin())
+        raise ArgumentError(f"scale: found {scale[at]} for row {at}, expected a finite number")
