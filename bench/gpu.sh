@@ -18,7 +18,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-STEPS=(install info test lookup sanitize figures)
+STEPS=(install info test lookup quant sanitize figures)
 OUT=${OUT:-gpu-results}
 LIMIT=${LIMIT:-530}
 DEVICE=${DEVICE:-cuda}
@@ -31,11 +31,13 @@ rows_many=1048576 rows_few=16384
 batches=1,8,64,512,1024,4096 batches_few=512,4096,16384 batch=512
 row_bytes=256 cuda=ON seconds=0.5 figure_seconds=0.1 quick=() tests=(-m gpu)
 ots=2^23 step_seconds=0.2
+quant_sizes=512,1024,2048,4096 quant_count=200
 emulate() {
   DEVICE=emulated rows_many=1500 rows_few=600 batches=1,3 batches_few=2,4 batch=3
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
   ots=100 step_seconds=0.001
-  tests=(-k "work_that_strategies or overwritten or no_keys or ways_to_grow")
+  quant_sizes=64 quant_count=1
+  tests=(-k "work_that_strategies or overwritten or no_keys or ways_to_grow or facts")
 }
 
 wanted=()
@@ -87,7 +89,8 @@ step_info() { run info 30 "$PYTHON" -m nescio info; }
 step_test() {
   local files=(tests/pir/test_answer_gpu.py)
   local more
-  for more in tests/pir/test_devices.py tests/ot/test_device.py tests/ot/test_devices.py; do
+  for more in tests/pir/test_devices.py tests/ot/test_device.py tests/ot/test_devices.py \
+    tests/bitserial/test_device.py tests/quant/test_device.py; do
     [ ! -e "$more" ] || files+=("$more")
   done
   run test 150 "${pytest[@]}" "${tests[@]}" "${files[@]}"
@@ -110,6 +113,20 @@ lookup() {
     --json "$OUT/lookup-$1.json" $2
 }
 
+# Table 3.1 of the thesis; then every kernel at one size, for the plan in core/bitserial/plan_gpu.h.
+step_quant() {
+  quant table "--size $quant_sizes"
+  quant kernels "--size ${quant_sizes##*,} --weight-bits 1,4 --kernel count,count-fused,matrix,matrix-fused"
+  quant batch "--size ${quant_sizes##*,} --weight-bits 1,4 --activation-bits 8 --batch 16"
+}
+
+# quant NAME OPTIONS: one table of products.
+quant() {
+  # shellcheck disable=SC2086
+  run "quant-$1" 60 "$PYTHON" -m nescio.bench.quant_gpu --device "$DEVICE" --count "$quant_count" \
+    --json "$OUT/quant-$1.json" $2
+}
+
 # A small part of the tests, with every access of memory, and of shared memory, watched.
 step_sanitize() {
   local tool
@@ -122,6 +139,8 @@ step_sanitize() {
       tests/pir/test_answer_gpu.py -k "test_every_output_and_strategy and (bit or u32)"
     run "$tool-ot" 40 compute-sanitizer --tool "$tool" --error-exitcode 86 "${pytest[@]}" -m gpu \
       tests/ot/test_device.py -k "ways_to_grow or punctured_trees or (expand_convolute and 201)"
+    run "$tool-quant" 40 compute-sanitizer --tool "$tool" --error-exitcode 86 "${pytest[@]}" -m gpu \
+      tests/bitserial/test_device.py -k "test_shapes or (test_floats and (3 or 17))"
   done
 }
 

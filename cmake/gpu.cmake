@@ -56,7 +56,8 @@ if(NOT why_no_cuda)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   nanobind_add_module(_cuda NB_STATIC NOMINSIZE
     core/bindings/gpu_cuda.cu core/bindings/errors.cc
-    core/pir/answer_cuda.cu core/ot/device_cuda.cu core/gpu/cuda_device.cu)
+    core/pir/answer_cuda.cu core/ot/device_cuda.cu core/bitserial/device_cuda.cu
+    core/gpu/cuda_device.cu)
   target_link_libraries(_cuda PRIVATE nescio_core CUDA::cudart_static)
   # Each architecture of a file is compiled on a processor of its own.
   target_compile_options(_cuda PRIVATE

@@ -79,6 +79,10 @@ class CudaBlock {
   __device__ static std::uint32_t dot_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return __dp4a(a, b, c);
   }
+  __device__ static std::uint32_t count_ones(std::uint32_t x) {
+    return static_cast<std::uint32_t>(__popc(x));
+  }
+  __device__ static double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
   __device__ static void add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
   __device__ static void add(std::uint64_t* to, std::uint64_t value) {

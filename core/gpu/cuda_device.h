@@ -79,19 +79,23 @@ class CudaDevice {
 
   template <class Kernel>
   void launch(const Kernel& kernel, Grid grid) {
-    if (grid.x == 0 || grid.y == 0) return;
-    const Current current(device_);
-    std::size_t shared = 0;
-    if constexpr (Kernel::kTogether) {
-      shared = kernel.shared_bytes();
-      allow_shared(reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
+    launch_in(stream_, kernel, grid);
+  }
+  template <class Kernel>
+  void launch_on(std::uintptr_t stream, const Kernel& kernel, Grid grid) {
+    launch_in(reinterpret_cast<cudaStream_t>(stream), kernel, grid);
+  }
+
+  template <class Work>
+  double seconds_each(unsigned count, const Work& work) {
+    begin_graph();
+    try {
+      for (unsigned i = 0; i < count; ++i) work();
+    } catch (...) {
+      drop_graph();
+      throw;
     }
-    auto* argument = const_cast<Kernel*>(&kernel);  // it is copied
-    void* arguments[] = {argument};
-    check_cuda(
-        cudaLaunchKernel(reinterpret_cast<const void*>(&run_kernel<Kernel>), dim3(grid.x, grid.y),
-                         dim3(Kernel::kThreads), arguments, shared, stream_),
-        "a kernel could not be started");
+    return seconds_of_graph() / count;
   }
 
   template <class Kernel>
@@ -108,6 +112,29 @@ class CudaDevice {
 
  private:
   void allow_shared(const void* kernel, std::size_t bytes) const;
+
+  /// What is queued from now on is recorded, until it is timed or dropped.
+  void begin_graph();
+  void drop_graph() noexcept;
+  /// The least seconds that a replay of the recorded work took.
+  double seconds_of_graph();
+
+  template <class Kernel>
+  void launch_in(cudaStream_t stream, const Kernel& kernel, Grid grid) {
+    if (grid.x == 0 || grid.y == 0) return;
+    const Current current(device_);
+    std::size_t shared = 0;
+    if constexpr (Kernel::kTogether) {
+      shared = kernel.shared_bytes();
+      allow_shared(reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
+    }
+    auto* argument = const_cast<Kernel*>(&kernel);  // it is copied
+    void* arguments[] = {argument};
+    check_cuda(
+        cudaLaunchKernel(reinterpret_cast<const void*>(&run_kernel<Kernel>), dim3(grid.x, grid.y),
+                         dim3(Kernel::kThreads), arguments, shared, stream),
+        "a kernel could not be started");
+  }
 
   int device_;
   DeviceInfo info_;

@@ -16,6 +16,9 @@
 //     zero(p, bytes)
 //     launch(kernel, grid)                queues a kernel; Error(resource) if it asks for more shared
 //                                         memory than a block may have
+//     launch_on(stream, kernel, grid)     the same on a stream of the caller's, a cudaStream_t as a
+//                                         number; on a device that has none, at once
+//     seconds_each(count, work)           of `count` runs of work(), which launches kernels, in a graph
 //     resident_blocks(kernel)             blocks of a kernel that one processor holds at once
 //     finish()                            waits for all of it, and throws what went wrong
 //     settle(number)                      waits for what others have queued on a device
@@ -23,7 +26,7 @@
 //     kReadsCuda                          whether it reads the memory of NVIDIA GPUs
 //     kLoad                               how much larger than the smallest a measurement is to be
 //
-// All work of one device object is queued on one stream of its own, in order.
+// All other work of one device object is queued on one stream of its own, in order.
 
 #include <cstddef>
 #include <cstdint>

@@ -4,6 +4,8 @@
 // when all of them have come to it. For tests, of a few blocks: a fiber's switch costs as much as
 // hundreds of a card's instructions.
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +40,10 @@ class HostBlock {
   void multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                       const std::uint32_t (&b)[2]);
   static std::uint32_t dot_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c);
+  static std::uint32_t count_ones(std::uint32_t x) {
+    return static_cast<std::uint32_t>(std::popcount(x));
+  }
+  static double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
 
   template <class T>
   static void add(T* to, T value) {

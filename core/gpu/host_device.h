@@ -2,6 +2,8 @@
 
 // The processor as a device: memory is memory, and a kernel runs when it is launched, block by block.
 
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -96,6 +98,19 @@ class HostDevice {
         }
       });
     }
+  }
+
+  template <class Kernel>
+  void launch_on(std::uintptr_t, const Kernel& kernel, Grid grid) {
+    launch(kernel, grid);
+  }
+
+  template <class Work>
+  double seconds_each(unsigned count, const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < count; ++i) work();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    return taken.count() / count;
   }
 
   template <class Kernel>

@@ -71,12 +71,12 @@ class Memory {
     } catch (const std::bad_alloc&) {
       // then it is not kept
     }
-    end(piece);
+    end(piece, others_read);
   }
 
   /// Gives the device back what nobody uses.
   void forget() noexcept {
-    for (const Piece& piece : kept_) end(piece);
+    for (const Piece& piece : kept_) end(piece, false);
     kept_.clear();
     kept_bytes_ = 0;
   }
@@ -84,9 +84,10 @@ class Memory {
  private:
   static constexpr std::size_t kSmall = 1 << 20;
 
-  /// Memory that held secrets is overwritten before others have it.
-  void end(Piece piece) noexcept {
+  /// Memory that held secrets is overwritten before others have it, and after those who read it.
+  void end(Piece piece, bool others_read) noexcept {
     try {
+      if (others_read) Device::settle(number_);
       device_.zero(piece.data, piece.bytes);
     } catch (const Error&) {
       // the device has failed, and with it what it held is gone

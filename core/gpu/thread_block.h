@@ -26,6 +26,8 @@
 //     multiply_bits(c, a, b)    the matrix instruction m16n8k256 on bits: AND, then the count of ones
 //     multiply_bytes(c, a, b)   the matrix instruction m16n8k32 on unsigned bytes, sums mod 2^32
 //     dot_bytes(a, b, c)        c + the products of four pairs of unsigned bytes
+//     count_ones(x)             of the bits of a word
+//     multiply_add(a, b, c)     a b + c in double precision, rounded once
 //     add(p, v), flip(p, v)     *p += v, *p ^= v, atomically
 //     copy_async(to, from)      16 bytes from global to shared memory, in the background
 //     commit_copies()           ends a group of such copies

@@ -1,0 +1,144 @@
+"""Matrices on devices as layers use them: against matrices on the processor, bit for bit."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import devices
+from nescio.errors import ArgumentError, ResourceError
+from nescio.quant import from_integers, quantize_weights
+from nescio.quant.device import DeviceMatrix
+from nescio.quant.matrix import BitSerialMatrix
+
+
+@pytest.fixture
+def weights(rng):
+    return quantize_weights(rng.standard_normal((21, 90)).astype(np.float32), bits=3, per_row=True)
+
+
+@pytest.fixture
+def bias(rng):
+    return rng.standard_normal(21).astype(np.float32)
+
+
+@pytest.mark.parametrize("device", devices.ALL)
+@pytest.mark.parametrize("activation_bits", [8, 16, 32])
+@pytest.mark.parametrize("shape", [(90,), (1, 90), (2, 3, 90), (17, 90), (0, 90)])
+def test_vectors_of_the_host(weights, bias, device, activation_bits, shape, rng):
+    x = rng.standard_normal(shape).astype(np.float32)
+    on_processor = BitSerialMatrix(weights, activation_bits, bias=bias)
+    on_device = DeviceMatrix(weights, activation_bits, bias=bias, device=device)
+    for _ in range(2):
+        found, expected = on_device(x), on_processor(x)
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("device", devices.FIRST)
+def test_exact_products(weights, device, rng):
+    x = rng.integers(-128, 128, (3, 90))
+    expected = x @ weights.to_integers().astype(np.int64).T
+    assert np.array_equal(DeviceMatrix(weights, device=device).multiply(x), expected)
+
+
+def test_queued_products(weights, rng):
+    matrix = DeviceMatrix(weights, device="emulated")
+    x, out = rng.standard_normal((20, 90)).astype(np.float32), np.zeros((20, 21), np.float32)
+    for stream in (None, 7, 7):
+        out[:] = 0
+        matrix.queue(x, out, stream)
+        assert np.array_equal(out, BitSerialMatrix(weights)(x))
+
+
+def test_kernels_and_facts(weights):
+    matrix = DeviceMatrix(weights, device="emulated:2")
+    assert (matrix.rows, matrix.columns, matrix.packed_bytes) == (21, 90, 3 * 32 * 256 // 8)
+    assert matrix.kernel(4) == "count"
+    assert DeviceMatrix(weights, device="emulated", kernel="count-fused").kernel() == "count-fused"
+    assert matrix.seconds_each(2, count=1) > 0
+
+
+def test_bad_input(weights):
+    for name in ("gpu", 3, "cuda:x"):
+        with pytest.raises(ArgumentError, match="expected a GPU"):
+            DeviceMatrix(weights, device=name)
+    with pytest.raises(ResourceError, match="there is no emulated:9"):
+        DeviceMatrix(weights, device="emulated:9")
+    with pytest.raises(ArgumentError, match="activation bits: found 4"):
+        DeviceMatrix(weights, 4, device="emulated")
+    with pytest.raises(ArgumentError, match="there is no kernel 'matrix'"):
+        DeviceMatrix(weights, device="emulated:2", kernel="matrix")
+    with pytest.raises(ArgumentError, match="bias: found 20, expected 21"):
+        DeviceMatrix(weights, bias=np.zeros(20, np.float32), device="emulated")
+    matrix = DeviceMatrix(weights, device="emulated")
+    for x in (np.zeros((2, 89), np.float32), np.zeros((2, 90), np.int32)):
+        with pytest.raises(ArgumentError, match="expected floats of shape"):
+            matrix(x)
+    with pytest.raises(ArgumentError, match=r"found NaN at \[1, 5\]"):
+        matrix(np.where(np.arange(180).reshape(2, 90) == 95, np.nan, 1))
+    for x in (
+        np.full((1, 90), 128),
+        np.full((1, 90), 1 << 40),
+        np.zeros((1, 90)),
+        np.zeros(90, int),
+    ):
+        with pytest.raises(ArgumentError, match="found"):
+            matrix.multiply(x)
+    out = np.zeros((1, 21), np.float32)
+    for x in (np.zeros((1, 90)), np.zeros((1, 180), np.float32)[:, ::2]):
+        with pytest.raises(ArgumentError, match="expected C-contiguous float32"):
+            matrix.queue(x, out)
+    with pytest.raises(ArgumentError, match="expected an array"):
+        matrix.queue([1.0] * 90, out)
+
+
+class OnGpu:
+    """An array that says it is on a GPU, of a library that has `from_dlpack`, or has not."""
+
+    def __init__(self, array):
+        self.array = array
+        self.shape = array.shape
+
+    def reshape(self, *shape):
+        return OnGpu(self.array.reshape(*shape))
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        return self.array.__dlpack__()
+
+
+def test_vectors_of_a_gpu_s_library(weights, rng, monkeypatch):
+    """The way there and back, on the emulated device, which takes what NumPy hands out."""
+    x = rng.standard_normal((2, 3, 90)).astype(np.float32)
+    matrix = DeviceMatrix(weights, device="emulated")
+    with pytest.raises(ArgumentError, match=r"found shape \(2, 3, 89\)"):
+        matrix(OnGpu(x[..., :89]))
+    library = types.ModuleType("library_of_a_gpu")
+    monkeypatch.setitem(sys.modules, "library_of_a_gpu", library)
+    monkeypatch.setattr(OnGpu, "__module__", "library_of_a_gpu")
+    with pytest.raises(ArgumentError, match="takes no arrays by DLPack"):
+        matrix(OnGpu(x))
+    library.from_dlpack = np.from_dlpack
+    found = matrix(OnGpu(x), stream=3)
+    assert np.array_equal(found, BitSerialMatrix(weights)(x))
+
+
+@pytest.mark.gpu
+@devices.no_card
+def test_tensors_on_a_card(rng):
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("this PyTorch has no CUDA")
+    name = devices.CARD or "cuda"
+    weights = from_integers(rng.integers(-8, 8, (100, 300)), bits=4, scale=0.25)
+    matrix = DeviceMatrix(weights, 16, device=name)
+    x = rng.standard_normal((3, 300)).astype(np.float32)
+    tensor = torch.from_numpy(x).to(name)
+    for stream in (None, torch.cuda.current_stream(tensor.device).cuda_stream):
+        found = matrix(tensor, stream=stream)
+        assert found.device == tensor.device
+        assert np.array_equal(found.cpu().numpy(), BitSerialMatrix(weights, 16)(x))
