@@ -178,7 +178,7 @@ def seconds_per_read(blocks: int) -> float:
 
 class BitMatrix:
     """
-    Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid out for one kernel.
+    Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid out for one CPU tier.
     """
 
     def __init__(self, planes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], columns: int, *, tier: str | None = None, kernel: str | None = None) -> None: ...
@@ -200,7 +200,7 @@ class BitMatrix:
         """Bytes that a product reads."""
 
     def kernel(self, activation_bits: int, batch: int) -> str:
-        """The name of the kernel that such a product uses."""
+        """The names of the kernels that such a product uses, joined by +."""
 
     def multiply(self, x: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], activation_bits: int, pool: ThreadPool, out: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C')]:
         """Exact products with vectors of integers, a row each."""
@@ -214,6 +214,9 @@ def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, 
     """The integers of each vector of floats, and its step."""
 
 def bitserial_kernels(tier: str) -> list[str]:
+    """The names of the kernels that a tier has."""
+
+def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch: int = 1, tier: str | None = None) -> float:
     """
-    The names of the kernels that a tier has, those that are chosen by themselves first.
+    Time of a product's inner loops with a weight, in the cache, for all vectors, measured.
     """

@@ -157,13 +157,13 @@ class _Group:
         """A case for each product. Raises WrongResultError if one is not exact."""
         for way in self._ways:
             self._verify(way)
-        readings = {
+        readings: dict[object, Reading] = {
             matrix.packed_bytes: Reading(matrix.packed_bytes, self._pool)
             for matrix in self._matrices.values()
         }
-        works: dict[object, Callable[[], object]] = dict(self._baselines.ways())
-        works.update(readings)
-        works.update((way, self._product(way)) for way in self._ways)
+        works: dict[object, Callable[[], object]] = self._baselines.ways()
+        works |= readings
+        works |= {way: self._product(way) for way in self._ways}
         seconds = interleaved(works, self._duration)
         for way in self._ways:
             packed = self._matrices[way.bits, way.tier].packed_bytes

@@ -33,7 +33,7 @@ class Baselines:
         if torch:
             torch.set_num_threads(threads)
 
-    def ways(self) -> dict[str, Work]:
+    def ways(self) -> dict[object, Work]:
         """What to time, by name: fp32, and int8 where it is to be had."""
         if not self._torch:
             weights, x = self._weights, self._x

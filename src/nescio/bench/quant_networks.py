@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +33,8 @@ class DigitSettings:
     """How digits are learned: three layers, the first two of `hidden` units."""
 
     hidden: int = 4096
-    epochs: int = 5
-    batch: int = 128
+    epochs: int = 4
+    batch: int = 256
     rate: float = 1e-3
     images: int | None = None
 
@@ -43,8 +44,8 @@ class TextSettings:
     """How a text is learned: an LSTM of `hidden` units over vectors of as many numbers."""
 
     hidden: int = 256
-    epochs: int = 4
-    batch: int = 32
+    epochs: int = 3
+    batch: int = 64
     steps: int = 35
     rate: float = 2e-3
     dropout: float = 0.2
@@ -81,7 +82,7 @@ def digit_network(hidden: int) -> torch.nn.Sequential:
     """Linear layers fc1, fc2, fc3 with ReLUs between them."""
     layers = OrderedDict[str, torch.nn.Module]()
     sizes = (28 * 28, hidden, hidden, 10)
-    for i, (inputs, outputs) in enumerate(zip(sizes, sizes[1:], strict=False), 1):
+    for i, (inputs, outputs) in enumerate(pairwise(sizes), 1):
         layers[f"fc{i}"] = torch.nn.Linear(inputs, outputs)
         if i < 3:
             layers[f"relu{i}"] = torch.nn.ReLU()
@@ -166,7 +167,7 @@ def _train_text(model: LanguageModel, data: Text, settings: TextSettings) -> Non
 
 
 def perplexity(model: Callable[..., Any], words: Labels, batch: int, steps: int = 35) -> float:
-    """exp of the mean loss a word, in `batch` columns that are read side by side."""
+    """The exponential of the mean loss a word, in `batch` columns that are read side by side."""
     columns, state, total, count = _columns(words, batch), None, 0.0, 0
     with torch.inference_mode():
         for tokens, targets in _pieces(columns, steps):
@@ -204,7 +205,8 @@ def _cached(
     path = None if cache is None else cache / f"{task}-{settings.hidden}-{mark}.safetensors"
     if path is not None and path.exists():
         model.load_state_dict(load_file(path))
-        return model.eval()
+        model.eval()
+        return model
     print(f"training {task}: {described}", flush=True)
     train(model)
     if path is not None:

@@ -1,0 +1,330 @@
+"""`nescio bench quant-models`: the thesis' experiments with networks of few bits (chapter 3).
+
+Networks are trained by PyTorch on the user's own copies of the data, and kept in a cache. Left out,
+by name: natural language inference (SNLI's training set is not among the data) and reinforcement
+learning (its control tasks are not either).
+"""
+
+import argparse
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from .. import __version__
+from .._arrays import as_threads
+from ..errors import ArgumentError
+from . import quant_quality, quant_speed
+from .quant_data import Digits, Text, folder, read_digits, read_text
+from .quant_networks import (
+    DigitSettings,
+    LanguageModel,
+    TextSettings,
+    accuracy,
+    perplexity,
+    trained_digits,
+    trained_text,
+)
+from .timing import Case, Column, Report, check_duration, check_writable, write_json
+
+_LEFT_OUT = (
+    "left out: natural language inference (no training set of SNLI), reinforcement learning (no "
+    "control tasks)"
+)
+_QUICK_IMAGES, _QUICK_WORDS = 400, 3000
+_WEIGHT_BITS, _ACTIVATION_BITS = (1, 2, 4, 8), (8, 16, 32)
+
+
+class Setup:
+    """Data and networks, read and trained when they are first asked for."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.quick = bool(arguments.quick)
+        self.seconds = float(arguments.seconds)
+        self._data = arguments.data
+        self._cache = Path(arguments.cache) if arguments.cache else None
+        self._digit_settings, self._text_settings, self._retraining = _settings(arguments)
+
+    @cached_property
+    def digits(self) -> Digits:
+        """MNIST."""
+        most = _QUICK_IMAGES if self.quick else None
+        return read_digits(folder(self._data, "mnist"), most)
+
+    @cached_property
+    def text(self) -> Text:
+        """WikiText-2."""
+        return read_text(folder(self._data, "wikitext2"), _QUICK_WORDS if self.quick else None)
+
+    @cached_property
+    def digit_network(self) -> torch.nn.Module:
+        """Of float32."""
+        return trained_digits(self.digits, self._digit_settings, self._cache)
+
+    @cached_property
+    def small_digit_network(self) -> torch.nn.Module:
+        """Of float32, for Table 3.4."""
+        return trained_digits(self.digits, self._retraining, self._cache)
+
+    @cached_property
+    def language_model(self) -> LanguageModel:
+        """Of float32."""
+        return trained_text(self.text, self._text_settings, self._cache)
+
+    @property
+    def retraining(self) -> DigitSettings:
+        """Those of Table 3.4."""
+        return self._retraining
+
+    def perplexity(self, model: object) -> float:
+        """Of the test set."""
+        assert callable(model)
+        return perplexity(model, self.text.test, batch=16 if self.quick else 64)
+
+    @property
+    def about(self) -> str:
+        """What the networks are, for titles."""
+        digits, text, again = self._digit_settings, self._text_settings, self._retraining
+        return (
+            f"MNIST: hidden {digits.hidden}, {digits.epochs} epochs (Table 3.4: hidden "
+            f"{again.hidden}, {again.epochs} epochs); WikiText-2: LSTM {text.hidden}, "
+            f"{text.epochs} epochs"
+        )
+
+
+def _settings(
+    arguments: argparse.Namespace,
+) -> tuple[DigitSettings, TextSettings, DigitSettings]:
+    digits, text, again = DigitSettings(), TextSettings(), DigitSettings(hidden=1024, epochs=3)
+    if arguments.full:
+        digits, again = replace(digits, epochs=20), DigitSettings(epochs=100)
+        text = TextSettings(hidden=2048, epochs=40, dropout=0.5)
+    if arguments.quick:
+        digits = again = DigitSettings(hidden=32, epochs=1, batch=32, images=_QUICK_IMAGES)
+        text = TextSettings(hidden=16, epochs=1, batch=8, cutoffs=(50, 200), words=_QUICK_WORDS)
+    if arguments.hidden:
+        digits = replace(digits, hidden=arguments.hidden)
+    if arguments.units:
+        text = replace(text, hidden=arguments.units)
+    if arguments.epochs:
+        digits, text, again = (
+            replace(own, epochs=arguments.epochs) for own in (digits, text, again)
+        )
+    return digits, text, again
+
+
+class Experiment(NamedTuple):
+    """One table or figure: its cases, and how they are shown."""
+
+    name: str
+    title: str
+    measure: Callable[[Setup], Iterator[Case]]
+    columns: list[Column]
+    draw: str | None = None
+    """The function of quant_models_plot that draws it."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures what is asked for, and writes each as text, a plot and JSON into a folder."""
+    chosen = _chosen(arguments.only)
+    check_duration(arguments.seconds)
+    if arguments.quick and arguments.full:
+        raise ArgumentError("--quick and --full: found both, expected one of them or none")
+    into = _made(arguments.out)
+    check_writable(str(into / "quant-models.json"))
+    setup = Setup(arguments)
+    before = torch.get_num_threads()
+    torch.set_num_threads(as_threads(arguments.threads) or before)
+    cases: list[Case] = []
+    try:
+        for experiment in chosen:
+            own = _write(experiment, setup, into)
+            cases += [{"experiment": experiment.name, **case} for case in own]
+            write_json(into / "quant-models.json", cases)
+            if experiment.draw:
+                _draw(experiment.draw, into / f"{experiment.name}.png", own)
+    finally:
+        torch.set_num_threads(before)
+    print(_LEFT_OUT)
+    return 0
+
+
+def _chosen(names: Sequence[str] | None) -> list[Experiment]:
+    known = {experiment.name: experiment for experiment in EXPERIMENTS}
+    for name in names or []:
+        if name not in known:
+            raise ArgumentError(f"there is no experiment {name!r}; there are: {', '.join(known)}")
+    return [experiment for experiment in EXPERIMENTS if not names or experiment.name in names]
+
+
+def _made(name: str) -> Path:
+    path = Path(name)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"the results' folder cannot be made: {error}") from error
+    return path
+
+
+def _write(experiment: Experiment, setup: Setup, into: Path) -> list[Case]:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    about = f"{setup.about}; {today}, nescio {__version__}, PyTorch {torch.__version__}"
+    if setup.quick:
+        about += ", sizes of a test: no figures to quote"
+    with (into / f"{experiment.name}.txt").open("w", encoding="utf-8") as text:
+        for line in (experiment.title, about):
+            print(line)
+            print(line, file=text)
+        report = Report(experiment.columns, text)
+        cases = []
+        for case in experiment.measure(setup):
+            if case.get("shown", True):
+                report.add(case)
+            cases.append(case)
+    return cases
+
+
+def _draw(function: str, path: Path, cases: list[Case]) -> None:
+    try:
+        from . import quant_models_plot  # noqa: PLC0415 - matplotlib is needed only here
+    except ImportError as error:
+        print(f"no plot, only its data: matplotlib cannot be imported ({error})")
+        return
+    getattr(quant_models_plot, function)(path, cases)
+
+
+def _digit_qualities(setup: Setup) -> Iterator[Case]:
+    def quality(model: object) -> float:
+        assert callable(model)
+        return accuracy(model, *setup.digits.test)
+
+    yield from quant_quality.qualities(setup.digit_network, "*", quality, quant_quality.ENGINE_BITS)
+
+
+def _text_qualities(setup: Setup) -> Iterator[Case]:
+    yield from quant_quality.qualities(
+        setup.language_model, "lstm", setup.perplexity, quant_quality.ENGINE_BITS
+    )
+
+
+def _retraining(setup: Setup) -> Iterator[Case]:
+    yield from quant_quality.retrained(setup.small_digit_network, setup.digits, setup.retraining)
+
+
+def _histograms(setup: Setup) -> Iterator[Case]:
+    yield from quant_quality.histograms(setup.digit_network, setup.digits)
+
+
+def _search(setup: Setup) -> Iterator[Case]:
+    """Figure 3.4, and Table 3.3 in the lines that are shown."""
+    network, (images, labels) = setup.digit_network, setup.digits.test
+    weights, activations = ((1, 4), (8,)) if setup.quick else (_WEIGHT_BITS, _ACTIVATION_BITS)
+    choices = [(w, a) for w in weights for a in activations]
+    found = quant_speed.search_digits(network, images, labels, choices, setup.seconds / 10)
+    base = accuracy(network, images, labels)
+    best = quant_speed.best_within(found, base)
+    plans = {f"< {margin:.0%}": point.plan for margin, point in best.items()}
+    times = {
+        case["name"]: case for case in quant_speed.end_to_end(network, images, plans, setup.seconds)
+    }
+    fp32 = float(str(times["fp32"]["microseconds"])) * 1e-6
+    for point in found.points:
+        yield {
+            "way": "engine",
+            "shown": False,
+            "plan": point.plan,
+            "quality": point.quality,
+            "speedup_fp32": fp32 / point.cost,
+            "uniform": len(set(point.plan.values())) == 1,
+        }
+    small = quant_speed.torch_int8(network)
+    for name, quality in (("fp32", base), ("int8", accuracy(small, images, labels))):
+        yield {"way": "PyTorch", "error": name, "quality": quality, **times[name]}
+    for margin, point in best.items():
+        name = f"< {margin:.0%}"
+        bits = " ".join(f"({b[0]},{b[1]})" for b in point.plan.values() if b)
+        own = {"way": "table", "error": name, "quality": point.quality, "bits": bits}
+        yield {**own, "plan": point.plan, **times[name]}
+
+
+def _text_speeds(setup: Setup) -> Iterator[Case]:
+    """Figure 3.4 for the LSTM: a word's time and the perplexity, for each pair of bits."""
+    weights, activations = ((1, 4), (8,)) if setup.quick else (_WEIGHT_BITS, _ACTIVATION_BITS)
+    yield from quant_speed.lstm_speeds(
+        setup.language_model,
+        setup.perplexity,
+        [(w, a) for w in weights for a in activations],
+        setup.seconds,
+    )
+
+
+_QUALITY: list[Column] = [
+    ("way", "way", "6"),
+    ("weight_bits", "weights", "d"),
+    ("activation_bits", "activations", "d"),
+]
+_SPEED: list[Column] = [
+    ("microseconds", "us", "9,.1f"),
+    ("speedup_fp32", "x fp32", "6,.1f"),
+    ("speedup_int8", "x int8", "6,.2f"),
+    ("bits", "(weight, activation) bits", ""),
+]
+
+EXPERIMENTS = (
+    Experiment(
+        "table-3.2-mnist",
+        "Table 3.2: accuracy on MNIST by bits of weights and activations",
+        _digit_qualities,
+        [*_QUALITY, ("quality", "accuracy", ".4f")],
+    ),
+    Experiment(
+        "figure-3.3",
+        "Figure 3.3: values of weights, and of what comes into each layer, on MNIST",
+        _histograms,
+        [
+            ("layer", "layer", "5"),
+            ("what", "what", "11"),
+            ("least", "least", "8.3f"),
+            ("most", "most", "8.3f"),
+            ("deviation", "deviation", "8.4f"),
+            ("spread", "largest / deviation", "6.1f"),
+            ("zeros", "zeros", "6.3f"),
+        ],
+        "plot_histograms",
+    ),
+    Experiment(
+        "figure-3.4-mnist",
+        "Figure 3.4 and Table 3.3: whole networks on MNIST, one vector, one thread",
+        _search,
+        [("error", "error", "6"), ("quality", "accuracy", ".4f"), *_SPEED],
+        "plot_search",
+    ),
+    Experiment(
+        "table-3.4-mnist",
+        "Table 3.4: accuracy on MNIST with training for few bits",
+        _retraining,
+        [
+            ("training", "training", "8"),
+            ("weight_bits", "weights", "d"),
+            ("activations", "activations", ""),
+            ("quality", "accuracy", ".4f"),
+            ("engine_quality", "engine, a=8", ".4f"),
+        ],
+    ),
+    Experiment(
+        "table-3.2-wikitext",
+        "Table 3.2: perplexity on WikiText-2 by bits of the LSTM's weights and activations",
+        _text_qualities,
+        [*_QUALITY, ("quality", "perplexity", ".1f")],
+    ),
+    Experiment(
+        "figure-3.4-wikitext",
+        "Figure 3.4: the LSTM's time for a word, and the perplexity on WikiText-2",
+        _text_speeds,
+        [("name", "name", "8"), ("quality", "perplexity", ".1f"), *_SPEED[:-1]],
+    ),
+)
