@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
@@ -204,7 +205,13 @@ def _cached(
     mark = hashlib.sha256(described.encode()).hexdigest()[:12]
     path = None if cache is None else cache / f"{task}-{settings.hidden}-{mark}.safetensors"
     if path is not None and path.exists():
-        model.load_state_dict(load_file(path))
+        try:
+            model.load_state_dict(load_file(path))
+        except (OSError, RuntimeError, SafetensorError) as error:
+            raise ArgumentError(
+                f"{path}: found no network of this kind in the cache, expected what was written "
+                f"there ({error}): remove the file"
+            ) from error
         model.eval()
         return model
     print(f"training {task}: {described}", flush=True)
