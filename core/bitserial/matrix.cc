@@ -8,7 +8,7 @@ namespace nescio::bitserial {
 namespace {
 
 /// Bytes of weights that are worth a task of their own.
-constexpr std::size_t kTaskBytes = std::size_t{1} << 16;
+constexpr std::size_t kTaskBytes = std::size_t{1} << 17;
 
 const Planes& checked(const Planes& planes, std::size_t row_words) {
   check_planes(planes, row_words);

@@ -11,6 +11,8 @@
 namespace nescio::bitserial {
 namespace {
 
+static_assert(kTaskRows % kBlockRows == 0);
+
 constexpr std::size_t kNever = ~std::size_t{0};
 
 /// The choice: rows from which on tables, which cost time to make, beat multiplications. Measured;
@@ -20,8 +22,8 @@ struct Choice {
   std::size_t rows_8, rows_16, rows_32;  // by the activations' bits
 };
 constexpr Choice kTables[] = {
-    {1, 64, 64, 64},
-    {2, kNever, 128, 128},
+    {1, 128, 64, 64},
+    {2, kNever, 256, 256},
     {4, kNever, kNever, kNever},
     {8, kNever, kNever, kNever},
 };

@@ -14,10 +14,10 @@ namespace {
 
 constexpr unsigned kWidest = 4;
 
-/// One part (fields.h) of 16 rows.
+/// One part (fields.h) of a block.
 struct Stream {
   const std::uint8_t* data;
-  std::size_t step;  // from one chunk to the next
+  std::size_t registers;  // of a chunk: 1 to 4
   std::size_t columns;
   unsigned width;
   unsigned worth;
@@ -45,10 +45,11 @@ inline void add_sums(__m256i sums, unsigned shift, std::int64_t* totals) {
 
 // ---- Products with digits -----------------------------------------------------------------------
 
-/// Adds the products of chunks, so few that 16 bits hold them, to sums of 32 bits.
+/// Adds the products of chunks, so few that 16 bits hold them, to sums of 32 bits. Never inlined:
+/// beside other code the compiler runs out of registers.
 template <int width>
-inline void multiply_chunks(const std::uint8_t* data, std::size_t step, std::size_t chunks,
-                            const std::uint8_t* x, __m256i* sums) {
+[[gnu::noinline]] void multiply_chunks(const std::uint8_t* data, std::size_t step,
+                                       std::size_t chunks, const std::uint8_t* x, __m256i* sums) {
   const __m256i mask = _mm256_set1_epi8((1 << width) - 1), ones = _mm256_set1_epi16(1);
   __m256i pairs[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
   for (std::size_t c = 0; c < chunks; ++c, data += step) {
@@ -69,6 +70,7 @@ inline void multiply_chunks(const std::uint8_t* data, std::size_t step, std::siz
   }
 }
 
+/// Adds a block's products with one line, in runs of columns for all rows.
 template <int width>
 void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
                    std::int64_t* totals) {
@@ -76,15 +78,21 @@ void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
   constexpr std::size_t run = 32767 / (2 * ((1 << width) - 1) * 128) / (8 / width);
   constexpr std::size_t slice = kSliceColumns / chunk_columns(width);
   const std::size_t chunks = chunks_of(stream.columns, width);
+  const std::size_t step = stream.registers * kRegisterBytes;
   for (std::size_t first = 0; first < chunks; first += slice) {
     const std::size_t last = chunks - first < slice ? chunks : first + slice;
-    __m256i sums[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
+    __m256i sums[kBlockRegisters][2] = {};
     for (std::size_t c = first; c < last; c += run) {
-      multiply_chunks<width>(stream.data + c * stream.step, stream.step,
-                             last - c < run ? last - c : run, x + c * chunk_columns(width), sums);
+      const std::size_t count = last - c < run ? last - c : run;
+      for (std::size_t r = 0; r < stream.registers; ++r) {
+        multiply_chunks<width>(stream.data + c * step + r * kRegisterBytes, step, count,
+                               x + c * chunk_columns(width), sums[r]);
+      }
     }
-    add_sums(sums[0], shift, totals);
-    add_sums(sums[1], shift, totals + 8);
+    for (std::size_t r = 0; r < stream.registers; ++r) {
+      add_sums(sums[r][0], shift, totals + r * kRegisterRows);
+      add_sums(sums[r][1], shift, totals + r * kRegisterRows + 8);
+    }
   }
 }
 
@@ -101,8 +109,9 @@ void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
 void add_middles(const Stream& stream, unsigned digits, std::int64_t* totals) {
   if (digits == 1) return;
   const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
-  const std::uint8_t* sums = stream.data + chunks_of(stream.columns, stream.width) * stream.step;
-  for (std::size_t i = 0; i < kRegisterRows; ++i) {
+  const std::uint8_t* sums =
+      stream.data + chunks_of(stream.columns, stream.width) * stream.registers * kRegisterBytes;
+  for (std::size_t i = 0; i < stream.registers * kRegisterRows; ++i) {
     std::int32_t sum = 0;
     __builtin_memcpy(&sum, sums + i * sizeof(sum), sizeof(sum));
     totals[i] += (middle * sum) << stream.worth;
@@ -132,15 +141,13 @@ std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned act
   return sum;
 }
 
-/// The products of 16 rows with one vector.
-void multiply_rows(const Weights& weights, const Parts& parts, const std::uint8_t* data,
-                   std::size_t registers, std::size_t in_block, const std::uint8_t* vector,
-                   unsigned digits, std::int64_t* totals) {
-  const std::size_t step = registers * kRegisterBytes;
-  data += in_block * kRegisterBytes;
+/// Adds the products of one block, whose parts begin at `data`, with one vector.
+void multiply_block(const Weights& weights, const Parts& parts, const std::uint8_t* data,
+                    std::size_t registers, const std::uint8_t* vector, unsigned digits,
+                    std::int64_t* totals) {
   for (unsigned i = 0; i < parts.count; ++i) {
     const Part& part = parts.parts[i];
-    const Stream stream = {data, step, weights.columns, part.width, part.worth};
+    const Stream stream = {data, registers, weights.columns, part.width, part.worth};
     for (unsigned d = 0; d < digits; ++d) {
       multiply_line(stream, vector + d * digit_bytes(weights.columns), 8 * d + part.worth, totals);
     }
@@ -156,18 +163,13 @@ void multiply(const Weights& weights, const Activations& x, std::size_t first_ro
   for (unsigned i = 0; i < parts.count; ++i) {
     register_bytes += part_bytes(weights.columns, parts.parts[i].width);
   }
-  for (std::size_t i = first_row; i < first_row + rows; i += kRegisterRows) {
-    const std::size_t block = i / kBlockRows * kBlockRows;
-    const std::size_t in_all = registers_of(weights.rows - block);
-    const std::size_t registers = in_all < kBlockRegisters ? in_all : kBlockRegisters;
-    const std::size_t mine =
-        first_row + rows - i < kRegisterRows ? first_row + rows - i : kRegisterRows;
+  for (std::size_t i = first_row; i < first_row + rows; i += kBlockRows) {
+    const std::size_t left = first_row + rows - i, mine = left < kBlockRows ? left : kBlockRows;
     for (std::size_t v = 0; v < x.batch; ++v) {
-      std::int64_t totals[kRegisterRows];
+      std::int64_t totals[kBlockRows];
       for (std::int64_t& total : totals) total = -code_offset(weights.bits) * x.sums[v];
-      multiply_rows(weights, parts, weights.packed + block / kRegisterRows * register_bytes,
-                    registers, (i - block) / kRegisterRows, x.vectors + v * x.vector_bytes,
-                    x.bits / 8, totals);
+      multiply_block(weights, parts, weights.packed + i / kRegisterRows * register_bytes,
+                     registers_of(mine), x.vectors + v * x.vector_bytes, x.bits / 8, totals);
       __builtin_memcpy(y + v * weights.rows + i, totals, mine * sizeof(*totals));
     }
   }

@@ -15,7 +15,6 @@ namespace nescio::bitserial::avx512 {
 namespace {
 
 constexpr unsigned kWidest = 8;
-constexpr int kMostLines = 4;
 
 // ---- Products with digits -----------------------------------------------------------------------
 
@@ -74,22 +73,22 @@ inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t f
   }
 }
 
+/// Registers whose sums, with masks and activations, fit in 32 of them.
+constexpr std::size_t rows_at_once(int fields, int lines) {
+  return fields * lines >= 16 ? 1 : fields * lines >= 8 ? 2 : 4;
+}
+
 template <int fields, int lines>
-void multiply_lines(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
+void multiply_lines(const Stream& stream, std::size_t first, std::size_t last,
+                    const std::int8_t* const* line, const unsigned* shifts,
                     std::int64_t* const* totals) {
-  // Sums, masks and activations in 32 registers.
-  constexpr int rows = fields * lines >= 16 ? 1 : fields * lines >= 8 ? 2 : 4;
-  const std::size_t chunks = chunks_of(stream.columns, stream.width);
-  const std::size_t slice = kSliceColumns / chunk_columns(stream.width);
-  for (std::size_t first = 0; first < chunks; first += slice) {
-    const std::size_t last = chunks - first < slice ? chunks : first + slice;
-    std::size_t r = 0;
-    for (; r + rows <= stream.registers; r += rows) {
-      multiply_slice<fields, lines, rows>(stream, r, first, last, line, shifts, totals);
-    }
-    for (; r < stream.registers; ++r) {
-      multiply_slice<fields, lines, 1>(stream, r, first, last, line, shifts, totals);
-    }
+  constexpr std::size_t rows = rows_at_once(fields, lines);
+  std::size_t r = 0;
+  for (; r + rows <= stream.registers; r += rows) {
+    multiply_slice<fields, lines, rows>(stream, r, first, last, line, shifts, totals);
+  }
+  for (; r < stream.registers; ++r) {
+    multiply_slice<fields, lines, 1>(stream, r, first, last, line, shifts, totals);
   }
 }
 
@@ -97,15 +96,25 @@ void multiply_lines(const Stream& stream, const std::int8_t* const* line, const 
 template <int fields>
 void multiply_all(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
                   std::int64_t* const* totals, std::size_t lines) {
-  constexpr int most = fields == 8 ? 2 : kMostLines;
-  for (; lines >= most; lines -= most, line += most, shifts += most, totals += most) {
-    multiply_lines<fields, most>(stream, line, shifts, totals);
+  constexpr std::size_t most = fields == 8 ? 2 : 4;
+  // What is passed over more than once is passed over while it is in the first cache.
+  constexpr std::size_t cached = 128;
+  const bool once = lines == 1 || (lines <= most && rows_at_once(fields, most) == kBlockRegisters);
+  const std::size_t slice = once ? kSliceColumns / chunk_columns(stream.width) : cached;
+  const std::size_t chunks = chunks_of(stream.columns, stream.width);
+  for (std::size_t first = 0; first < chunks; first += slice) {
+    const std::size_t last = chunks - first < slice ? chunks : first + slice;
+    std::size_t i = 0;
+    for (; i + most <= lines; i += most) {
+      multiply_lines<fields, most>(stream, first, last, line + i, shifts + i, totals + i);
+    }
+    for (; i + 2 <= lines; i += 2) {
+      multiply_lines<fields, 2>(stream, first, last, line + i, shifts + i, totals + i);
+    }
+    for (; i < lines; ++i) {
+      multiply_lines<fields, 1>(stream, first, last, line + i, shifts + i, totals + i);
+    }
   }
-  if (most > 2 && lines >= 2) {
-    multiply_lines<fields, 2>(stream, line, shifts, totals);
-    lines -= 2, line += 2, shifts += 2, totals += 2;
-  }
-  if (lines == 1) multiply_lines<fields, 1>(stream, line, shifts, totals);
 }
 
 // ---- A vector's layout --------------------------------------------------------------------------

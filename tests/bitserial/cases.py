@@ -36,7 +36,7 @@ def products(q, x):
 
 def apply(q, x, activation_bits, scale, bias=None):
     """What the specification's `apply` returns for each vector."""
-    weights = q.tolist()
+    weights = np.asarray(q).tolist()
     rows = [
         spec.apply(
             weights,

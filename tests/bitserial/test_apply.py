@@ -46,6 +46,29 @@ def test_halves_and_extremes(activation_bits, tier):
         assert (found.tolist(), float(step)) == expected
 
 
+@pytest.mark.parametrize("factor", [1, 3, 7, 49, 255])
+@pytest.mark.parametrize("activation_bits", [8, 16])
+def test_exact_halves_show_the_order_of_operations(activation_bits, factor, tier):
+    # With a = 2 top c, the values c (2 h + 1) are h + 1/2: exactly, if the product comes first.
+    top = (1 << activation_bits - 1) - 1
+    halves = np.arange(-63, 63) * 2 + 1
+    x = np.array([[2 * top * factor, *(factor * halves)]], np.float32)
+    integers, _ = _core.quantize_activations(x, activation_bits, tier)
+    assert integers[0, 1:].tolist() == [round(int(h) / 2) for h in halves]
+
+
+def test_scales_show_the_order_of_operations(tier, pool, rng):
+    # 381 scale / 127 is 3 scale, in the middle of two float32: which it becomes, rounding decides.
+    scale = (rng.integers(1 << 22, 5 << 20, 500) * 2 + 1).astype(np.float32)
+    made = _core.BitMatrix(cases.to_planes(np.full((500, 1), 3), 3), 1, tier=tier)
+    x = np.ones((1, 1), np.float32)
+    found = made.apply(x, 8, scale, None, pool)
+    step = 1.0 / 127
+    other = (381 * (scale.astype(np.float64) * step)).astype(np.float32)
+    assert (other != found[0]).any()
+    assert as_bits(found) == as_bits(cases.apply([[3]] * 500, x, 8, scale))
+
+
 @pytest.mark.parametrize("activation_bits", cases.ACTIVATION_BITS)
 def test_long_vectors_are_the_same_in_every_tier(activation_bits, tier, rng):
     x = rng.standard_normal((2, 4099)).astype(np.float32)
