@@ -5,6 +5,7 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError
+from spec import bitserial
 from spec import quantize as spec
 
 BITS = range(1, 9)
@@ -25,8 +26,7 @@ def test_integers_are_the_specification_s(rng, bits, per_row, shape):
     assert found.to_integers().tolist() == expected
     floats = np.array(expected, np.float32) * found.scale[:, None]
     assert found.to_floats().tolist() == floats.tolist()
-    planes = [[spec.planes(row, bits)[i] for row in expected] for i in range(bits)]
-    assert found.planes.tolist() == [[spec.words(row) for row in plane] for plane in planes]
+    assert found.planes.tolist() == bitserial.to_planes(expected, bits)
     assert len(set(steps)) == 1 or per_row
 
 
@@ -100,7 +100,7 @@ def test_without_clipping_the_levels_span_the_largest_weight():
 
 @pytest.mark.parametrize("bits", BITS)
 def test_integers_come_back(rng, bits):
-    integers = rng.choice(spec.levels(bits), (5, 70))
+    integers = rng.choice(bitserial.levels(bits), (5, 70))
     for dtype in (np.int8, np.int64):
         found = quant.from_integers(integers.astype(dtype), bits, 0.5)
         assert (found.to_integers() == integers).all()

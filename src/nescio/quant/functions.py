@@ -4,6 +4,7 @@ ReLU, LeakyReLU, Flatten and Identity give the same bits as PyTorch's. The other
 bit in their own way.
 """
 
+import math
 from abc import abstractmethod
 from typing import Self
 
@@ -168,7 +169,7 @@ class Flatten(Layer):
         array = as_array(x, "x")
         if not array.ndim:
             raise ArgumentError("x: found a number, expected an array of shape (batch, ...)")
-        return array.reshape(len(array), -1) if array.size else array.reshape(len(array), 0)
+        return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def sigmoid(x: FloatArray) -> FloatArray:

@@ -1,0 +1,128 @@
+"""`nescio quant search`."""
+
+import json
+import textwrap
+
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio
+from nescio import quant
+
+pytest.importorskip("safetensors")
+
+CODE = """
+    import numpy as np
+    from nescio import quant
+
+    draw = np.random.default_rng(0)
+    x = draw.standard_normal((16, 40)).astype(np.float32)
+
+    def linear(inputs, outputs):
+        return quant.Linear(quant.FloatMatrix(draw.standard_normal((outputs, inputs))))
+
+    def make():
+        return quant.Sequential(linear(40, 30), linear(30, 20))
+
+    reference = make()
+
+    def error(model):
+        return float(np.mean(np.abs(model(x) - expected)))
+
+    expected = reference(x)
+
+    def fit(model):
+        return -error(model)
+
+    def nan(model):
+        return float("nan")
+
+    def text(model):
+        return "good"
+
+    number = 3
+    quant.save(reference, "model.safetensors")
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    (folder / "mine.py").write_text(textwrap.dedent(CODE))
+    done = nescio("quant", "search", "mine:make", "--quality=mine:fit", "--weight-bits=8",
+                  "--activation-bits=8", cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def run(folder, *options):
+    return nescio("quant", "search", *options, cwd=folder)
+
+
+def test_a_table_of_the_best(folder):
+    options = ["--weight-bits=1,4,8", "--activation-bits=8", "--method=exhaustive"]
+    done = run(folder, "model.safetensors", "--quality=mine:fit", *options)
+    assert done.returncode == 0, done.stderr
+    head, titles, *lines, last = done.stdout.splitlines()
+    assert head == "layers: '0', '1'"
+    assert titles.split() == ["quality", "us", "x", "fp32", "(weight,", "activation)", "bits"]
+    assert last == f"{len(lines)} of 9 plans that were tried"
+    qualities = [float(line.split()[0]) for line in lines]
+    assert qualities == sorted(qualities)
+    assert lines[-1].split()[-2:] == ["(8,8)", "(8,8)"]
+
+
+def test_json_a_plot_and_the_model_itself(folder):
+    out, plot = folder / "small.safetensors", folder / "plot.png"
+    pytest.importorskip("matplotlib")
+    options = ["--lower-is-better", "--floats", "--layers=1", "--json", f"--plot={plot}"]
+    done = run(
+        folder, "model.safetensors", "--quality=mine:error", *options, f"--save={out}", "--least=1"
+    )
+    cases = json.loads(done.stdout)
+    assert len(cases) == 13
+    assert set(cases[0]) == {"plan", "quality", "microseconds", "speedup_fp32", "pareto"}
+    best = min((c for c in cases if c["quality"] <= 1), key=lambda c: c["microseconds"])
+    assert best["pareto"]
+    loaded = quant.load(out)
+    assert isinstance(loaded[0].matrix, quant.FloatMatrix)
+    bits = best["plan"]["1"]
+    if bits is None:
+        assert isinstance(loaded[1].matrix, quant.FloatMatrix)
+    else:
+        matrix = loaded[1].matrix
+        assert [matrix.weights.bits, matrix.activation_bits] == bits
+    assert plot.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nothing.safetensors", "--quality=mine:fit"], "there is no such file"),
+        (["mine.py", "--quality=mine:fit"], "is not a model that nescio.quant saved"),
+        (["mine:make", "--quality=mine"], "expected module:function"),
+        (["mine:make", "--quality=none:fit"], "found no module 'none'"),
+        (["mine:make", "--quality=mine:number"], "found no function 'number' in mine"),
+        (["mine:number", "--quality=mine:fit"], "found no function 'number'"),
+        (["mine:fit", "--quality=mine:fit"], "fit() missing 1 required"),
+        (["mine:make", "--quality=mine:nan"], "found NaN"),
+        (["mine:make", "--quality=mine:text"], "quality: found str, expected a number"),
+        (["mine:make", "--quality=mine:fit", "--layers=fc"], "layers: found 'fc'"),
+        (["mine:make", "--quality=mine:fit", "--weight-bits=9"], "weight bits: found 9"),
+        (["mine:make", "--quality=mine:fit", "--activation-bits=4"], "activation bits: found 4"),
+        (["mine:make", "--quality=mine:fit", "--method=exhaustive", "--evaluations=2"], "144"),
+        (["mine:make", "--quality=mine:fit", "--save=small"], "--save and --least"),
+        (["mine:make", "--quality=mine:fit", "--plot=none/plot.png"], "cannot be written"),
+        (["mine:make", "--quality=mine:fit", "--threads=-1"], "threads"),
+    ],
+)
+def test_what_cannot_be_searched_is_a_sentence(folder, options, said):
+    done = run(folder, *options)
+    assert_one_sentence(done)
+    assert said in done.stderr
+
+
+@pytest.mark.parametrize("value", ["", "1,", "a", "1;2", "1.5"])
+def test_lists_are_numbers_with_commas(folder, value):
+    done = run(folder, "mine:make", "--quality=mine:fit", f"--weight-bits={value}")
+    assert done.returncode == 2
+    assert "expected numbers such as 1,2,4" in done.stderr
