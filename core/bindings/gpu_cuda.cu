@@ -4,7 +4,8 @@
 #include "gpu/cuda_device.h"
 
 NB_MODULE(_cuda, m) {
-  m.doc() = "Tables, transfers and products on NVIDIA GPUs. Private: use the package's own modules.";
+  m.doc() =
+      "Tables, transfers and products on NVIDIA GPUs. Private: use the package's own modules.";
   nescio::bindings::bind_gpu<nescio::gpu::CudaDevice>(m);
   nescio::bindings::bind_ot_gpu<nescio::gpu::CudaDevice>(m);
   nescio::bindings::bind_bitserial_gpu<nescio::gpu::CudaDevice>(m);

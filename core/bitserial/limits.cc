@@ -13,7 +13,8 @@
 namespace nescio::bitserial {
 namespace {
 
-constexpr std::size_t kRows = 2 * kTaskRows;
+/// More rows choose no other loops (product.cc). Only those of one task are multiplied.
+constexpr std::size_t kRows = 4 * kTaskRows;
 constexpr std::size_t kFewestColumns = 256, kEnoughColumns = 4096;
 constexpr std::size_t kCached = std::size_t{40} << 10;
 
@@ -41,10 +42,13 @@ class Slice {
     }
   }
 
-  std::size_t bytes() const { return packed_.size() + vectors_.size(); }
+  /// What a product of one task reads.
+  std::size_t bytes() const {
+    return packed_.size() / weights_.rows * task_rows() + vectors_.size();
+  }
 
   double seconds_per_weight() {
-    const double weights = static_cast<double>(weights_.rows * weights_.columns);
+    const double weights = static_cast<double>(task_rows() * weights_.columns);
     return best_seconds() / weights;
   }
 
@@ -62,12 +66,9 @@ class Slice {
     return best;
   }
 
-  void multiply() {
-    for (std::size_t first = 0; first < weights_.rows; first += kTaskRows) {
-      const std::size_t count = std::min(kTaskRows, weights_.rows - first);
-      kernels_.multiply(weights_, x_, first, count, y_.data());
-    }
-  }
+  std::size_t task_rows() const { return std::min(kTaskRows, weights_.rows); }
+
+  void multiply() { kernels_.multiply(weights_, x_, 0, task_rows(), y_.data()); }
 
   const Kernels& kernels_;
   std::vector<std::uint64_t> words_;

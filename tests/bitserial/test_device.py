@@ -121,6 +121,10 @@ def hard_vectors(rng, columns, activation_bits):
     tiny = np.float32(2.0**-149)
     ties = (rng.integers(-top, top, columns) + 0.5).astype(np.float32)
     ties[0] = top  # a step of one, or nearly: halves stay halves, and go to even
+    # Quotients that are halves exactly, by divisors whose reciprocals are not.
+    odd = 2 * rng.integers(-top, top, columns) + 1
+    odd[0] = 2 * top
+    others = [odd * np.float32(factor) for factor in (3, 7, 11, 57, 101, 177, 223, 255)]
     spread = (rng.standard_normal(columns) * 2.0 ** rng.integers(-60, 60, columns)).astype("f4")
     largest = np.finfo(np.float32).max * rng.choice([-1, 1, 0.5, 1e-30], columns)
     return [
@@ -134,6 +138,7 @@ def hard_vectors(rng, columns, activation_bits):
         largest,
         np.nextafter(ties, np.float32(0), dtype=np.float32),
         np.eye(1, columns, columns - 1)[0] * -7,
+        *others,
     ]
 
 
@@ -202,6 +207,21 @@ def test_sizes_that_the_specification_is_slow_for(device, kernel, rng, pool):
         assert np.array_equal(bits_of(product.apply(floats)), bits_of(expected))
 
 
+@pytest.mark.parametrize(
+    ("kernel", "activation_bits", "columns"),
+    [("count", 8, 1 << 22), ("count", 32, 40_000), ("matrix", 8, 1 << 20), ("matrix", 32, 40_000)],
+)
+def test_the_largest_sums(kernel, activation_bits, columns):
+    """The most columns there can be, and all that is added up of one sign."""
+    planes = np.zeros((8, 2, -(-columns // 64)), np.uint64)
+    planes[:7, 0] = planes[7, 1] = (1 << 64) - 1  # 127, and -128
+    least = -(1 << activation_bits - 1)
+    x = np.full((1, columns), least, np.int32)
+    matrix = _emulated.BitSerialDevice(0).upload(planes, columns, np.ones(2, np.float32))
+    found = matrix.product(activation_bits, 1, kernel).multiply(x)
+    assert found.tolist() == [[127 * least * columns, -128 * least * columns]]
+
+
 def test_plan():
     """Fused for a few vectors where doubles are fast; matrix instructions where they AND."""
     new, turing = _emulated.BitSerialDevice(0), _emulated.BitSerialDevice(2)
@@ -257,6 +277,18 @@ def test_arrays_of_the_device(rng):
     kept = np.from_dlpack(out)
     del out, product
     assert kept.any()
+
+
+def test_tensors_of_the_host_are_the_emulated_device_s(rng):
+    torch = pytest.importorskip("torch")
+    q = random_weights(rng, 2, 20, 100)
+    product = upload(_emulated.BitSerialDevice(0), q, 2).product(8, 3)
+    x, out = torch.randn((3, 100)), torch.zeros((3, 20))
+    product.queue(x, out)
+    assert np.array_equal(out.numpy(), product.apply(x.numpy()))
+    empty = product.empty()
+    product.queue(x, empty)
+    assert torch.equal(torch.from_dlpack(empty), out)
 
 
 def test_a_product_is_one_precision_and_batch(device, rng):
