@@ -124,12 +124,12 @@ def seconds_per_byte(output: str, tier: str | None = None) -> float:
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""
 
-def grow_trees(seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], depth: int, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')], Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]]:
+def grow_trees(seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], depth: int, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], key: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None, first_tree: int = 0) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')], Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]]:
     """
     Leaves of correlated trees, and the sums of each level's left nodes, tree by tree.
     """
 
-def puncture_trees(sides: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: int, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+def puncture_trees(sides: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], choices: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], depth: int, key: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None, first_tree: int = 0) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """
     Leaves of punctured trees; the lowest bit is set in the punctured leaf alone.
     """
@@ -139,7 +139,7 @@ def encode_primal(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), 
     Adds to each block of noise the ten seeds of its row of a public matrix.
     """
 
-def hash_blocks(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], first_index: int, tag: int, pool: ThreadPool, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
+def hash_blocks(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], first_index: int, tag: int, key: bytes, pool: ThreadPool, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """Hashes of blocks, or of blocks ^ delta, each with its index."""
 
 def chi_sum(leaves: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], chi_seed: bytes, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C')]:
@@ -215,3 +215,8 @@ def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, 
 
 def bitserial_kernels(tier: str) -> list[str]:
     """The names of the kernels that a tier has."""
+
+def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch: int = 1, tier: str | None = None) -> float:
+    """
+    Time of a product's inner loops with a weight, in the cache, for all vectors, measured.
+    """

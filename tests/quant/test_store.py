@@ -49,8 +49,14 @@ def arrays_of(result):
 
 
 INPUTS = {
-    "quantised": (2, 70), "floats": (2, 70), "no_bias": (5,), "rest": (2, 3, 2),
-    "lstm": (4, 2, 10), "gru": (4, 2, 10), "lstm_cell": (3, 10), "gru_cell": (10,),
+    "quantised": (2, 70),
+    "floats": (2, 70),
+    "no_bias": (5,),
+    "rest": (2, 3, 2),
+    "lstm": (4, 2, 10),
+    "gru": (4, 2, 10),
+    "lstm_cell": (3, 10),
+    "gru_cell": (10,),
 }
 
 
