@@ -163,6 +163,12 @@ def test_medians_in_turns():
     assert "".join(order) == "aabb" * (len(order) // 4)  # a run for the cache, one that counts
 
 
+def test_interrupted_runs_are_left_out():
+    runs = [quant.Run(1.0, False), quant.Run(2.0, False), quant.Run(9.0, True)]
+    assert quant.typical_seconds([*runs, quant.Run(3.0, False)]) == 2.0
+    assert quant.typical_seconds([quant.Run(9.0, True), quant.Run(7.0, True)]) == 7.0
+
+
 def test_speedups_as_a_table():
     def case(size, bits, speedup, int8):
         ours = {"size": size, "weight_bits": bits, "activation_bits": 8, "speedup_fp32": speedup}

@@ -1,6 +1,7 @@
 """`nescio bench quant`: bit-serial products beside float32 and int8, as Table 3.1 of the thesis."""
 
 import argparse
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,10 +61,10 @@ _COLUMNS: list[Column] = [
 ]
 _NOTES = """\
 us: the median time of a product with its weights in the cache (as far as they fit), activations
-quantised and products scaled within. GB/s: of packed weights. x fp32, x int8: how much faster than
-{about}, timed in turns with the products. read us: reading as many bytes and
-doing nothing else; compute us: the inner loops on data in the first-level cache; x limit: beside
-the larger of the two."""
+quantised and products scaled within; runs that were interrupted are left out. GB/s: of packed
+weights. x fp32, x int8: how much faster than {about}, timed in turns with the
+products. read us: reading as many bytes and doing nothing else; compute us: the inner loops on data
+in the first-level cache; x limit: beside the larger of the two."""
 
 
 class Way(NamedTuple):
@@ -72,6 +73,13 @@ class Way(NamedTuple):
     bits: int
     activation_bits: int
     tier: str
+
+
+class Run(NamedTuple):
+    """One run of what is timed."""
+
+    seconds: float
+    interrupted: bool
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -257,9 +265,11 @@ def interleaved(
     """The median time of each work, run in turns, about `seconds` for each in all.
 
     A turn is a burst of runs, the first of them not counted: it brings the work's own data back
-    into the cache. In turns, so that a neighbour's load falls on all of them.
+    into the cache. In turns, so that a neighbour's load falls on all of them. Runs that the system
+    interrupted for another process are left out, or long works would look slower than short ones;
+    where it interrupted every run, the fastest counts.
     """
-    times: dict[object, list[float]] = {name: [] for name in works}
+    times: dict[object, list[Run]] = {name: [] for name in works}
     burst = min(_BURST_SECONDS, seconds / _ROUNDS)
     end = time.perf_counter() + seconds * len(works)
     rounds = 0
@@ -267,20 +277,30 @@ def interleaved(
         for name, work in works.items():
             times[name] += _burst(work, burst)
         rounds += 1
-    return {name: statistics.median(own) for name, own in times.items()}
+    return {name: typical_seconds(own) for name, own in times.items()}
 
 
-def _burst(work: Callable[[], object], seconds: float) -> list[float]:
+def typical_seconds(runs: Sequence[Run]) -> float:
+    """The median of the runs that were not interrupted; if there is none, the fastest of all."""
+    whole = [run.seconds for run in runs if not run.interrupted]
+    return statistics.median(whole) if whole else min(run.seconds for run in runs)
+
+
+def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
     work()
-    times: list[float] = []
-    begin = time.perf_counter()
-    end = begin + seconds
-    while begin < end or not times:
+    runs: list[Run] = []
+    end = time.perf_counter() + seconds
+    while not runs or time.perf_counter() < end:
+        before = _interruptions()
+        begin = time.perf_counter()
         work()
-        now = time.perf_counter()
-        times.append(now - begin)
-        begin = now
-    return times
+        taken = time.perf_counter() - begin
+        runs.append(Run(taken, _interruptions() != before))
+    return runs
+
+
+def _interruptions() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _print_tables(cases: Sequence[Case]) -> None:

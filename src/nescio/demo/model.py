@@ -4,9 +4,8 @@ The device holds the vectors of a few hundred topic words. A sentence is the mea
 vectors, rare words weighing more, and its topics are the nearest in angle.
 """
 
-from importlib.resources import files
-
 from collections.abc import Callable
+from importlib.resources import files
 
 import numpy as np
 
