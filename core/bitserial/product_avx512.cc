@@ -97,8 +97,8 @@ template <int fields>
 void multiply_all(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
                   std::int64_t* const* totals, std::size_t lines) {
   constexpr std::size_t most = fields == 8 ? 2 : 4;
-  // What is passed over more than once is passed over while it is in the first cache.
-  constexpr std::size_t cached = 128;
+  // What is passed over more than once is passed over while it is near: 64 KB at a time.
+  constexpr std::size_t cached = 256;
   const bool once = lines == 1 || (lines <= most && rows_at_once(fields, most) == kBlockRegisters);
   const std::size_t slice = once ? kSliceColumns / chunk_columns(stream.width) : cached;
   const std::size_t chunks = chunks_of(stream.columns, stream.width);
