@@ -61,6 +61,7 @@ build: $(VENV)/.build
 bench: $(VENV)/.bench
 	$(BIN)/nescio bench dpf
 	$(BIN)/nescio bench lookup
+	$(BIN)/nescio bench quant
 	$(BIN)/nescio bench service
 	$(BIN)/nescio bench table
 

@@ -176,13 +176,13 @@ def test_speedups_as_a_table():
 
     cases = [case(64, 1, 5.0, 4.0), case(64, 2, 3.0, 4.0), case(128, 1, 9.0, 2.0)]
     assert list(quant.table(cases)) == [
-        {"method": "1 bits (a=8)", "64": 5.0, "128": 9.0},
+        {"method": "1 bit (a=8)", "64": 5.0, "128": 9.0},
         {"method": "2 bits (a=8)", "64": 3.0},
         {"method": "int8", "64": 2.5, "128": 5.0},
         {"method": "fp32", "64": 1.0, "128": 1.0},
     ]
     without = [case(64, 1, 5.0, None)]
-    assert [line["method"] for line in quant.table(without)] == ["1 bits (a=8)", "fp32"]
+    assert [line["method"] for line in quant.table(without)] == ["1 bit (a=8)", "fp32"]
 
 
 @pytest.mark.parametrize(

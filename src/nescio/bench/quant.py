@@ -330,7 +330,8 @@ def table(cases: Sequence[Case]) -> Iterator[Case]:
     """Lines of Table 3.1: a method each, with its speedup over float32 at each size."""
     lines: dict[str, Case] = {}
     for case in cases:
-        name = f"{case['weight_bits']} bits (a={case['activation_bits']})"
+        bits = case["weight_bits"]
+        name = f"{bits} {'bit' if bits == 1 else 'bits'} (a={case['activation_bits']})"
         lines.setdefault(name, {"method": name})[str(case["size"])] = case["speedup_fp32"]
     yield from lines.values()
     fp32 = {str(case["size"]): case for case in cases}
