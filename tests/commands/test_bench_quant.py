@@ -9,6 +9,7 @@ from commands.conftest import assert_one_sentence, nescio
 from nescio import _core, cli
 from nescio.bench import quant
 from nescio.bench.quant_limits import Limit, intensity, standard_intensity
+from nescio.bench.quant_timing import Run, interleaved, typical_seconds
 from nescio.bench.timing import WrongResultError
 from spec import bitserial
 
@@ -158,15 +159,15 @@ def test_limits_and_intensities():
 def test_medians_in_turns():
     order = []
     works = {name: lambda name=name: order.append(name) for name in "ab"}
-    found = quant.interleaved(works, 1e-9)
+    found = interleaved(works, 1e-9)
     assert set(found) == {"a", "b"}
     assert "".join(order) == "aabb" * (len(order) // 4)  # a run for the cache, one that counts
 
 
 def test_interrupted_runs_are_left_out():
-    runs = [quant.Run(1.0, False), quant.Run(2.0, False), quant.Run(9.0, True)]
-    assert quant.typical_seconds([*runs, quant.Run(3.0, False)]) == 2.0
-    assert quant.typical_seconds([quant.Run(9.0, True), quant.Run(7.0, True)]) == 7.0
+    runs = [Run(1.0, False), Run(2.0, False), Run(9.0, True)]
+    assert typical_seconds([*runs, Run(3.0, False)]) == 2.0
+    assert typical_seconds([Run(9.0, True), Run(7.0, True)]) == 7.0
 
 
 def test_speedups_as_a_table():

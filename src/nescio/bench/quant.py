@@ -1,9 +1,6 @@
 """`nescio bench quant`: bit-serial products beside float32 and int8, as Table 3.1 of the thesis."""
 
 import argparse
-import resource
-import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +24,7 @@ from .quant_limits import (
     random_activations,
     standard_intensity,
 )
+from .quant_timing import interleaved
 from .timing import (
     Case,
     Column,
@@ -39,8 +37,6 @@ from .timing import (
 
 _MOST_SIZE = 1 << 15
 _MOST_BATCH = 1 << 10
-_BURST_SECONDS = 0.01
-_ROUNDS = 9
 _ROWS_CHECKED = 512  # together: integers of 64 bits take eight times the room of the weights
 
 _COLUMNS: list[Column] = [
@@ -73,13 +69,6 @@ class Way(NamedTuple):
     bits: int
     activation_bits: int
     tier: str
-
-
-class Run(NamedTuple):
-    """One run of what is timed."""
-
-    seconds: float
-    interrupted: bool
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -257,50 +246,6 @@ def exact_products(
         for first in range(0, len(matrix), _ROWS_CHECKED)
     ]
     return np.concatenate(parts, axis=1)
-
-
-def interleaved(
-    works: Mapping[object, Callable[[], object]], seconds: float
-) -> dict[object, float]:
-    """The median time of each work, run in turns, about `seconds` for each in all.
-
-    A turn is a burst of runs, the first of them not counted: it brings the work's own data back
-    into the cache. In turns, so that a neighbour's load falls on all of them. Runs that the system
-    interrupted for another process are left out, or long works would look slower than short ones;
-    where it interrupted every run, the fastest counts.
-    """
-    times: dict[object, list[Run]] = {name: [] for name in works}
-    burst = min(_BURST_SECONDS, seconds / _ROUNDS)
-    end = time.perf_counter() + seconds * len(works)
-    rounds = 0
-    while rounds < _ROUNDS or time.perf_counter() < end:
-        for name, work in works.items():
-            times[name] += _burst(work, burst)
-        rounds += 1
-    return {name: typical_seconds(own) for name, own in times.items()}
-
-
-def typical_seconds(runs: Sequence[Run]) -> float:
-    """The median of the runs that were not interrupted; if there is none, the fastest of all."""
-    whole = [run.seconds for run in runs if not run.interrupted]
-    return statistics.median(whole) if whole else min(run.seconds for run in runs)
-
-
-def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
-    work()
-    runs: list[Run] = []
-    end = time.perf_counter() + seconds
-    while not runs or time.perf_counter() < end:
-        before = _interruptions()
-        begin = time.perf_counter()
-        work()
-        taken = time.perf_counter() - begin
-        runs.append(Run(taken, _interruptions() != before))
-    return runs
-
-
-def _interruptions() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _print_tables(cases: Sequence[Case]) -> None:

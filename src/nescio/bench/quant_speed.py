@@ -11,8 +11,8 @@ from ..quant.search import Choice, Found, Point, search
 from ..quant.torch import quantize, to_layers
 from ..quant.torch.models import ModuleVariants
 from ..quant.variants import MeasuredCost
-from .quant import interleaved
 from .quant_data import Images, Labels
+from .quant_timing import interleaved
 from .timing import Case
 
 MARGINS = (0.01, 0.05, 0.15)

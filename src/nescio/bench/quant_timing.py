@@ -1,0 +1,61 @@
+"""Times of works that take turns, on a machine that others use too."""
+
+import resource
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+_BURST_SECONDS = 0.01
+_ROUNDS = 9
+
+
+class Run(NamedTuple):
+    """One run of what is timed."""
+
+    seconds: float
+    interrupted: bool
+
+
+def interleaved(
+    works: Mapping[object, Callable[[], object]], seconds: float
+) -> dict[object, float]:
+    """The median time of each work, run in turns, about `seconds` for each in all.
+
+    A turn is a burst of runs, the first of them not counted: it brings the work's own data back
+    into the cache. In turns, so that a neighbour's load falls on all of them. Runs that the system
+    interrupted for another process are left out, or long works would look slower than short ones;
+    where it interrupted every run, the fastest counts.
+    """
+    times: dict[object, list[Run]] = {name: [] for name in works}
+    burst = min(_BURST_SECONDS, seconds / _ROUNDS)
+    end = time.perf_counter() + seconds * len(works)
+    rounds = 0
+    while rounds < _ROUNDS or time.perf_counter() < end:
+        for name, work in works.items():
+            times[name] += _burst(work, burst)
+        rounds += 1
+    return {name: typical_seconds(own) for name, own in times.items()}
+
+
+def typical_seconds(runs: Sequence[Run]) -> float:
+    """The median of the runs that were not interrupted; if there is none, the fastest of all."""
+    whole = [run.seconds for run in runs if not run.interrupted]
+    return statistics.median(whole) if whole else min(run.seconds for run in runs)
+
+
+def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
+    work()
+    runs: list[Run] = []
+    end = time.perf_counter() + seconds
+    while not runs or time.perf_counter() < end:
+        before = _interruptions()
+        begin = time.perf_counter()
+        work()
+        taken = time.perf_counter() - begin
+        runs.append(Run(taken, _interruptions() != before))
+    return runs
+
+
+def _interruptions() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
