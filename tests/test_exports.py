@@ -7,7 +7,10 @@ import pytest
 
 import nescio
 
-MODULES = ["nescio", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir", "nescio.service"]
+MODULES = [
+    *("nescio", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir", "nescio.quant"),
+    "nescio.service",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -6,6 +6,7 @@ A device gets what it needs from a server's model, and the server does not learn
     nescio.dpf                distributed point functions, for people who build protocols
     nescio.service            the lookup over HTTP
     nescio.net                channels between the two parties of a protocol
+    nescio.quant              models of few bits, on the device
     nescio.compat             GPU-DPF's interface, for programs written for it
     nescio.errors             everything that is raised on purpose
 """

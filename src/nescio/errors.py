@@ -89,6 +89,8 @@ class MalformedMessageError(MessageError):
 class MismatchError(MessageError):
     """A message is well formed, but for another table, version, party or step of a protocol.
 
+    So is a file or a state of a model that belongs to another one.
+
     `found` and `expected` say which; both are also in the message.
     """
 

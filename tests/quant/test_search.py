@@ -116,7 +116,7 @@ def test_no_plan_is_asked_twice_and_no_more_than_allowed():
         asked = []
         found = search(
             layers(6),
-            lambda plan: asked.append(tuple(plan.items())) or quality(plan),
+            lambda plan, asked=asked: asked.append(tuple(plan.items())) or quality(plan),
             cost,
             method=method,
             evaluations=evaluations,

@@ -1,7 +1,6 @@
 """Models as files: what was saved predicts the same, and what is no model is refused."""
 
 import json
-import os
 
 import numpy as np
 import pytest
@@ -74,7 +73,7 @@ def test_every_layer_comes_back_and_predicts_the_same(rng, tmp_path):
     for name, array in loaded.arrays().items():
         assert (array == model.arrays()[name]).all()
         assert array.dtype == model.arrays()[name].dtype
-    assert os.listdir(tmp_path) == ["model.safetensors"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
 
 
 @pytest.fixture
@@ -174,11 +173,8 @@ def test_descriptions_that_cannot_be(saved, change, said):
 
 
 def nested(depth):
-    text = '{"kind": "Sequential", "options": {}, "children": {%s}}'
-    inner = ""
-    for _ in range(depth):
-        inner = '"0": ' + text % inner
-    return '{"version": 1, "model": ' + text % inner + "}"
+    layer = '{"kind": "Sequential", "options": {}, "children": {'
+    return '{"version": 1, "model": ' + f'{layer}"0": ' * depth + layer + "}}" * (depth + 1) + "}"
 
 
 @pytest.mark.parametrize(
@@ -194,6 +190,7 @@ def nested(depth):
             "more than 65536 layers",
         ),
     ],
+    ids=["cut", "brackets", "list", "deep", "deeper", "wide"],
 )
 def test_descriptions_without_bounds(saved, text, said):
     path, arrays, _ = saved

@@ -75,7 +75,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
     sign = -1.0 if arguments.lower_is_better else 1.0
     found = search(
         dict.fromkeys(shapes, [*choices, None] if arguments.floats else choices),
-        lambda plan: sign * _number(quality(variants.model(plan))),
+        lambda plan: sign * _number(variants.quality(plan, quality)),
         cost,
         method=arguments.method,
         evaluations=arguments.evaluations,

@@ -8,6 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,10 @@ class Variants(ABC):
     @abstractmethod
     def model(self, plan: Mapping[str, Choice]) -> object:
         """The model under a plan, in which every name is a layer's."""
+
+    def quality(self, plan: Mapping[str, Choice], quality: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        """What a function says of the model under a plan."""
+        return quality(self.model(plan))
 
 
 class LayerVariants(Variants):
@@ -157,7 +162,7 @@ def search_model(
     choices: list[Choice] = [(w, a) for w in weight_bits for a in activations]
     return search(
         dict.fromkeys(shapes, choices + kept),
-        lambda plan: quality(variants.model(plan)),
+        lambda plan: variants.quality(plan, quality),
         cost or MeasuredCost(shapes),
         method=method,
         evaluations=evaluations,

@@ -201,7 +201,9 @@ class _Forward(torch.autograd.Function):
 
 def without_gradient(run: Callable[..., Any], *tensors: torch.Tensor) -> Any:  # noqa: ANN401
     """`run(*tensors)`, whose results refuse to be differentiated."""
-    wanted = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    wanted = torch.is_grad_enabled() and any(
+        isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
+    )
     return _Forward.apply(run, *tensors) if wanted else run(*tensors)
 
 

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 
@@ -111,6 +111,15 @@ class ModuleVariants(Variants):
         """The model under a plan, in which every name is a layer's; it shares tensors."""
         made = {name: self._quantised(name, bits) for name, bits in plan.items() if bits}
         return replaced(self._model, made, share=True)
+
+    def quality(
+        self,
+        plan: Mapping[str, Bits | None],
+        quality: Callable[[Any], Any],
+    ) -> Any:  # noqa: ANN401
+        """What a function says of the model under a plan, in a pass without gradients."""
+        with torch.no_grad():
+            return quality(self.model(plan))
 
     def _quantised(self, name: str, bits: Bits) -> torch.nn.Module:
         key = (name, bits[0])
