@@ -8,8 +8,6 @@ learning (its control tasks are not either).
 import argparse
 import datetime
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,18 +16,11 @@ import torch
 from .. import __version__
 from .._arrays import as_threads
 from ..errors import ArgumentError
+from ..quant.search import Choice
 from ..quant.torch.models import ModuleVariants
 from . import quant_quality, quant_speed
-from .quant_data import Digits, Text, folder, read_digits, read_text
-from .quant_networks import (
-    DigitSettings,
-    LanguageModel,
-    TextSettings,
-    accuracy,
-    perplexity,
-    trained_digits,
-    trained_text,
-)
+from .quant_networks import accuracy
+from .quant_setup import THESIS_UNITS, Setup
 from .timing import Case, Column, Report, check_duration, check_writable, write_json
 
 _LEFT_OUT = (
@@ -37,86 +28,7 @@ _LEFT_OUT = (
     "control tasks)"
 )
 _SEARCH_IMAGES = 2000  # of the test set, for a search's thousands of plans
-_QUICK_IMAGES, _QUICK_WORDS = 400, 3000
 _WEIGHT_BITS, _ACTIVATION_BITS = (1, 2, 4, 8), (8, 16, 32)
-
-
-class Setup:
-    """Data and networks, read and trained when they are first asked for."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.quick, self.full = bool(arguments.quick), bool(arguments.full)
-        self.seconds = float(arguments.seconds)
-        self._data = arguments.data
-        self._cache = Path(arguments.cache) if arguments.cache else None
-        self._digit_settings, self._text_settings, self._retraining = _settings(arguments)
-
-    @cached_property
-    def digits(self) -> Digits:
-        """MNIST."""
-        most = _QUICK_IMAGES if self.quick else None
-        return read_digits(folder(self._data, "mnist"), most)
-
-    @cached_property
-    def text(self) -> Text:
-        """WikiText-2."""
-        return read_text(folder(self._data, "wikitext2"), _QUICK_WORDS if self.quick else None)
-
-    @cached_property
-    def digit_network(self) -> torch.nn.Module:
-        """Of float32."""
-        return trained_digits(self.digits, self._digit_settings, self._cache)
-
-    @cached_property
-    def small_digit_network(self) -> torch.nn.Module:
-        """Of float32, for Table 3.4."""
-        return trained_digits(self.digits, self._retraining, self._cache)
-
-    @cached_property
-    def language_model(self) -> LanguageModel:
-        """Of float32."""
-        return trained_text(self.text, self._text_settings, self._cache)
-
-    @property
-    def retraining(self) -> DigitSettings:
-        """Those of Table 3.4."""
-        return self._retraining
-
-    def perplexity(self, model: object) -> float:
-        """Of the test set."""
-        assert callable(model)
-        return perplexity(model, self.text.test, batch=16 if self.quick else 64)
-
-    @property
-    def about(self) -> str:
-        """What the networks are, for titles."""
-        digits, text, again = self._digit_settings, self._text_settings, self._retraining
-        return (
-            f"MNIST: hidden {digits.hidden}, {digits.epochs} epochs (Table 3.4: hidden "
-            f"{again.hidden}, {again.epochs} epochs); WikiText-2: LSTM {text.hidden}, "
-            f"{text.epochs} epochs"
-        )
-
-
-def _settings(
-    arguments: argparse.Namespace,
-) -> tuple[DigitSettings, TextSettings, DigitSettings]:
-    digits, text, again = DigitSettings(), TextSettings(), DigitSettings(hidden=1024, epochs=3)
-    if arguments.full:
-        digits, again = replace(digits, epochs=20), DigitSettings(epochs=100)
-        text = TextSettings(hidden=2048, epochs=40, dropout=0.5)
-    if arguments.quick:
-        digits = again = DigitSettings(hidden=32, epochs=1, batch=32, images=_QUICK_IMAGES)
-        text = TextSettings(hidden=16, epochs=1, batch=8, cutoffs=(50, 200), words=_QUICK_WORDS)
-    if arguments.hidden:
-        digits = replace(digits, hidden=arguments.hidden)
-    if arguments.units:
-        text = replace(text, hidden=arguments.units)
-    if arguments.epochs:
-        digits = replace(digits, epochs=arguments.epochs)
-        text = replace(text, epochs=arguments.epochs)
-        again = replace(again, epochs=arguments.epochs)
-    return digits, text, again
 
 
 class Experiment(NamedTuple):
@@ -235,7 +147,11 @@ def _search(setup: Setup) -> Iterator[Case]:
         network, images[:few], labels[:few], choices, setup.seconds / 10
     )
     best = quant_speed.best_within(found, accuracy(network, images[:few], labels[:few]))
-    plans = {f"< {margin:.0%}": point.plan for margin, point in best.items()}
+    variants = ModuleVariants(network)
+    plans: dict[str, dict[str, Choice]] = {
+        f"< {margin:.0%}": point.plan for margin, point in best.items()
+    }
+    plans |= {f"all {bits}": dict.fromkeys(variants.shapes, (bits, 8)) for bits in (4, 8)}
     times = {
         case["name"]: case for case in quant_speed.end_to_end(network, images, plans, setup.seconds)
     }
@@ -245,31 +161,34 @@ def _search(setup: Setup) -> Iterator[Case]:
             "way": "engine",
             "shown": False,
             "plan": point.plan,
-            "quality": point.quality,
+            "searched_quality": point.quality,
             "speedup_fp32": fp32 / point.cost,
             "uniform": len(set(point.plan.values())) == 1,
         }
     small = quant_speed.torch_int8(network)
     for name, model in (("fp32", network), ("int8", small)):
-        quality = accuracy(model, images, labels)
-        yield {"way": "PyTorch", "error": name, "quality": quality, **times[name]}
-    variants = ModuleVariants(network)
-    for margin, point in best.items():
-        quality = accuracy(variants.model(point.plan), images, labels)
-        name = f"< {margin:.0%}"
-        bits = " ".join(f"({b[0]},{b[1]})" for b in point.plan.values() if b)
+        own = {"way": "PyTorch", "error": name, "quality": accuracy(model, images, labels)}
+        searched = accuracy(model, images[:few], labels[:few])
+        yield {**own, "searched_quality": searched, **times[name]}
+    for name, plan in plans.items():
+        quality = accuracy(variants.model(plan), images, labels)
+        bits = " ".join(f"({b[0]},{b[1]})" for b in plan.values() if b)
         own = {"way": "table", "error": name, "quality": quality, "bits": bits}
-        yield {**own, "plan": point.plan, **times[name]}
+        yield {**own, "plan": plan, **times[name]}
 
 
 def _text_speeds(setup: Setup) -> Iterator[Case]:
-    """Figure 3.4 for the LSTM: a word's time and the perplexity, for each pair of bits."""
+    """Figure 3.4 for the LSTM: a word's time and the perplexity, for each pair of bits.
+
+    Times are also those of an LSTM of the thesis' size, which need no training.
+    """
     weights, activations = ((1, 4), (8,)) if setup.quick else (_WEIGHT_BITS, _ACTIVATION_BITS)
     yield from quant_speed.lstm_speeds(
         setup.language_model,
         setup.perplexity,
         [(w, a) for w in weights for a in activations],
         setup.seconds,
+        units=64 if setup.quick else THESIS_UNITS,
     )
 
 
@@ -336,6 +255,13 @@ EXPERIMENTS = (
         "figure-3.4-wikitext",
         "Figure 3.4: the LSTM's time for a word, and the perplexity on WikiText-2",
         _text_speeds,
-        [("name", "name", "8"), ("quality", "perplexity", ".1f"), *_SPEED[:-1]],
+        [
+            ("name", "name", "8"),
+            ("quality", "perplexity", ".1f"),
+            *_SPEED[:-1],
+            ("thesis_microseconds", "us, 2048 units", "8,.1f"),
+            ("thesis_speedup_fp32", "x fp32", "6,.1f"),
+            ("thesis_speedup_int8", "x int8", "6,.2f"),
+        ],
     ),
 )

@@ -27,7 +27,8 @@ def plot_histograms(path: Path, cases: Sequence[Case]) -> None:
 def plot_search(path: Path, cases: Sequence[Case]) -> None:
     """As Figure 3.4: quality against speedup, every plan, and lines through the best of them.
 
-    Solid: layers may differ; dashed: all layers alike; crosses: PyTorch's.
+    Solid: layers may differ; dashed: all layers alike; crosses: PyTorch's. Qualities are those of
+    the images that were searched with.
     """
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -38,9 +39,9 @@ def plot_search(path: Path, cases: Sequence[Case]) -> None:
         (_best([case for case in plans if case["uniform"]]), "s--", "all layers alike"),
         ([case for case in cases if case["way"] == "PyTorch"], "kx", "PyTorch: fp32, int8"),
     ):
-        speeds, qualities = _numbers(own, "speedup_fp32"), _numbers(own, "quality")
+        speeds, qualities = _numbers(own, "speedup_fp32"), _numbers(own, "searched_quality")
         axes.plot(speeds, qualities, style, label=label, alpha=0.3 if style == "." else 1)
-    axes.set(xlabel="speedup over fp32 (PyTorch)", ylabel="accuracy")
+    axes.set(xlabel="speedup of the products over float32 (PyTorch)", ylabel="accuracy")
     axes.set_title("MNIST: bits for each layer")
     axes.grid(alpha=0.25)
     axes.legend(fontsize="small")
@@ -51,7 +52,7 @@ def _best(cases: Sequence[Case]) -> list[Case]:
     """Those that no faster one equals, fastest first."""
     best, most = [], -1.0
     for case in sorted(cases, key=lambda case: -float(str(case["speedup_fp32"]))):
-        quality = float(str(case["quality"]))
+        quality = float(str(case["searched_quality"]))
         if quality > most:
             best.append(case)
             most = quality

@@ -145,19 +145,30 @@ def lstm_speeds(
     quality: Callable[[object], float],
     choices: Sequence[Bits],
     seconds: float,
+    *,
+    units: int,
 ) -> Iterator[Case]:
     """Figure 3.4 for a language model: its LSTM's time for one word, and what the model is worth.
 
-    PyTorch's float32 and int8 first, then each pair of bits.
+    PyTorch's float32 and int8 first, then each pair of bits. Times are taken of an LSTM of `units`
+    units, too, whose weights are random.
     """
-    alone = torch.nn.Sequential(OrderedDict(lstm=model.lstm))
-    x = torch.randn(1, 1, model.lstm.input_size).numpy()
     plans: dict[str, dict[str, Choice]] = {f"({w},{a})": {"lstm": (w, a)} for w, a in choices}
-    worth: dict[object, Callable[[], object]] = {
-        "fp32": lambda: model,
-        "int8": lambda: torch_int8(model),
+    larger = {
+        case["name"]: {f"thesis_{field}": value for field, value in case.items()}
+        for case in _lstm_times(torch.nn.LSTM(units, units), plans, seconds)
     }
-    for case in end_to_end(alone, x, plans, seconds):
-        name = case["name"]
-        whole = worth[name]() if name in worth else quantize(model, plans[str(name)])
-        yield {**case, "quality": quality(whole)}
+    for case in _lstm_times(model.lstm, plans, seconds):
+        name = str(case["name"])
+        if name in plans:
+            worth = quality(quantize(model, plans[name]))
+        else:
+            worth = quality(model if name == "fp32" else torch_int8(model))
+        yield {**case, **larger[name], "quality": worth}
+
+
+def _lstm_times(
+    lstm: torch.nn.LSTM, plans: Mapping[str, Mapping[str, Choice]], seconds: float
+) -> Iterator[Case]:
+    alone = torch.nn.Sequential(OrderedDict(lstm=lstm))
+    return end_to_end(alone, torch.randn(1, 1, lstm.input_size).numpy(), plans, seconds)
