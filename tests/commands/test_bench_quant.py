@@ -1,6 +1,7 @@
 """`nescio bench quant`, on sizes that mean nothing: its cases, its checks, what it refuses."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -80,6 +81,20 @@ def test_every_tier(tmp_path):
     assert [case["tier"] for case in cases] == list(tiers)
     kernels = {kernel for case in cases for kernel in case["kernel"].split("+")}
     assert kernels <= {name for tier in tiers for name in _core.bitserial_kernels(tier)}
+
+
+def test_without_pytorch(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
+    path = tmp_path / "cases.json"
+    options = ["--size", "32", "--weight-bits", "4", "--activation-bits", "8", "--seconds", "0.001"]
+    assert cli.main(["bench", "quant", *options, "--json", str(path)]) == 0
+    (case,) = json.loads(path.read_text())
+    assert (case["speedup_int8"], case["int8_microseconds"]) == (None, None)
+    assert case["speedup_fp32"] > 0
+    assert case["baseline"] == f"NumPy {np.__version__}"
+    printed = capsys.readouterr().out
+    assert f"faster than NumPy {np.__version__}" in printed
+    assert not any(line.startswith("int8") for line in printed.splitlines())
 
 
 def test_a_device(tmp_path):
