@@ -12,6 +12,7 @@ from nescio.bench import quant
 from nescio.bench.quant_limits import Limit, intensity, standard_intensity
 from nescio.bench.quant_timing import Run, interleaved, typical_seconds
 from nescio.bench.timing import WrongResultError
+from nescio.errors import ArgumentError
 from spec import bitserial
 
 FIELDS = {
@@ -171,6 +172,16 @@ def test_limits_and_intensities():
     assert intensity(4096, 1, 32) > intensity(4096, 1, 8) > 8 * standard_intensity(4096, 8)
 
 
+@pytest.mark.parametrize("tier", _core.supported_tiers())
+def test_the_rate_of_inner_loops(tier):
+    for bits, activation_bits, rows, batch in ((1, 8, 1, 1), (3, 16, 70, 2), (8, 32, 4096, 40)):
+        rate = _core.seconds_per_weight(bits, activation_bits, rows, batch, tier)
+        assert 1e-13 < rate < 1e-5
+    for wrong in ((0, 8), (9, 8), (4, 12)):
+        with pytest.raises(ArgumentError):
+            _core.seconds_per_weight(*wrong, 64, 1, tier)
+
+
 def test_medians_in_turns():
     order = []
     works = {name: lambda name=name: order.append(name) for name in "ab"}
@@ -180,9 +191,11 @@ def test_medians_in_turns():
 
 
 def test_interrupted_runs_are_left_out():
-    runs = [Run(1.0, False), Run(2.0, False), Run(9.0, True)]
-    assert typical_seconds([*runs, Run(3.0, False)]) == 2.0
-    assert typical_seconds([Run(9.0, True), Run(7.0, True)]) == 7.0
+    whole = [Run(seconds, seconds, False) for seconds in (1.0, 2.0, 3.0)]
+    assert typical_seconds([Run(9.0, 4.0, True), *whole]) == 2.0
+    # of two threads, whose time is more than what has passed, and of one
+    assert typical_seconds([Run(5.0, 8.0, True)]) == 5.0
+    assert typical_seconds([Run(9.0, 4.0, True), Run(8.0, 3.0, True), Run(9.0, 5.0, True)]) == 4.0
 
 
 def test_speedups_as_a_table():

@@ -14,6 +14,8 @@ class Run(NamedTuple):
     """One run of what is timed."""
 
     seconds: float
+    processor_seconds: float
+    """Of all threads."""
     interrupted: bool
 
 
@@ -23,9 +25,7 @@ def interleaved(
     """The median time of each work, run in turns, about `seconds` for each in all.
 
     A turn is a burst of runs, the first of them not counted: it brings the work's own data back
-    into the cache. In turns, so that a neighbour's load falls on all of them. Runs that the system
-    interrupted for another process are left out, or long works would look slower than short ones;
-    where it interrupted every run, the fastest counts.
+    into the cache. In turns, so that a neighbour's load falls on all of them.
     """
     times: dict[object, list[Run]] = {name: [] for name in works}
     burst = min(_BURST_SECONDS, seconds / _ROUNDS)
@@ -39,9 +39,13 @@ def interleaved(
 
 
 def typical_seconds(runs: Sequence[Run]) -> float:
-    """The median of the runs that were not interrupted; if there is none, the fastest of all."""
+    """The median of the runs that the system did not interrupt for another process.
+
+    With interrupted ones long works would look slower than short ones. Where it interrupted every
+    run, the processor's own time counts, if that is less.
+    """
     whole = [run.seconds for run in runs if not run.interrupted]
-    return statistics.median(whole) if whole else min(run.seconds for run in runs)
+    return statistics.median(whole or [min(run.seconds, run.processor_seconds) for run in runs])
 
 
 def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
@@ -50,10 +54,10 @@ def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
     end = time.perf_counter() + seconds
     while not runs or time.perf_counter() < end:
         before = _interruptions()
-        begin = time.perf_counter()
+        begin = time.perf_counter(), time.process_time()
         work()
-        taken = time.perf_counter() - begin
-        runs.append(Run(taken, _interruptions() != before))
+        taken = time.perf_counter() - begin[0], time.process_time() - begin[1]
+        runs.append(Run(*taken, _interruptions() != before))
     return runs
 
 
