@@ -54,10 +54,12 @@ def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
     end = time.perf_counter() + seconds
     while not runs or time.perf_counter() < end:
         before = _interruptions()
-        begin = time.perf_counter(), time.process_time()
+        processor = time.process_time()
+        begin = time.perf_counter()  # last, and read again first
         work()
-        taken = time.perf_counter() - begin[0], time.process_time() - begin[1]
-        runs.append(Run(*taken, _interruptions() != before))
+        taken = time.perf_counter() - begin
+        processor = time.process_time() - processor
+        runs.append(Run(taken, processor, _interruptions() != before))
     return runs
 
 
