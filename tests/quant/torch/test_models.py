@@ -122,7 +122,7 @@ def test_states_go_round(model, small):
             tensor.zero_()
     for module in other.modules():
         if isinstance(module, qt.BitSerialLinear):
-            module.bits = torch.tensor([module.weight_bits, module.activation_bits])
+            module.sizes = module._sizes()
     other.load_state_dict(small.state_dict())
     assert torch.equal(other(TOKENS), small(TOKENS))
     finer = qt.quantize(model, {**PLAN, "rnn": (5, 8)})

@@ -73,7 +73,7 @@ def test_what_is_trained_predicts_as_what_is_converted(kind, activation_bits, bo
     for given in inputs:
         expected, found = trained(given), small(given)
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
-    assert small.bits[1] == (activation_bits or 32) if kind is nn.Linear else True
+    assert small.activation_bits == (activation_bits or 32) if kind is nn.Linear else True
     assert type(small) is qt.models.MAKERS[kind].__self__
 
 

@@ -199,7 +199,7 @@ def _stored_tensor(name: str, expected: torch.Tensor, stored: Mapping[str, Layer
     owner, _, key = name.rpartition(".")
     if owner in stored and key in ("weight", "bias", "planes", "scale"):
         array = stored[owner].arrays().get(key)
-    elif owner in stored and key == "bits":
+    elif owner in stored and key == "sizes":
         return expected  # the module was made with them
     elif owner in stored and key.startswith(("weight_", "bias_")):  # of a recurrent layer in floats
         which, _, part = key.partition("_")

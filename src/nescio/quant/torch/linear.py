@@ -25,9 +25,9 @@ class BitSerialLinear(torch.nn.Module):
     """y = W x + b with W of 1 to 8 bits; x is rounded to 8, 16 or 32 bits, vector by vector.
 
     Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` float32 (None without),
-    `bits` int64 (weight bits, activation bits). W is zero until a state is loaded (with one bit,
-    -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32, on
-    the processor; PyTorch's number of threads is used.
+    `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded (with one
+    bit, -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32,
+    on the processor; PyTorch's number of threads is used.
 
     Raises ArgumentError for sizes or bits that cannot be.
     """
@@ -35,7 +35,7 @@ class BitSerialLinear(torch.nn.Module):
     planes: torch.Tensor
     scale: torch.Tensor
     bias: torch.Tensor | None
-    bits: torch.Tensor
+    sizes: torch.Tensor
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class BitSerialLinear(torch.nn.Module):
         self.register_buffer("planes", torch.zeros(shape, dtype=torch.int64))
         self.register_buffer("scale", torch.zeros(self.out_features))
         self.register_buffer("bias", torch.zeros(self.out_features) if bias else None)
-        self.register_buffer("bits", torch.tensor([self.weight_bits, self.activation_bits]))
+        self.register_buffer("sizes", self._sizes())
         self._matrix: BitSerialMatrix | None = None
 
     @classmethod
@@ -132,7 +132,7 @@ class BitSerialLinear(torch.nn.Module):
             other.register_buffer(name, tensor)
         if self.bias is None:
             other.register_buffer("bias", None)
-        other.bits = torch.tensor([self.weight_bits, matrix.activation_bits])
+        other.sizes = other._sizes()
         other._matrix = matrix
         return other
 
@@ -142,6 +142,9 @@ class BitSerialLinear(torch.nn.Module):
 
     def _product(self, x: torch.Tensor) -> torch.Tensor:
         return torch.from_numpy(self.matrix()(as_numpy(x)))
+
+    def _sizes(self) -> torch.Tensor:
+        return torch.tensor([self.weight_bits, self.activation_bits, self.in_features])
 
     def extra_repr(self) -> str:
         """What stands in the parentheses when the layer is printed."""
@@ -227,8 +230,8 @@ def floats(tensor: torch.Tensor) -> Array:
 
 def _check_same(name: str, given: torch.Tensor, own: torch.Tensor) -> None:
     found, expected = _named(given), _named(own)
-    if name.rpartition(".")[2] == "bits" and found == expected:
-        found, expected = (str(tuple(bits.tolist())) for bits in (given, own))
+    if name.rpartition(".")[2] == "sizes" and found == expected:
+        found, expected = (str(tuple(sizes.tolist())) for sizes in (given, own))
     if found != expected:
         raise MismatchError(
             f"{name}: found {found}, expected {expected}: a state of a layer of another size, or "
