@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from nescio import cli  # noqa: E402
 from nescio.bench import quant_models, quant_networks, quant_quality, quant_speed  # noqa: E402
 from nescio.bench.quant_data import read_digits  # noqa: E402
+from nescio.quant.matrix import BitSerialMatrix  # noqa: E402
 from nescio.quant.torch.models import ModuleVariants  # noqa: E402
 
 
@@ -113,6 +114,21 @@ def test_prefixes_are_kept_and_right(digits, network):
         plan = dict(zip(("fc1", "fc2", "fc3"), chosen, strict=True))
         expected = quant_networks.accuracy(variants.model(plan), *digits.test)
         assert quality(plan) == pytest.approx(expected)
+
+
+def test_one_thread_is_timed(network, digits, monkeypatch):
+    used = []
+    multiply = BitSerialMatrix.__call__
+
+    def called(matrix, x):
+        used.append(matrix.threads)
+        return multiply(matrix, x)
+
+    monkeypatch.setattr(BitSerialMatrix, "__call__", called)
+    plan = dict.fromkeys(("fc1", "fc2", "fc3"), (4, 8))
+    cases = list(quant_speed.end_to_end(network, digits.test[0], {"ours": plan}, 0.01))
+    assert [case["name"] for case in cases] == ["fp32", "int8", "ours"]
+    assert set(used) == {1}
 
 
 def test_histograms(digits, network):

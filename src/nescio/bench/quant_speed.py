@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from ..quant.layers import Linear, named_layers
+from ..quant.matrix import BitSerialMatrix
 from ..quant.search import Choice, Found, Point, search
 from ..quant.torch import quantize, to_layers
 from ..quant.torch.models import ModuleVariants
@@ -102,7 +104,7 @@ def end_to_end(
     quantisation; with `also`, another network that does the same, the faster of both.
     """
     before = torch.get_num_threads()
-    torch.set_num_threads(1)  # which bit-serial modules follow
+    torch.set_num_threads(1)
     try:
         variants, vector = ModuleVariants(network), torch.from_numpy(x[:1])
         works: dict[object, Callable[[], object]] = {}
@@ -127,7 +129,10 @@ def end_to_end(
 
 
 def _without_torch(model: torch.nn.Module, x: Images) -> Callable[[], object]:
-    layers: Callable[[object], object] = to_layers(model)
+    layers = to_layers(model)
+    for _, layer in named_layers(layers):
+        if isinstance(layer, Linear) and isinstance(layer.matrix, BitSerialMatrix):
+            layer.matrix.threads = 1
     return lambda: layers(x)
 
 
