@@ -7,6 +7,7 @@ proven to be farther from the span than true ones are; and, with noise, all colu
 likelihood of all columns near by is small.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy.typing as npt
 
 from .certificate import choices, margins, swap_failures
 from .problem import FloatArray, Log
+from .program import Others
 from .projections import AffineSet
 from .result import Certificate, Status
 from .subspace import Subspace
-from .windows import IntArray, agree, batches, window_sums
+from .windows import Batch, IntArray, agree, batches, window_sums
 
 __all__ = ["judge"]
 
@@ -39,6 +41,10 @@ class _Evidence:
     margin: FloatArray
     failure: FloatArray
     rivals: BoolArray
+    only: BoolArray
+
+
+Exclude = Callable[[FloatArray, Batch, IntArray, Columns], list[Others]]
 
 
 def judge(
@@ -46,37 +52,48 @@ def judge(
     subspace: Subspace,
     active: IntArray,
     columns: Columns,
-    proven: BoolArray | None = None,
+    exclude: Exclude | None = None,
 ) -> list[Certificate]:
     """A certificate for each user; `columns` is (users, rounds).
 
-    `proven`: (users,), whose column an integer program has shown to be the only one in the span.
+    `exclude(basis, batch, places, columns)` says by an integer program, for users at `places` in
+    the batch, whether other columns in the span of `basis` have their counts.
     """
-    evidence = _gather(log, subspace, active, columns)
+    evidence = _gather(log, subspace, active, columns, exclude)
     place = {int(user): i for i, user in enumerate(active)}
-    known = np.zeros(log.users, np.bool_) if proven is None else proven
     everyone = bool(evidence.fits.all())
     return [
-        _certificate(user, evidence, place[user], subspace, everyone, bool(known[user]))
+        _certificate(user, evidence, place[user], subspace, everyone)
         if user in place
         else Certificate(user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "counts of zero everywhere")
         for user in range(log.users)
     ]
 
 
-def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> _Evidence:
+def _gather(
+    log: Log, subspace: Subspace, active: IntArray, columns: Columns, exclude: Exclude | None
+) -> _Evidence:
     assert log.counts is not None
     mine, counts = columns[active], log.counts[active]
     points = mine.astype(np.float64)
     distance, limit = subspace.distances(points), subspace.limits(points)
-    empty = ~log.aggregates.any(axis=1)
+    empty = log.empty
     fits = (distance <= limit) & agree(mine, log.windows, counts, log.count_error)
     fits &= ~mine[:, empty].any(axis=1) & mine.any(axis=1)
-    margin, failure = np.zeros(len(active)), np.ones(len(active))
     rivals = _rivals(log, mine, counts, fits)
+    evidence = _Evidence(
+        distance,
+        subspace.expected(points),
+        limit,
+        fits,
+        np.zeros(len(active)),
+        np.ones(len(active)),
+        rivals,
+        np.zeros(len(active), np.bool_),
+    )
     if subspace.complete:
-        _prove(log, subspace, active, columns, fits & ~rivals, margin, failure)
-    return _Evidence(distance, subspace.expected(points), limit, fits, margin, failure, rivals)
+        _prove(log, subspace, active, columns, evidence, exclude)
+    return evidence
 
 
 def _rivals(log: Log, columns: Columns, counts: IntArray, fits: BoolArray) -> BoolArray:
@@ -97,13 +114,12 @@ def _prove(
     subspace: Subspace,
     active: IntArray,
     columns: Columns,
-    wanted: BoolArray,
-    margin: FloatArray,
-    failure: FloatArray,
+    evidence: _Evidence,
+    exclude: Exclude | None,
 ) -> None:
-    """Fills in margins, and the probabilities that others are meant."""
+    """Fills in margins, failures, who has rivals and who is shown to have none."""
     assert log.counts is not None
-    empty = ~log.aggregates.any(axis=1)
+    wanted = evidence.fits & ~evidence.rivals
     basis = subspace.plain_basis()
     if not subspace.exact:
         found = columns[active].T.astype(np.float64)
@@ -114,19 +130,30 @@ def _prove(
     position[active] = np.arange(len(active))
     for batch in batches(log.windows, log.counts, log.count_error, active[wanted]):
         where, mine = position[batch.users], columns[batch.users]
-        free = choices(batch, empty)
-        margin[where] = margins(AffineSet.of(basis, batch), mine, free)
-        failure[where] = 0.0
+        free = choices(batch, log.empty)
+        evidence.margin[where] = margins(AffineSet.of(basis, batch), mine, free)
+        evidence.failure[where] = 0.0
         if not subspace.exact:
-            windows = np.full(log.rounds, -1)
-            for i, (start, stop) in enumerate(batch.apart):
-                if (batch.least[:, i] == batch.most[:, i]).all():
-                    windows[start:stop] = i
-            failure[where] = swap_failures(subspace, mine, windows, free)
+            windows = _hard_windows(batch, log.rounds)
+            evidence.failure[where] = swap_failures(subspace, mine, windows, free)
+        rest = np.flatnonzero(evidence.margin[where] == 0)
+        if exclude is not None and len(rest):
+            verdicts = exclude(basis, batch, rest, mine[rest])
+            evidence.only[where[rest]] = [verdict == "none" for verdict in verdicts]
+            evidence.rivals[where[rest]] = [verdict == "another" for verdict in verdicts]
+
+
+def _hard_windows(batch: Batch, rounds: int) -> IntArray:
+    """(rounds,): the number of the window whose count is exact for all, or -1."""
+    windows = np.full(rounds, -1)
+    for i, (start, stop) in enumerate(batch.apart):
+        if (batch.least[:, i] == batch.most[:, i]).all():
+            windows[start:stop] = i
+    return windows
 
 
 def _certificate(
-    user: int, all_evidence: _Evidence, i: int, subspace: Subspace, everyone: bool, proven: bool
+    user: int, all_evidence: _Evidence, i: int, subspace: Subspace, everyone: bool
 ) -> Certificate:
     distance, limit = float(all_evidence.distance[i]), float(all_evidence.limit[i])
     margin, failure = float(all_evidence.margin[i]), float(all_evidence.failure[i])
@@ -135,17 +162,17 @@ def _certificate(
     if not all_evidence.fits[i]:
         status, reason = "not found", "no column met was near enough"
     elif all_evidence.rivals[i]:
-        reason = "the counts fit columns of several users"
+        reason = "another column in the span has these counts"
     elif not subspace.complete:
         reason = "fewer directions stand out than users are active"
     elif not subspace.exact and not everyone:
         reason = "with noise, all columns are needed to exclude others, and some were not found"
-    elif margin <= needed and not (proven and subspace.exact):
+    elif margin <= needed and not all_evidence.only[i]:
         reason = "other columns could not be excluded"
     elif failure > MOST_FAILURE:
         reason = "with this noise, columns near by are too probable"
     else:
-        status, reason = "unique", "every other column with these counts is proven farther away"
+        status, reason = "unique", "no other column in the span has these counts: proven"
     return Certificate(
         user,
         status,

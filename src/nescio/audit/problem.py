@@ -84,6 +84,11 @@ class Log:
         return int(self.aggregates.shape[1])
 
     @property
+    def empty(self) -> npt.NDArray[np.bool_]:
+        """(rounds,): whose sum is zero, because nobody took part."""
+        return np.array([not row.any() for row in self.aggregates], np.bool_)
+
+    @property
     def idle(self) -> npt.NDArray[np.bool_]:
         """(users,): who certainly never took part, because counts of zero cover every round."""
         if self.counts is None or self.count_error:
@@ -91,7 +96,7 @@ class Log:
         covered = np.zeros((self.rounds, self.users), np.bool_)
         for (start, stop), row in zip(self.windows, self.counts.T, strict=True):
             covered[start:stop] |= row == 0
-        covered[~self.aggregates.any(axis=1)] = True
+        covered[self.empty] = True
         return np.asarray(covered.all(axis=0))
 
     def save(self, path: str | Path) -> None:
