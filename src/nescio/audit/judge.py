@@ -21,7 +21,7 @@ from .result import Certificate, Status
 from .subspace import Subspace
 from .windows import Batch, IntArray, agree, batches, window_sums
 
-__all__ = ["judge"]
+__all__ = ["judge", "judge_unnamed"]
 
 MOST_FAILURE = 1e-6
 """With noise, columns that are wrong with a larger probability are not called unique."""
@@ -67,6 +67,34 @@ def judge(
         if user in place
         else Certificate(user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "counts of zero everywhere")
         for user in range(log.users)
+    ]
+
+
+def judge_unnamed(log: Log, subspace: Subspace, columns: Columns) -> list[Certificate]:
+    """Certificates for columns (users, rounds) that were found without counts.
+
+    They are never unique: sums of columns can be binary as well, and nothing says whose they are.
+    """
+    points = columns.astype(np.float64)
+    distance, expected = subspace.distances(points), subspace.expected(points)
+    limit = subspace.limits(points)
+    fits = (distance <= limit) & columns.any(axis=1)
+    status: dict[bool, tuple[Status, str]] = {
+        True: ("ambiguous", "in the span, but without counts nothing says whose it is"),
+        False: ("not found", "no column met was near enough"),
+    }
+    return [
+        Certificate(
+            i,
+            status[bool(fits[i])][0],
+            float(distance[i]),
+            float(expected[i]),
+            float(limit[i]),
+            0.0,
+            1.0,
+            status[bool(fits[i])][1],
+        )
+        for i in range(len(columns))
     ]
 
 

@@ -9,17 +9,20 @@ import numpy as np
 
 from .._arrays import as_count, as_threads
 from ..errors import ArgumentError
-from .judge import judge
+from .blind import blind_columns, match
+from .judge import judge, judge_unnamed
 from .problem import Log
 from .program import has_solver
 from .result import Result
 from .search import Columnwise
-from .subspace import column_space
+from .reflect import Columns
+from .subspace import Subspace, column_space
 from .updates import least_squares
+from .windows import IntArray
 
 __all__ = ["METHODS", "disaggregate", "solve"]
 
-METHODS = ("auto", "reflect", "program", "lattice", "skewness")
+METHODS = ("auto", "reflect", "program", "skewness")
 
 
 def disaggregate(
@@ -87,29 +90,40 @@ def solve(
     active = np.flatnonzero(~log.idle)
     with clock.step("space"):
         subspace = column_space(log, len(active), noise, seed)
-    search = Columnwise(log, subspace, active, seed, clock.deadline, column_limit, threads)
-    use_program = method == "program" or (method == "auto" and has_solver())
-    if method != "program":
-        with clock.step("reflect"):
-            search.reflect()
-    if use_program:
-        with clock.step("program"):
-            search.program(every=method == "program")
+    blind = method == "skewness" or log.counts is None
+    if blind:
+        columns, name = np.zeros((log.users, log.rounds), np.uint8), "skewness"
+        with clock.step("skewness"):
+            _by_skewness(log, subspace, active, columns, seed, clock.deadline)
+    if log.counts is not None:
+        search = Columnwise(log, subspace, active, seed, clock.deadline, column_limit, threads)
+        use_program = method == "program" or (method == "auto" and has_solver())
+        if blind:
+            search.columns[:] = columns
+        elif method != "program":
+            with clock.step("reflect"):
+                search.reflect()
+        if use_program:
+            with clock.step("program"):
+                search.program(every=method == "program")
+        columns, name = search.columns, "skewness" if blind else search.method
     with clock.step("certificates"):
-        exclude = search.exclude if use_program else None
-        certificates = judge(log, subspace, active, search.columns, exclude)
+        if log.counts is None:
+            certificates = judge_unnamed(log, subspace, columns)
+        else:
+            exclude = search.exclude if use_program else None
+            certificates = judge(log, subspace, active, columns, exclude)
     with clock.step("updates"):
         found = np.array([c.found for c in certificates])
-        solution, conditioning = least_squares(
-            log, subspace, search.columns, found, wanted=updates
-        )
+        solution, conditioning = least_squares(log, subspace, columns, found, wanted=updates)
     return Result(
-        np.ascontiguousarray(search.columns.T),
+        np.ascontiguousarray(columns.T),
         solution,
         tuple(certificates),
         conditioning,
-        search.method,
+        name,
         clock.seconds,
+        labelled=log.counts is not None,
     )
 
 
@@ -138,6 +152,13 @@ def _check_options(
         if limit is not None and not limit > 0:
             raise ArgumentError(f"{name}: found {limit}, expected seconds, more than 0")
     if log.counts is None and method in ("reflect", "program"):
-        raise ArgumentError(
-            f"method {method} needs counts; without them, use auto, lattice or skewness"
-        )
+        raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
+
+
+def _by_skewness(
+    log: Log, subspace: Subspace, active: IntArray, columns: Columns, seed: int, deadline: float
+) -> None:
+    """Writes into `columns` what is found without counts; with counts, where those say."""
+    found = blind_columns(log, subspace, len(active), seed, deadline)
+    owner = match(log, found, active)
+    columns[owner[owner >= 0]] = found[owner >= 0]
