@@ -7,7 +7,15 @@ import pytest
 
 import nescio
 
-MODULES = ["nescio", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir", "nescio.service"]
+MODULES = [
+    "nescio",
+    "nescio.audit",
+    "nescio.dpf",
+    "nescio.errors",
+    "nescio.net",
+    "nescio.pir",
+    "nescio.service",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
