@@ -81,7 +81,7 @@ class Subspace:
     def expected(self, columns: FloatArray) -> FloatArray:
         """(k,): the distances that columns (k, rounds) are expected at, if they are true."""
         inside = (columns * self.weights) @ self.basis
-        squares = np.einsum("ki,ij,kj->k", inside, self.spread, inside, optimize=True)
+        squares = ((inside @ self.spread) * inside).sum(axis=1)
         return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
     def limits(self, columns: FloatArray) -> FloatArray:
