@@ -1,4 +1,4 @@
-"""Plots as SVG text, for reports that have to open anywhere: no scripts, no fonts, no other files."""
+"""Plots as SVG text, for reports that open anywhere: no scripts, no fonts, no other files."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,10 @@ from html import escape
 
 __all__ = ["Series", "bars", "lines"]
 
-COLOURS = ("#2563a8", "#c2410c", "#15803d", "#7e22ce", "#a16207", "#0e7490", "#be185d", "#525252")
+COLOURS = (
+    *("#2563a8", "#c2410c", "#15803d", "#7e22ce"),
+    *("#a16207", "#0e7490", "#be185d", "#525252"),
+)
 _WIDTH, _HEIGHT = 720, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 18, 16, 52
 _LEGEND_LINE = 18
@@ -15,7 +18,7 @@ _LEGEND_LINE = 18
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a plot. Points whose y is None are left out; `dots`: draw no line between points."""
+    """A line of a plot. Points whose y is None are left out; `dots`: draw no line."""
 
     name: str
     x: Sequence[float]

@@ -39,9 +39,7 @@ class Control:
         return int((self.found < self.chance.min()).sum())
 
 
-def shuffled_control(
-    log: Log, *, seed: int = 0, time_limit: float | None = None
-) -> Control | None:
+def shuffled_control(log: Log, *, seed: int = 0, time_limit: float | None = None) -> Control | None:
     """The test, which takes as long as two attacks; None without counts to shuffle against.
 
     Both attacks are made in the same way, without the participants of the rounds, which would

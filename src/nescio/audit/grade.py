@@ -30,12 +30,12 @@ SHARP = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a run is called what. Shares are of the users who took part at all.
+    """When a run is called what. Shares are of users who took part at all.
 
     `broken`: more than this share of users told apart beyond doubt, with an update of a relative
-    error of at most `usable`. `at_risk`: more than this share of users with a column beyond doubt, or
-    nearer than any that chance gave; that counts only if it is as improbable as `chance`. Raises
-    ArgumentError for shares that are none.
+    error of at most `usable`. `at_risk`: more than this share of users with a column beyond
+    doubt, or nearer than any that chance gave; that counts only if it is as improbable as `chance`.
+    Raises ArgumentError for shares that are none.
     """
 
     broken: float = 0.0

@@ -1,7 +1,7 @@
 """How good recovered updates are, from the sums alone: nobody has the true updates to compare with.
 
-With A = P G + noise, least squares leaves residuals of variance s^2 for each degree of freedom, and
-an entry of user k's update has the variance s^2 [(P^T P)^-1]_kk. That, beside what the update itself
+With A = P G + noise, least squares leaves residuals of variance s^2 for each degree of freedom; an
+entry of user k's update has the variance s^2 [(P^T P)^-1]_kk. That, beside what the update itself
 amounts to, is the relative error: 0 for an exact update, 1 for one that is as much noise as update.
 """
 

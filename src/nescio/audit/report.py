@@ -176,8 +176,8 @@ def _recovered(findings: Findings) -> list[str]:
     kinds = [("unique", verdict.unique), ("ambiguous", verdict.ambiguous), ("not found", rest)]
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
-        "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the only "
-        "one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and others "
+        "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the "
+        "only one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and others "
         "could not be excluded. <em>Not found</em>: no column met fits.</p>",
     ]
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
@@ -241,4 +241,5 @@ def _every_user(findings: Findings) -> str:
         for user in users[:MOST_ROWS]
     )
     more = "" if len(users) <= MOST_ROWS else f"<p>The JSON has all {len(users):,}.</p>"
-    return f"<details><summary>Every user</summary><table><tr>{head}</tr>{rows}</table>{more}</details>"
+    table = f"<table><tr>{head}</tr>{rows}</table>"
+    return f"<details><summary>Every user</summary>{table}{more}</details>"
