@@ -1,7 +1,7 @@
 """Records a run of Flower (https://flower.ai), for an audit: sums of updates, and who took part.
 
-`recorded(strategy, recorder)` is the strategy, with a recorder that sees what the server sees. Both
-of Flower's interfaces are known: strategies of `flwr.serverapp.strategy`, whose messages carry
+`recorded(strategy, recorder)` is the strategy, with a recorder that sees what the server sees.
+Both of Flower's interfaces are known: strategies of `flwr.serverapp.strategy`, whose messages carry
 arrays, and those of `flwr.server.strategy`, which get parameters of clients.
 
 FedAvg sends models, not updates, and averages them by the clients' examples n_k. The sum that is

@@ -28,7 +28,7 @@ class Setting:
 
     `participation`: how probable it is that a user takes part in a round. `granularity`: the rounds
     of a window of counts. `noise`: of each update between rounds, relative to its size.
-    `dimensions`: of an update; 0 for four times the users. `step`: how far the model goes towards
+    `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far the model goes towards
     the users' optimum in each round, 0 for a model that stands still. Raises ArgumentError for what
     cannot be.
     """
@@ -95,7 +95,7 @@ def simulate(setting: Setting, seed: int = 0) -> Run:
     users, rounds = setting.users, setting.rounds
     columns = _participation(setting, rng)
     together = columns.sum(axis=1, dtype=np.int64)
-    dimensions = setting.dimensions or 4 * users
+    dimensions = setting.dimensions or max(4 * users, 4096)
     updates = rng.standard_normal((users, dimensions))
     sums = columns @ updates
     if setting.step:

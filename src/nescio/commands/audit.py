@@ -156,7 +156,7 @@ def _add_simulate(whats: Subparsers) -> None:
     add("--noise", type=_list_of(float), default=[0.0], help="of updates, of their size")
     add("--defence", type=_list_of(str), default=["none"], help="such as none,update-noise:0.5")
     add("--step", type=float, default=0.0, help="of the model, each round, to its goal (0: still)")
-    add("--dimensions", type=int, default=0, help="of an update (default: four times the users)")
+    add("--dimensions", type=int, default=0, help="of an update (0: 4096 or more)")
     add("--trials", type=int, default=3)
     add("--share", type=float, default=1.0, help="of users, recovered in every trial: broken")
     _add_attack(parser)
