@@ -102,9 +102,7 @@ def test_users_with_equal_counts_are_ambiguous():
     run = Run(10, 40, seed=8, window=10)
     run.counts = run.count([(0, 40)])
     result = solve(run, windows=[(0, 40)], counts=run.counts, participants=None)
-    values, first, number = np.unique(
-        run.counts, axis=0, return_inverse=True, return_counts=True
-    )
+    _, first, number = np.unique(run.counts, axis=0, return_inverse=True, return_counts=True)
     assert (number > 1).any()
     twins = number[first.reshape(-1)] > 1
     assert not result.unique[twins].any()
@@ -188,7 +186,7 @@ def test_certificates_against_trying_everything(seed):
 
 @pytest.mark.parametrize("block", range(8))
 def test_no_wrong_column_is_ever_called_unique(block):
-    """Small, hard and noisy records, by every method; the brief's thousand is 50 of these blocks."""
+    """Small, hard and noisy records, by every method; a thousand are 50 of these blocks."""
     uniques = 0
     for seed in range(20 * block, 20 * block + 20):
         rng = np.random.default_rng(seed)

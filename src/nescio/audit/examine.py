@@ -2,6 +2,7 @@
 
 import time
 
+from . import drift
 from .control import shuffled_control
 from .grade import Thresholds, grade
 from .problem import Log
@@ -47,5 +48,6 @@ def examine(
     if verdict.grade != "broken":
         control = shuffled_control(log, seed=seed, time_limit=time_limit)
         verdict = grade(log, result, quality, thresholds, control)
+    changes = drift.measure(log)
     seconds = time.monotonic() - begun
-    return Findings(log, result, quality, control, thresholds, verdict, source, seconds)
+    return Findings(log, result, quality, control, changes, thresholds, verdict, source, seconds)

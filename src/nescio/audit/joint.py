@@ -41,7 +41,7 @@ def assigned(log: Log, users: IntArray, columns: Columns) -> IntArray:
 
     As it was, where no other choice allows counts within `count_error` for all.
     """
-    from scipy.optimize import linear_sum_assignment
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - an extra
 
     assert log.counts is not None
     cost = _count_errors(log, users, columns)

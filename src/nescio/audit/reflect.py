@@ -54,6 +54,7 @@ def reflect(
     affine: AffineSet,
     binary: BinarySet,
     accept: Accept,
+    *,
     rng: np.random.Generator,
     search: Search,
 ) -> Found:
@@ -77,7 +78,15 @@ def reflect(
             inside = affine.project(points, active)
             corners = binary.project(2 * inside - points, active)
             rough, certain = examine(corners, accept, active)
-            _keep(found, nearest, corners, active, rough, certain, step % _KEEP_EVERY == 0)
+            _keep(
+                found,
+                nearest,
+                corners=corners,
+                active=active,
+                rough=rough,
+                certain=certain,
+                also_better=step % _KEEP_EVERY == 0,
+            )
             corners -= inside
             corners *= np.float32(search.beta)
             points += corners
@@ -119,6 +128,7 @@ def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
 def _keep(
     found: Found,
     nearest: FloatArray,
+    *,
     corners: Floats,
     active: IntArray,
     rough: npt.NDArray[np.float32],

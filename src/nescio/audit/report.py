@@ -14,6 +14,7 @@ from .. import __version__
 from .advice import CAUTION, advice
 from .chart import Series, bars, lines
 from .control import Control
+from .drift import Drift
 from .grade import Thresholds, Verdict
 from .problem import Log
 from .quality import Quality
@@ -58,6 +59,7 @@ class Findings:
     result: Result
     quality: Quality
     control: Control | None
+    drift: Drift
     thresholds: Thresholds
     verdict: Verdict
     source: str
@@ -82,6 +84,13 @@ def as_json(findings: Findings) -> str:
         "control": None
         if control is None
         else {"probability": control.probability, "nearer": control.nearer},
+        "drift": {
+            "words": findings.drift.words,
+            "change": findings.drift.change,
+            "half_life": findings.drift.half_life,
+            "tail": findings.drift.tail,
+            "energy_by_quarters": findings.drift.trend.tolist(),
+        },
         "seconds": {**result.seconds, "all": findings.seconds},
         "users": _users(findings),
     }
@@ -138,6 +147,8 @@ def as_html(findings: Findings) -> str:
         *_recovered(findings),
         "<h2>How sure that is</h2>",
         *_how_sure(findings),
+        "<h2>How updates change</h2>",
+        *_how_updates_change(findings.drift),
         "<h2>What to change</h2><ol>",
         *(f"<li>{escape(line)}</li>" for line in advice(findings.log, verdict, findings.quality)),
         "</ol>",
@@ -177,8 +188,8 @@ def _recovered(findings: Findings) -> list[str]:
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
         "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the "
-        "only one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and others "
-        "could not be excluded. <em>Not found</em>: no column met fits.</p>",
+        "only one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and "
+        "others could not be excluded. <em>Not found</em>: no column met fits.</p>",
     ]
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
     if len(errors):
@@ -215,6 +226,17 @@ def _how_sure(findings: Findings) -> list[str]:
         )
     parts.insert(0, lines("Distances of columns", drawn, "users, nearest first", "distance"))
     return parts
+
+
+def _how_updates_change(drift: Drift) -> list[str]:
+    lags = [float(lag) for lag in range(1, len(drift.similarity) + 1)]
+    drawn = [Series("similarity of two sums", lags, drift.similarity.tolist())]
+    words = drift.words[:1].upper() + drift.words[1:]
+    return [
+        f"<p>{escape(words)}. Measured from the sums alone: sums of constant updates are equally "
+        "alike at any distance.</p>",
+        lines("Similarity of sums over the rounds between them", drawn, "rounds between", "cosine"),
+    ]
 
 
 def _how(findings: Findings) -> list[str]:

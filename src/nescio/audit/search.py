@@ -18,7 +18,7 @@ __all__ = ["Columnwise"]
 
 _TWINS = 8
 _TOGETHER = 1  # a second column found outside may depend on the first
-_NODES = 400
+_NODES = 100
 _WORK = 2_000_000
 """Entries of programs (rounds times rank) that are solved on the side, all columns together."""
 
@@ -31,6 +31,7 @@ class Columnwise:
         log: Log,
         subspace: Subspace,
         active: IntArray,
+        *,
         seed: int,
         deadline: float,
         column_limit: float | None,
@@ -68,8 +69,8 @@ class Columnwise:
         """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
         for batch in self._batches:
             left = np.flatnonzero(~self._fits(batch))
-            if not every:
-                left = left[: self._side_columns]
+            if not every:  # with noise a program takes minutes
+                left = left[: self._side_columns if self._subspace.exact else 0]
             if not len(left) or time.monotonic() > self._deadline:
                 continue
             program = self._program(self._basis, batch, noisy=not self._subspace.exact)
@@ -107,8 +108,8 @@ class Columnwise:
             AffineSet.of(self._basis, batch),
             BinarySet(batch, self._log.empty),
             self._acceptor(batch, taken, outside),
-            self._rng,
-            search,
+            rng=self._rng,
+            search=search,
         )
         keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
         self.columns[batch.users[keep]] = found.columns[keep]
