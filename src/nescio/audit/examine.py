@@ -27,8 +27,8 @@ def examine(
 ) -> Findings:
     """Attacks a log and grades it; the options are those of `solve`.
 
-    The control, which takes as long as two more attacks, is made where the attack alone does not
-    break the log. Raises ArgumentError for options that cannot be.
+    The control, which takes as long as two more attacks, is made where certificates alone do not
+    say that the log is broken. Raises ArgumentError for options that cannot be.
     """
     begun = time.monotonic()
     thresholds = thresholds or Thresholds()

@@ -5,8 +5,8 @@ Both of Flower's interfaces are known: strategies of `flwr.serverapp.strategy`, 
 arrays, and those of `flwr.server.strategy`, which get parameters of clients.
 
 FedAvg sends models, not updates, and averages them by the clients' examples n_k. The sum that is
-recorded is that of n_k (w_k - w), with w the model that the round began with. With Flower's SecAgg+,
-a strategy gets the same average for each client; the sum over it is the same.
+recorded is that of n_k (w_k - w), with w the model that the round began with. With Flower's
+SecAgg+ a strategy gets the same average for each client; the sum over it is the same.
 
 Nothing here imports Flower: a strategy is whatever has its methods.
 """

@@ -22,9 +22,9 @@ _BLOCK_BYTES = 1 << 27
 class Quality:
     """What the recovered updates are worth.
 
-    `errors`: float64 (users,), the relative error that each update is estimated to have, NaN where
-    no column was found. `noise`: of one update between rounds, relative to its own size. `sampled`:
-    the dimensions that were looked at.
+    `errors`: float64 (users,), the relative error that each update is estimated to have if the
+    columns are right, NaN where there is no column. `noise`: of one update between rounds, relative
+    to its own size. `sampled`: the dimensions that were looked at.
     """
 
     errors: npt.NDArray[np.float64]
@@ -49,7 +49,6 @@ def measure(log: Log, result: Result, seed: int = 0) -> Quality:
         relative = np.sqrt(of_entry / energy)
     errors = np.full(log.users, np.nan)
     errors[some] = np.where(np.isnan(relative), np.inf, relative)
-    errors[~result.found] = np.nan
     together = max(float(columns.sum(axis=1).mean()), 1.0)
     typical = float(np.median(energy))
     noise = float(np.sqrt(variance / together / typical)) if typical > 0 else float("inf")

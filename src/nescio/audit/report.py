@@ -83,7 +83,7 @@ def as_json(findings: Findings) -> str:
         "noise": findings.quality.noise,
         "control": None
         if control is None
-        else {"probability": control.probability, "nearer": control.nearer},
+        else {"probability": control.probability, "clear": int(control.clear.sum())},
         "drift": {
             "words": findings.drift.words,
             "change": findings.drift.change,
@@ -184,7 +184,11 @@ def _shown(value: object) -> str:
 def _recovered(findings: Findings) -> list[str]:
     verdict = findings.verdict
     rest = verdict.users - verdict.unique - verdict.ambiguous
-    kinds = [("unique", verdict.unique), ("ambiguous", verdict.ambiguous), ("not found", rest)]
+    kinds = [
+        ("unique", verdict.unique, "#b91c1c"),
+        ("ambiguous", verdict.ambiguous, "#b45309"),
+        ("not found", rest, "#737373"),
+    ]
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
         "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the "
@@ -194,10 +198,13 @@ def _recovered(findings: Findings) -> list[str]:
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
     if len(errors):
         ranks = list(range(1, len(errors) + 1))
-        drawn = [Series("found users, best first", ranks, np.sort(errors).tolist(), dots=True)]
+        drawn = [Series("users, best first", ranks, np.sort(errors).tolist(), dots=True)]
         limit = findings.thresholds.usable
         drawn.append(Series("usable up to here", [1, len(errors)], [limit, limit], dashed=True))
-        parts.append("<h3>Updates</h3>")
+        parts.append(
+            "<h3>Updates</h3><p>Each has the error drawn here if the columns are right: 0 is exact, "
+            "1 as much noise as update.</p>"
+        )
         parts.append(
             lines("Errors of updates", drawn, "users", "relative error, estimated", log_y=True)
         )
@@ -220,9 +227,9 @@ def _how_sure(findings: Findings) -> list[str]:
         drawn.append(Series("the same attack on shuffled rounds", ranks, chance, dashed=True))
         parts.append(
             "<p>The control is the same attack on the same sums in shuffled order, where there is "
-            f"nothing to find. {control.nearer} users' columns are nearer than any of its; "
-            "distances as small as these have the probability "
-            f"{control.probability:.2g} if sums tell nothing of who took part.</p>"
+            f"nothing to find. {int(control.clear.sum())} users' columns are at most half as "
+            "far as any of its. If the sums told nothing of who took part, distances as small as "
+            f"these would have the probability {control.probability:.2g}.</p>"
         )
     parts.insert(0, lines("Distances of columns", drawn, "users, nearest first", "distance"))
     return parts

@@ -28,9 +28,9 @@ class Setting:
 
     `participation`: how probable it is that a user takes part in a round. `granularity`: the rounds
     of a window of counts. `noise`: of each update between rounds, relative to its size.
-    `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far the model goes towards
-    the users' optimum in each round, 0 for a model that stands still. Raises ArgumentError for what
-    cannot be.
+    `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far
+    the model goes towards the users' optimum in each round, 0 for a model that stands still. Raises
+    ArgumentError for what cannot be.
     """
 
     users: int = 64

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ..audit.report import Findings
     from ..audit.sweep import Case, Curve
 
+if TYPE_CHECKING:
+    _Parsers = argparse._SubParsersAction["_Parser"]
+
 NO_VERDICT = 3
 """The exit code of `nescio audit run` where it could not come to a verdict: 0 to 2 are verdicts."""
 
@@ -53,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
         return found, rest
 
 
-def _add_run(whats: Subparsers) -> None:
+def _add_run(whats: "_Parsers") -> None:
     parser = whats.add_parser(
         "run",
         help="attack a log, and grade it",
@@ -67,9 +70,8 @@ def _add_run(whats: Subparsers) -> None:
     add("--html", metavar="FILE", help="(default: LOG.audit.html, beside the log)")
     add("--json", metavar="FILE", help="(default: LOG.audit.json, beside the log)")
     add("--broken", type=float, default=0.0, metavar="SHARE", help="of users, more: broken (0)")
-    add("--at-risk", type=float, default=0.0, metavar="SHARE", help="of users, more: at risk (0)")
     add("--usable", type=float, default=1.0, metavar="ERROR", help="of an update that counts (1)")
-    add("--chance", type=float, default=1e-3, metavar="P", help="that passes for none (0.001)")
+    add("--chance", type=float, default=1e-3, metavar="P", help="below which it is none (0.001)")
     add("--noise", type=float, help="of an entry of an update between rounds; found out by default")
     add("--column-limit", type=float, metavar="SECONDS", help="for each integer program")
     add("--threads", type=int, default=0, help="of integer programs; 0 is every processor")
@@ -96,9 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
     _check_files(path, html, document)
     findings = examine(
         Log.load(path),
-        thresholds=Thresholds(
-            arguments.broken, arguments.at_risk, arguments.usable, arguments.chance
-        ),
+        thresholds=Thresholds(arguments.broken, arguments.usable, arguments.chance),
         source=path.name,
         method=arguments.method,
         noise=arguments.noise,
@@ -129,15 +129,15 @@ def _print_verdict(findings: "Findings", *written: Path) -> None:
     verdict = findings.verdict
     print(f"{verdict.grade}: {'; '.join(verdict.reasons)}")
     print(
-        f"users: {verdict.users} took part, {verdict.unique} told apart beyond doubt, "
-        f"{verdict.ambiguous} ambiguous; {findings.seconds:.1f} s"
+        f"users: {verdict.users} took part; columns: {verdict.unique} unique, "
+        f"{verdict.ambiguous} ambiguous, {verdict.clear} clear of chance; {findings.seconds:.1f} s"
     )
     print(f"report: {', '.join(map(str, written))}")
     if verdict.grade == "safe":
         print(CAUTION)
 
 
-def _add_simulate(whats: Subparsers) -> None:
+def _add_simulate(whats: "_Parsers") -> None:
     parser = whats.add_parser(
         "simulate",
         help="at which settings the attack stops",
