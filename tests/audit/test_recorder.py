@@ -191,9 +191,9 @@ def test_what_is_no_strategy_or_no_round():
 def test_flowers_own_strategy():
     """Flower's FedAvg of both interfaces, where Flower is installed; nothing is simulated."""
     pytest.importorskip("flwr", reason="Flower is not installed: pip install 'nescio[flower]'")
-    from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
-    from flwr.server.client_manager import SimpleClientManager
-    from flwr.server.strategy import FedAvg
+    from flwr.common import Code, FitRes, Status, ndarrays_to_parameters  # noqa: PLC0415
+    from flwr.server.client_manager import SimpleClientManager  # noqa: PLC0415
+    from flwr.server.strategy import FedAvg  # noqa: PLC0415
 
     recorder = Recorder(range(6), granularity=5)
     strategy = recorded(FedAvg(min_available_clients=1), recorder)
