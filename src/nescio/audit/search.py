@@ -16,7 +16,7 @@ from .windows import Batch, IntArray, agree, batches
 
 __all__ = ["Columnwise"]
 
-_TWINS = 8
+_AGAIN = 6
 _TOGETHER = 1  # a second column found outside may depend on the first
 _NODES = 100
 _WORK = 2_000_000
@@ -116,7 +116,7 @@ class Columnwise:
 
     def _separate_twins(self, batch: Batch) -> None:
         """Users with equal counts may have got one column between them: looks for the others."""
-        for _ in range(_TWINS):
+        for _ in range(_AGAIN):
             _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
             again = np.setdiff1d(np.arange(len(batch.users)), first)
             if not len(again) or time.monotonic() > self._deadline:
@@ -128,10 +128,13 @@ class Columnwise:
         """Looks again for columns that depend on others, outside of their span."""
         if self._subspace.rank < sum(len(batch.users) for batch in self._batches):
             return
-        for batch in self._batches * _TWINS:
+        for batch in self._batches * _AGAIN:
             users = np.flatnonzero(self.columns.any(axis=1))
-            doubtful = np.intersect1d(users[suspects(self.columns[users])], batch.users)
-            if not len(doubtful) or time.monotonic() > self._deadline:
+            dependent = users[suspects(self.columns[users])]
+            doubtful = np.intersect1d(dependent, batch.users)
+            if not len(dependent) or time.monotonic() > self._deadline:
+                return
+            if not len(doubtful):
                 continue
             again = _part(batch, np.searchsorted(batch.users, doubtful[:_TOGETHER]))
             search = Search(iterations=600, starts=1, deadline=self._deadline)
