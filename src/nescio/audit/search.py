@@ -1,0 +1,146 @@
+"""Columns for users, each looked for with the user's own counts."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from .problem import FloatArray, Log
+from .program import Limits, Others, Program
+from .projections import AffineSet, BinarySet
+from .reflect import Columns, Search, reflect
+from .subspace import Subspace
+from .windows import Batch, IntArray, agree, batches
+
+__all__ = ["Columnwise"]
+
+_TWINS = 8
+_NODES = 400
+_WORK = 2_000_000
+"""Entries of programs (rounds times rank) that are solved on the side, all columns together."""
+
+
+class Columnwise:
+    """The columns found so far, uint8 (users, rounds), and the ways to find more."""
+
+    def __init__(
+        self,
+        log: Log,
+        subspace: Subspace,
+        active: IntArray,
+        seed: int,
+        deadline: float,
+        column_limit: float | None,
+        threads: int,
+    ) -> None:
+        self.columns: Columns = np.zeros((log.users, log.rounds), np.uint8)
+        self.method = "reflect"
+        self._log, self._subspace = log, subspace
+        self._basis = subspace.plain_basis()
+        self._rng = np.random.default_rng(seed)
+        self._deadline = deadline
+        nodes = _NODES if column_limit is None else None
+        self._limits = Limits(column_limit, nodes, deadline, threads)
+        self._side_columns = _WORK // (log.rounds * subspace.rank)
+        counts = self._counts
+        self._batches = list(batches(log.windows, counts, log.count_error, active))
+
+    def reflect(self) -> None:
+        """Relaxed-reflect-reflect for everybody."""
+        for batch in self._batches:
+            self._reflect(batch, Search(deadline=self._deadline), None)
+            self._separate_twins(batch)
+
+    def program(self, *, every: bool) -> None:
+        """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
+        for batch in self._batches:
+            left = np.flatnonzero(~self._fits(batch))
+            if not every:
+                left = left[: self._side_columns]
+            if not len(left) or time.monotonic() > self._deadline:
+                continue
+            program = self._program(self._basis, batch, noisy=not self._subspace.exact)
+            limits = self._limits
+            if every:
+                limits = Limits(limits.seconds, None, limits.deadline, limits.threads)
+            columns, found = program.find(left, limits)
+            better = found & self._nearer(columns, self.columns[batch.users[left]])
+            self.columns[batch.users[left[better]]] = columns[better]
+            self.method = "program" if every else "reflect and program"
+
+    def exclude(
+        self, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns
+    ) -> list[Others]:
+        """Whether other columns in the span of `basis` have the counts of these (`judge`)."""
+        first = places[: self._side_columns]
+        program = self._program(basis, batch, noisy=False)
+        verdicts = program.others(first, columns[: len(first)], self._limits) if len(first) else []
+        return verdicts + ["open"] * (len(places) - len(first))
+
+    @property
+    def _counts(self) -> IntArray:
+        assert self._log.counts is not None
+        return self._log.counts
+
+    def _program(self, basis: FloatArray, batch: Batch, *, noisy: bool) -> Program:
+        soft = self._log.count_error > 0 and noisy
+        return Program(basis, self._subspace if noisy else None, batch, self._log.empty, soft)
+
+    def _reflect(self, batch: Batch, search: Search, taken: Columns | None) -> None:
+        found = reflect(
+            self._subspace,
+            AffineSet.of(self._basis, batch),
+            BinarySet(batch, self._log.empty),
+            self._acceptor(batch, taken),
+            self._rng,
+            search,
+        )
+        keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
+        self.columns[batch.users[keep]] = found.columns[keep]
+
+    def _separate_twins(self, batch: Batch) -> None:
+        """Users with equal counts may have got one column between them: looks for the others."""
+        for _ in range(_TWINS):
+            _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
+            again = np.setdiff1d(np.arange(len(batch.users)), first)
+            if not len(again) or time.monotonic() > self._deadline:
+                return
+            search = Search(iterations=300, starts=1, deadline=self._deadline)
+            self._reflect(_part(batch, again), search, self.columns[batch.users[first]])
+
+    def _acceptor(
+        self, batch: Batch, taken: Columns | None
+    ) -> Callable[[Columns, IntArray], npt.NDArray[np.bool_]]:
+        """Which columns have their users' counts and are not `taken`."""
+        counts, log = self._counts[batch.users], self._log
+        used = set() if taken is None else {column.tobytes() for column in taken}
+
+        def accept(columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
+            good = agree(columns, log.windows, counts[users], log.count_error)
+            return good & np.array([column.tobytes() not in used for column in columns], np.bool_)
+
+        return accept
+
+    def _fits(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        columns = self.columns[batch.users]
+        points = columns.astype(np.float64)
+        near = self._subspace.distances(points) <= self._subspace.limits(points)
+        counts = self._counts[batch.users]
+        return near & agree(columns, self._log.windows, counts, self._log.count_error)
+
+    def _nearer(self, new: Columns, old: Columns) -> npt.NDArray[np.bool_]:
+        before = np.where(old.any(axis=1), self._subspace.distances(old.astype(np.float64)), np.inf)
+        return np.asarray(self._subspace.distances(new.astype(np.float64)) < before)
+
+
+def _part(batch: Batch, places: IntArray) -> Batch:
+    """Some users of a batch."""
+    return Batch(
+        batch.users[places],
+        batch.shared,
+        batch.shared_counts[places],
+        batch.apart,
+        batch.least[places],
+        batch.most[places],
+    )
