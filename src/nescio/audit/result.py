@@ -48,7 +48,8 @@ class Result:
     `participation`: uint8 (rounds, users), the best column met for every user, also where it was
     not found. `updates`: (users, dimensions), in the aggregates' dtype, by least squares over those
     columns, NaN where not found; None if they were not asked for. `conditioning`: float64 (users,),
-    the noise of an entry of an update for unit noise in the aggregates; NaN where not found.
+    NaN where not found; times `noise`, the standard deviation of an entry of the weighted
+    aggregates, it is the standard error of an entry of that user's update.
     `certificates`: one for each user. `method`: what found the columns. `seconds`: by step.
     `labelled`: whether columns belong to the users of their numbers; without counts they come in
     any order.
@@ -60,6 +61,7 @@ class Result:
     conditioning: FloatArray
     method: str
     seconds: dict[str, float]
+    noise: float = 0.0
     labelled: bool = True
 
     @property

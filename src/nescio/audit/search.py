@@ -6,6 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from .joint import assigned, outside_of, suspects
 from .problem import FloatArray, Log
 from .program import Limits, Others, Program
 from .projections import AffineSet, BinarySet
@@ -16,6 +17,7 @@ from .windows import Batch, IntArray, agree, batches
 __all__ = ["Columnwise"]
 
 _TWINS = 8
+_TOGETHER = 1  # a second column found outside may depend on the first
 _NODES = 400
 _WORK = 2_000_000
 """Entries of programs (rounds times rank) that are solved on the side, all columns together."""
@@ -51,6 +53,16 @@ class Columnwise:
         for batch in self._batches:
             self._reflect(batch, Search(deadline=self._deadline), None)
             self._separate_twins(batch)
+        self._make_independent()
+
+    def assign(self) -> None:
+        """Where counts leave open whose a column is, the assignment that suits all counts best."""
+        counts = self._counts
+        if self._log.count_error == 0 and (counts >= 0).all():
+            return
+        users = np.concatenate([batch.users for batch in self._batches])
+        users.sort()
+        self.columns[users] = self.columns[users[assigned(self._log, users, self.columns[users])]]
 
     def program(self, *, every: bool) -> None:
         """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
@@ -87,12 +99,14 @@ class Columnwise:
         soft = self._log.count_error > 0 and noisy
         return Program(basis, self._subspace if noisy else None, batch, self._log.empty, soft)
 
-    def _reflect(self, batch: Batch, search: Search, taken: Columns | None) -> None:
+    def _reflect(
+        self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
+    ) -> None:
         found = reflect(
             self._subspace,
             AffineSet.of(self._basis, batch),
             BinarySet(batch, self._log.empty),
-            self._acceptor(batch, taken),
+            self._acceptor(batch, taken, outside),
             self._rng,
             search,
         )
@@ -109,8 +123,21 @@ class Columnwise:
             search = Search(iterations=300, starts=1, deadline=self._deadline)
             self._reflect(_part(batch, again), search, self.columns[batch.users[first]])
 
+    def _make_independent(self) -> None:
+        """Looks again for columns that depend on others, outside of their span."""
+        if self._subspace.rank < sum(len(batch.users) for batch in self._batches):
+            return
+        for batch in self._batches * _TWINS:
+            users = np.flatnonzero(self.columns.any(axis=1))
+            doubtful = np.intersect1d(users[suspects(self.columns[users])], batch.users)
+            if not len(doubtful) or time.monotonic() > self._deadline:
+                continue
+            again = _part(batch, np.searchsorted(batch.users, doubtful[:_TOGETHER]))
+            search = Search(iterations=600, starts=1, deadline=self._deadline)
+            self._reflect(again, search, self.columns[users], outside=True)
+
     def _acceptor(
-        self, batch: Batch, taken: Columns | None
+        self, batch: Batch, taken: Columns | None, outside: bool = False
     ) -> Callable[[Columns, IntArray], npt.NDArray[np.bool_]]:
         """Which columns have their users' counts and are not `taken`."""
         counts, log = self._counts[batch.users], self._log
@@ -118,6 +145,8 @@ class Columnwise:
 
         def accept(columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
             good = agree(columns, log.windows, counts[users], log.count_error)
+            if outside and taken is not None:
+                return good & outside_of(taken, columns)
             return good & np.array([column.tobytes() not in used for column in columns], np.bool_)
 
         return accept

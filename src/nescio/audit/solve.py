@@ -106,6 +106,8 @@ def solve(
         if use_program:
             with clock.step("program"):
                 search.program(every=method == "program")
+        if has_solver():
+            search.assign()
         columns, name = search.columns, "skewness" if blind else search.method
     with clock.step("certificates"):
         if log.counts is None:
@@ -123,6 +125,7 @@ def solve(
         conditioning,
         name,
         clock.seconds,
+        noise=subspace.noise,
         labelled=log.counts is not None,
     )
 

@@ -36,7 +36,7 @@ def least_squares(
         inverse = np.linalg.pinv(gram, hermitian=True)
     solver = inverse @ (weighted.T * subspace.weights)
     conditioning = np.zeros(log.users)
-    conditioning[some] = np.linalg.norm(solver, axis=1)
+    conditioning[some] = np.sqrt(np.maximum(np.diag(inverse), 0))
     conditioning[~found] = np.nan
     if not wanted:
         return None, conditioning
