@@ -1,7 +1,7 @@
 """`nescio bench audit`: Figures 6.2 to 6.6 and 6.9, and Tables 6.1 to 6.3, of thesis chapter 6.
 
-audit_figures.py says what is varied, audit_trial.py makes one attack, audit_learning.py has what
-needs PyTorch and pictures, audit_plot.py draws. Every column is held against the planted matrix.
+audit_figures.py says what is varied, audit_trial.py makes one attack, audit_learning.py and
+audit_leaks.py need PyTorch and pictures, audit_plot.py draws. Every column is held against the planted matrix.
 """
 
 import argparse
@@ -17,8 +17,7 @@ from .timing import Case, Column, Report, check_duration, check_writable, write_
 __all__ = ["LEARNED", "names", "run"]
 
 LEARNED = {
-    "figure-6.6b": "Figure 6.6b: noise of FedAvg updates, relative to their mean",
-    "table-6.1": "Table 6.1: share of columns recovered from FedAvg updates",
+    "table-6.1": "Table 6.1 and Figure 6.6b: columns recovered from FedAvg updates, and their noise",
     "table-6.2": "Table 6.2: PSNR of pictures from exact gradients (dB)",
     "table-6.3": "Table 6.3: PSNR of pictures from FedAvg updates (dB)",
     "figure-6.9": "Figure 6.9: AUC of property inference",
@@ -177,10 +176,12 @@ class _Learned:
             return
         try:
             from ..audit.attacks.data import check_cifar10  # noqa: PLC0415 - needs PyTorch
-            from .audit_learning import CASES  # noqa: PLC0415
+            from .audit_leaks import gradient_cases, property_cases, update_cases  # noqa: PLC0415
+            from .audit_learning import fedavg_cases  # noqa: PLC0415
 
             check_cifar10(self._arguments.data)
-            self._by_name = CASES
+            made = (fedavg_cases, gradient_cases, update_cases, property_cases)
+            self._by_name = dict(zip(LEARNED, made, strict=True))
         except (ModuleNotFoundError, ArgumentError) as error:
             self._why = str(error)
             if self._required:

@@ -5,13 +5,13 @@ what is looked for is the hardest one at which every trial recovers the whole ma
 multiples of the users; the chapter's own grid, powers of two, is among them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..audit.simulate import Setting
 
-__all__ = ["ALIASES", "FIGURES", "Curve", "Figure", "figure_names"]
+__all__ = ["ALIASES", "FIGURES", "Curve", "Figure"]
 
 _MOST_ROUNDS = 2048
 _EASY_TO_HARD = (4.0, 3.0, 2.0, 1.75, 1.5, 1.25, 1.125)
@@ -153,11 +153,8 @@ FIGURES = (
 ALIASES = {
     "figure-6.2": ("figure-6.2a", "figure-6.2b"),
     "figure-6.3": ("figure-6.2b",),
-    "figure-6.6": ("figure-6.6a", "figure-6.6b"),
+    "figure-6.6": ("figure-6.6a", "table-6.1"),
+    "figure-6.6b": ("table-6.1",),
 }
 """Other names of figures; Figure 6.6b is of the runs of Table 6.1."""
 
-
-def figure_names() -> Iterator[str]:
-    """The names of the figures above, without other names."""
-    yield from (figure.name for figure in FIGURES)

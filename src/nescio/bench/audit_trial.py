@@ -27,7 +27,7 @@ class Options:
     """
 
     trials: int
-    method: str = "reflect"
+    method: str = "auto"
     time_limit: float | None = None
     certify: bool = False
     seed: int = 0

@@ -42,7 +42,7 @@ def _add_audit(benches: Subparsers) -> None:
     add("--only", type=_list_of(str), metavar="NAMES", help="such as targets,figure-6.2,table-6.1")
     add("--full", action="store_true", help="the chapter's sizes and trials: many hours")
     add("--trials", type=int, default=0, help="of each setting (default: each figure's own)")
-    add("--method", choices=("reflect", "program", "auto"), default="reflect")
+    add("--method", choices=("auto", "reflect", "program"), default="auto")
     add("--certify", action="store_true", help="measure the certificates too, as targets always do")
     add("--time-limit", type=float, metavar="SECONDS", help="of a trial (20, with --full 600)")
     add("--data", metavar="FOLDER", help="that has cifar10 (default: NESCIO_DATA, ../shared/data)")
