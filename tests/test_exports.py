@@ -8,7 +8,12 @@ import pytest
 import nescio
 
 MODULES = [
-    *("nescio", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir", "nescio.quant"),
+    "nescio",
+    "nescio.audit",
+    "nescio.dpf",
+    "nescio.errors",
+    "nescio.net",
+    "nescio.pir",
     "nescio.service",
 ]
 

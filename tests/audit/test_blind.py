@@ -34,7 +34,7 @@ def test_too_few_rounds_are_not_enough():
     run = Run(30, 60, seed=3)
     result = audit.disaggregate(run.aggregates, users=30)
     true = {column.tobytes() for column in run.participation.T.copy()}
-    for column, certificate in zip(result.participation.T.copy(), result.certificates):
+    for column, certificate in zip(result.participation.T.copy(), result.certificates, strict=True):
         if certificate.status == "not found":
             continue
         assert column.tobytes() in true or not certificate.failure < 1

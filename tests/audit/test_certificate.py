@@ -1,5 +1,7 @@
 """Proofs that a column is the only one, against trying everything."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -28,19 +30,17 @@ def case(seed):
     return run, basis, empty, batch, true
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_margins_are_proofs(seed):
     run, basis, empty, batch, true = case(seed)
     columns = run.participation.T.copy()
     found = margins(AffineSet.of(basis, batch), columns, choices(batch, empty))
-    for margin, solutions in zip(found, true):
+    for margin, solutions in zip(found, true, strict=True):
         assert margin == 0 or len(solutions) == 1
 
 
 def test_margins_bound_the_distance_of_every_other_column():
-    import itertools
-
-    run, basis, empty, batch, _ = case(3)
+    run, basis, empty, batch, _ = case(1)
     columns = run.participation.T.copy()
     found = margins(AffineSet.of(basis, batch), columns, choices(batch, empty))
     assert (found > 0).any()
@@ -53,7 +53,7 @@ def test_margins_bound_the_distance_of_every_other_column():
             assert distance >= margin or (point == columns[k]).all()
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(10))
 def test_programs_tell_whether_there_is_another(seed):
     run, basis, empty, batch, true = case(seed)
     program = Program(basis, None, batch, empty)

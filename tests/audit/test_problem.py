@@ -56,8 +56,12 @@ BAD = {
     ),
     "users": (lambda r: {"users": 0}, "users"),
     "few rounds": (
-        lambda r: {"aggregates": r.aggregates[:6], "windows": (), "counts": None,
-                   "participants": None},
+        lambda r: {
+            "aggregates": r.aggregates[:6],
+            "windows": (),
+            "counts": None,
+            "participants": None,
+        },
         "more rounds than users",
     ),
     "few dimensions": (lambda r: {"aggregates": r.aggregates[:, :5]}, "at least 6"),

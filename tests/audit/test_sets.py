@@ -42,9 +42,7 @@ def test_disjoint_is_as_many_as_can_be(rng):
         def apart(chosen):
             return all(a[1] <= b[0] for a, b in itertools.pairwise(sorted(chosen)))
 
-        best = max(
-            k for k in range(7) if any(apart(c) for c in itertools.combinations(windows, k))
-        )
+        best = max(k for k in range(7) if any(apart(c) for c in itertools.combinations(windows, k)))
         chosen = [windows[j] for j in disjoint(windows)]
         assert apart(chosen)
         assert len(chosen) == best
@@ -55,14 +53,19 @@ def test_the_nearest_binary_column(trial):
     rng = np.random.default_rng(trial)
     windows = [(0, 3), (3, 5), (6, 8)]
     least = np.array([[rng.integers(0, b - a + 1) for a, b in windows]])
-    most = np.array([[rng.integers(low, b - a + 1) for (a, b), low in zip(windows, least[0])]])
+    most = np.array(
+        [[rng.integers(low, b - a + 1) for (a, b), low in zip(windows, least[0], strict=True)]]
+    )
     empty = np.zeros(8, np.bool_)
     point = rng.normal(0.5, 1, (1, 8)).astype(np.float32)
     nearest = BinarySet(batch(windows, least, most), empty).project(point, np.array([0]))
     allowed = [
         c
         for c in itertools.product((0, 1), repeat=8)
-        if all(lo <= sum(c[a:b]) <= hi for (a, b), lo, hi in zip(windows, least[0], most[0]))
+        if all(
+            lo <= sum(c[a:b]) <= hi
+            for (a, b), lo, hi in zip(windows, least[0], most[0], strict=True)
+        )
     ]
     best = min(allowed, key=lambda c: ((np.array(c) - point[0]) ** 2).sum())
     assert nearest[0].tolist() == list(best)
@@ -105,7 +108,7 @@ def test_agreeing_with_counts(rng):
     counts = rng.integers(-1, 4, (len(columns), 2))
     for error in (0, 1):
         found = agree(columns, windows, counts, error)
-        for column, wanted, good in zip(columns, counts, found):
+        for column, wanted, good in zip(columns, counts, found, strict=True):
             assert good == spec.has_counts(
-                    tuple(column.tolist()), list(windows), wanted.tolist(), error
-                )
+                tuple(column.tolist()), list(windows), wanted.tolist(), error
+            )

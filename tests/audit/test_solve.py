@@ -1,5 +1,7 @@
 """The attack finds the planted matrix, and says what it cannot tell."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,8 @@ from audit.records import Run, never_wrong
 from nescio import audit
 from nescio.errors import ArgumentError
 from spec import audit as spec
+
+TRIALS = int(os.environ.get("AUDIT_TRIALS", "160"))
 
 
 def solve(run, **options):
@@ -82,7 +86,7 @@ def test_counts_that_are_a_little_wrong():
     run = Run(40, 120, seed=1)
     wrong = run.counts + np.random.default_rng(1).choice([-1, 0, 0, 0, 1], run.counts.shape)
     wrong = np.clip(wrong, 0, 10)
-    result = solve(run, counts=wrong, participants=None, count_error=1)
+    result = solve(run, counts=wrong, participants=None, count_error=1, method="reflect")
     assert run.right(result).mean() > 0.5
     assert never_wrong(run, result)
     true = {column.tobytes() for column in run.participation.T}
@@ -102,9 +106,7 @@ def test_users_with_equal_counts_are_ambiguous():
     run = Run(10, 40, seed=8, window=10)
     run.counts = run.count([(0, 40)])
     result = solve(run, windows=[(0, 40)], counts=run.counts, participants=None)
-    values, first, number = np.unique(
-        run.counts, axis=0, return_inverse=True, return_counts=True
-    )
+    _, first, number = np.unique(run.counts, axis=0, return_inverse=True, return_counts=True)
     assert (number > 1).any()
     twins = number[first.reshape(-1)] > 1
     assert not result.unique[twins].any()
@@ -186,9 +188,9 @@ def test_certificates_against_trying_everything(seed):
         assert certificate.status == spec.status(sums, run.windows, run.counts[k].tolist())
 
 
-@pytest.mark.parametrize("block", range(8))
+@pytest.mark.parametrize("block", range(TRIALS // 20))
 def test_no_wrong_column_is_ever_called_unique(block):
-    """Small, hard and noisy records, by every method; the brief's thousand is 50 of these blocks."""
+    """Small, hard and noisy records, by every method; AUDIT_TRIALS=1000 for more."""
     uniques = 0
     for seed in range(20 * block, 20 * block + 20):
         rng = np.random.default_rng(seed)

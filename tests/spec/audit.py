@@ -17,7 +17,10 @@ def aggregates(participation: Matrix, updates: Matrix) -> Matrix:
     """Row t: the sum of the updates of those who take part in round t."""
     dimensions = len(updates[0])
     return [
-        [sum(row[j] for taken, row in zip(who, updates) if taken) for j in range(dimensions)]
+        [
+            sum(row[j] for taken, row in zip(who, updates, strict=True) if taken)
+            for j in range(dimensions)
+        ]
         for who in participation
     ]
 
@@ -42,22 +45,26 @@ def rank(rows: list[list[int]]) -> int:
         left[found], left[pivot] = left[pivot], left[found]
         for i in range(found + 1, len(left)):
             ratio = left[i][column] / left[found][column]
-            left[i] = [a - ratio * b for a, b in zip(left[i], left[found])]
+            left[i] = [a - ratio * b for a, b in zip(left[i], left[found], strict=True)]
         found += 1
     return found
 
 
-def has_counts(column: tuple[int, ...], windows: Windows, wanted: list[int], error: int = 0) -> bool:
+def has_counts(
+    column: tuple[int, ...], windows: Windows, wanted: list[int], error: int = 0
+) -> bool:
     """Whether a binary column has the counts wanted, where they are known."""
     return all(
         count == UNKNOWN or abs(sum(column[start:stop]) - count) <= error
-        for (start, stop), count in zip(windows, wanted)
+        for (start, stop), count in zip(windows, wanted, strict=True)
     )
 
 
-def solutions(sums: Matrix, windows: Windows, wanted: list[int], error: int = 0) -> list[tuple[int, ...]]:
+def solutions(
+    sums: Matrix, windows: Windows, wanted: list[int], error: int = 0
+) -> list[tuple[int, ...]]:
     """All binary columns in the column space of the sums that have the counts wanted."""
-    space = [list(column) for column in zip(*sums)]
+    space = [list(column) for column in zip(*sums, strict=True)]
     dimension = rank(space)
     return [
         column

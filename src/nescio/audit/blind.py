@@ -1,11 +1,11 @@
 """Columns without any counts: what the sums alone give away.
 
-Rows of P are many samples of independent, skewed variables (who takes part), seen through an unknown
-mixture: independent component analysis. In whitened coordinates of the span, w <- mean of z (w z)^2
-goes to directions of largest skewness, which single users are (Hyvarinen and Oja, 2000, with the
-skewness as contrast; the users' directions are its local maxima as long as participation is not
-one half). What comes out is rounded to two values, pulled into the span, and kept only if it lies
-there exactly. This takes about 6 rounds for every user.
+Rows of P are many samples of independent, skewed variables (who takes part), seen through an
+unknown mixture: independent component analysis. In whitened coordinates of the span, w <- mean of z
+(w z)^2 goes to directions of largest skewness, which single users are (Hyvarinen and Oja, 2000,
+with the skewness as contrast; the users' directions are its local maxima as long as participation
+is not one half). What comes out is rounded to two values, pulled into the span, and kept only if it
+lies there exactly. This takes about 6 rounds for every user.
 
 Sums of columns that never meet are binary and in the span, too. So of all that was kept, those with
 the fewest ones are taken that are independent (a basis of least weight).
@@ -38,7 +38,7 @@ _STARTS = 6
 def blind_columns(
     log: Log, subspace: Subspace, users: int, seed: int, deadline: float = float("inf")
 ) -> Columns:
-    """uint8 (k, rounds), k at most `users`: columns in the span, independent, in order of weight."""
+    """uint8 (k, rounds), k at most `users`: independent columns in the span, lightest first."""
     rng = np.random.default_rng(seed)
     basis = subspace.plain_basis()
     white = _whitened(basis)
@@ -99,7 +99,7 @@ def _two_values(sources: FloatArray) -> Columns:
         above = (sources * high).sum(axis=0) / np.maximum(number, 1)
         below = (sources * ~high).sum(axis=0) / np.maximum(len(sources) - number, 1)
         cut = (above + below) / 2
-    return (sources > cut).astype(np.uint8)
+    return np.asarray((sources > cut).astype(np.uint8))
 
 
 def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
@@ -109,7 +109,7 @@ def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolAr
         points = ((points @ basis) @ basis.T > 0.5).astype(np.float64)
     points[:, empty] = 0
     good = (subspace.distances(points) <= subspace.limits(points)) & points.any(axis=1)
-    return points[good].astype(np.uint8)
+    return np.asarray(points[good].astype(np.uint8))
 
 
 def _lightest(columns: Columns, users: int) -> Columns:
@@ -158,10 +158,18 @@ def _augment(first: int, fits: dict[int, list[int]], owner: npt.NDArray[np.int64
             if owner[column] >= 0:
                 waiting.append(int(owner[column]))
                 continue
-            while True:
-                user = reached[column]
-                before = np.flatnonzero(owner == user)
-                owner[column] = user
-                if user == first:
-                    return
-                column = int(before[0])
+            _hand_over(column, reached, owner, first)
+            return
+
+
+def _hand_over(
+    column: int, reached: dict[int, int], owner: npt.NDArray[np.int64], first: int
+) -> None:
+    """Everybody on the way from `first` to a column that is free moves one column on."""
+    while True:
+        user = reached[column]
+        before = np.flatnonzero(owner == user)
+        owner[column] = user
+        if user == first:
+            return
+        column = int(before[0])

@@ -1,17 +1,17 @@
 """Whether a recovered column is the only one, and how sure that is.
 
 A column y with the counts of the recovered x differs from it by z = y - x: zero where the counts
-leave no choice (windows of none or all), elsewhere of the sign s = 1 - 2 x or zero, and C z = 0. Let
-z be in the span, and let w be orthogonal to all z in the span with C z = 0. If s_t w_t > 0 in every
-round with a choice, then
+leave no choice (windows of none or all), elsewhere of the sign s = 1 - 2 x or zero, and C z = 0.
+Let z be in the span, and let w be orthogonal to all z in the span with C z = 0. If s_t w_t > 0 in
+every round with a choice, then
 
     0 = <w, z> = sum over rounds that differ of |w_t|,
 
 so nothing differs: x is the only one. Such a *separating vector* (a Farkas dual of the linear
 relaxation) is looked for by accelerated gradient descent, all users at once; any w is checked in
 float64, so how it was found does not matter. If y is allowed a distance e from the span, at least
-one round differs, and min |w_t| > e |w'| still excludes it, with w' the part of w that meets what is
-outside of the span (`AffineSet.leverage` bounds it).
+one round differs, and min |w_t| > e |w'| still excludes it, with w' the part of w that meets what
+is outside of the span (`AffineSet.leverage` bounds it).
 
 With noise this is done in the span of the recovered columns, all of which are needed, and columns
 that are a swap of two rounds away are weighed by likelihood: the squared distance of y is larger by

@@ -7,6 +7,8 @@ several users: all columns are given to users at once, so that the squared error
 least (the chapter's soft constraint, over the whole matrix).
 """
 
+import contextlib
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +24,11 @@ _FORBIDDEN = 1e9
 
 def suspects(columns: Columns) -> IntArray:
     """Which rows of `columns` (k, rounds) take part in a dependence."""
+    points = columns.astype(np.float64)
+    with contextlib.suppress(np.linalg.LinAlgError):  # dependent: no root
+        root = np.linalg.cholesky(points @ points.T)
+        if np.diag(root).min(initial=1) > 1e-5:  # the distance of a row from those before it
+            return np.zeros(0, np.int64)
     _, values, right = np.linalg.svd(columns.T.astype(np.float64), full_matrices=False)
     null = right[values < 1e-9 * max(values.max(initial=0), 1.0)]
     return np.flatnonzero((np.abs(null) > 1e-7).any(axis=0))
@@ -41,7 +48,7 @@ def assigned(log: Log, users: IntArray, columns: Columns) -> IntArray:
 
     As it was, where no other choice allows counts within `count_error` for all.
     """
-    from scipy.optimize import linear_sum_assignment
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - an extra
 
     assert log.counts is not None
     cost = _count_errors(log, users, columns)

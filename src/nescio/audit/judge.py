@@ -1,10 +1,10 @@
 """Certificates: what is said of each column, and why.
 
-"unique" asks for all of this: as many directions stand out of the noise as users are active, so that
-every true column is in the span; the column is as near to the span as a true one, with the user's
-counts; no other recovered column has the user's counts; every other column with these counts is
-proven to be farther from the span than true ones are; and, with noise, all columns are found and the
-likelihood of all columns near by is small.
+"unique" asks for all of this: as many directions stand out of the noise as users are active, so
+that every true column is in the span; the column is as near to the span as a true one, with the
+user's counts; no other recovered column has the user's counts; every other column with these counts
+is proven to be farther from the span than true ones are; and, with noise, all columns are found and
+the likelihood of all columns near by is small.
 """
 
 from collections.abc import Callable
@@ -70,7 +70,7 @@ def judge(
     ]
 
 
-def judge_unnamed(log: Log, subspace: Subspace, columns: Columns) -> list[Certificate]:
+def judge_unnamed(subspace: Subspace, columns: Columns) -> list[Certificate]:
     """Certificates for columns (users, rounds) that were found without counts.
 
     They are never unique: sums of columns can be binary as well, and nothing says whose they are.
@@ -120,7 +120,7 @@ def _gather(
         np.zeros(len(active), np.bool_),
     )
     if subspace.complete:
-        _prove(log, subspace, active, columns, evidence, exclude)
+        _prove(log, subspace, active, columns, evidence, exclude=exclude)
     return evidence
 
 
@@ -143,6 +143,7 @@ def _prove(
     active: IntArray,
     columns: Columns,
     evidence: _Evidence,
+    *,
     exclude: Exclude | None,
 ) -> None:
     """Fills in margins, failures, who has rivals and who is shown to have none."""

@@ -9,6 +9,7 @@ count_error    int64, ()                  optional, 0
 """
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,8 @@ def load_log(path: Path) -> Log:
         MemoryError,
         SyntaxError,
         TypeError,
-        zipfile.zlib.error,
-    ) as error:  # type: ignore[attr-defined]
+        zlib.error,
+    ) as error:
         if isinstance(error, ArgumentError):
             raise
         raise _not_a_log(path, str(error)[:200]) from error

@@ -101,14 +101,14 @@ class Log:
 
     def save(self, path: str | Path) -> None:
         """Writes the record as an .npz file. Raises ArgumentError if it cannot be written."""
-        from .logfile import save_log
+        from .logfile import save_log  # noqa: PLC0415 - needs Log
 
         save_log(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Log":
         """Reads what `save` wrote. Raises ArgumentError for a file that is no such record."""
-        from .logfile import load_log
+        from .logfile import load_log  # noqa: PLC0415 - needs Log
 
         return load_log(Path(path))
 
@@ -140,7 +140,7 @@ def _aggregates(value: object) -> FloatArray:
 def _windows(value: object, rounds: int) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, Iterable):
         raise ArgumentError(f"windows: found {shown(value)}, expected a list of (start, stop)")
-    windows = []
+    windows: list[tuple[int, int]] = []
     for item in value:
         pair = tuple(item) if isinstance(item, Iterable) else ()
         if len(pair) != 2 or len(windows) == MOST_WINDOWS:

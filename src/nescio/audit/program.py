@@ -39,8 +39,11 @@ _COUNT_WEIGHT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a column may take: seconds by the clock, or nodes of the search, which is always
-    the same; `deadline` for all (monotonic); threads for columns."""
+    """How long programs may take.
+
+    A column: seconds by the clock, or nodes of the search, which end it at the same place always.
+    All of them: `deadline` (monotonic). `threads`: for columns.
+    """
 
     seconds: float | None = None
     nodes: int | None = None
@@ -51,7 +54,7 @@ class Limits:
 def has_solver() -> bool:
     """Whether SciPy is there."""
     try:
-        import scipy.optimize  # noqa: F401
+        import scipy.optimize  # noqa: F401, PLC0415 - an extra
     except ModuleNotFoundError:
         return False
     return True
@@ -115,7 +118,7 @@ class Program:
         if self.noisy is not None:
             complete = np.linalg.qr(self.noisy.basis, mode="complete")[0]
             return np.asarray(complete[:, self.noisy.rank :].T * self.noisy.weights)
-        from scipy.linalg import qr
+        from scipy.linalg import qr  # noqa: PLC0415 - an extra
 
         rank = self.basis.shape[1]
         order = qr(self.basis.T, pivoting=True, mode="r")[1]
@@ -138,7 +141,7 @@ class Program:
         self, i: int, limits: Limits, unlike: npt.NDArray[np.uint8] | None
     ) -> tuple[npt.NDArray[np.uint8] | None, bool]:
         """A column of user i (other than `unlike`), and whether there is provably none."""
-        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - an extra
 
         left = limits.deadline - time.monotonic()
         if left <= 0:

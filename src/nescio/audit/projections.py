@@ -140,4 +140,4 @@ def _cut(values: Floats, least: IntArray, most: IntArray) -> Floats:
     if least is most or (least == most).all():
         return np.asarray(low)
     high = np.take_along_axis(ranked, least[:, :, None], axis=2)
-    return np.clip(np.float32(0.5), low, high)
+    return np.asarray(np.clip(np.float32(0.5), low, high))

@@ -54,6 +54,7 @@ def reflect(
     affine: AffineSet,
     binary: BinarySet,
     accept: Accept,
+    *,
     rng: np.random.Generator,
     search: Search,
 ) -> Found:
@@ -64,7 +65,7 @@ def reflect(
     """
     users, rounds = affine.origins.shape
     found = Found(np.zeros((users, rounds), np.uint8), np.zeros(users, np.bool_), 0)
-    nearest = np.full(users, np.inf)
+    nearest, least = np.full(users, np.inf), np.full(users, np.inf, np.float32)
     examine = _examiner(subspace, rng)
     iterations = 0
     for _ in range(search.starts):
@@ -76,8 +77,17 @@ def reflect(
             iterations += 1
             inside = affine.project(points, active)
             corners = binary.project(2 * inside - points, active)
-            rough, certain = examine(corners, accept, active)
-            _keep(found, nearest, corners, active, rough, certain, step % _KEEP_EVERY == 0)
+            rough, certain = examine(corners, accept, active, least[active])
+            least[active] = np.minimum(least[active], rough)
+            _keep(
+                found,
+                nearest,
+                corners=corners,
+                active=active,
+                rough=rough,
+                certain=certain,
+                also_better=step % _KEEP_EVERY == 0,
+            )
             corners -= inside
             corners *= np.float32(search.beta)
             points += corners
@@ -87,7 +97,7 @@ def reflect(
 
 
 Examine = Callable[
-    [Floats, Accept, IntArray], tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
+    [Floats, Accept, IntArray, Floats], tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
 ]
 
 
@@ -99,12 +109,12 @@ def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
     slack = np.float32(2e-4 if subspace.exact else 0.0)
 
     def examine(
-        corners: Floats, accept: Accept, active: IntArray
+        corners: Floats, accept: Accept, active: IntArray, least: Floats
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
         shadows = corners @ sketch
         rough = np.einsum("ki,ki->k", shadows, shadows)
-        limit = slack if subspace.exact else 3 * subspace.limits(corners) ** 2
-        likely = np.flatnonzero(rough <= limit)
+        # With noise a true column is about the nearest that is ever met.
+        likely = np.flatnonzero(rough <= (slack if subspace.exact else 1.5 * least))
         certain = np.zeros(len(corners), np.bool_)
         if likely.size:
             points = corners[likely].astype(np.float64)
@@ -119,6 +129,7 @@ def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
 def _keep(
     found: Found,
     nearest: FloatArray,
+    *,
     corners: Floats,
     active: IntArray,
     rough: npt.NDArray[np.float32],

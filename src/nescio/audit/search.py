@@ -16,9 +16,9 @@ from .windows import Batch, IntArray, agree, batches
 
 __all__ = ["Columnwise"]
 
-_TWINS = 8
+_AGAIN = 6
 _TOGETHER = 1  # a second column found outside may depend on the first
-_NODES = 400
+_NODES = 100
 _WORK = 2_000_000
 """Entries of programs (rounds times rank) that are solved on the side, all columns together."""
 
@@ -31,6 +31,7 @@ class Columnwise:
         log: Log,
         subspace: Subspace,
         active: IntArray,
+        *,
         seed: int,
         deadline: float,
         column_limit: float | None,
@@ -68,8 +69,8 @@ class Columnwise:
         """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
         for batch in self._batches:
             left = np.flatnonzero(~self._fits(batch))
-            if not every:
-                left = left[: self._side_columns]
+            if not every:  # with noise a program takes minutes
+                left = left[: self._side_columns if self._subspace.exact else 0]
             if not len(left) or time.monotonic() > self._deadline:
                 continue
             program = self._program(self._basis, batch, noisy=not self._subspace.exact)
@@ -107,15 +108,15 @@ class Columnwise:
             AffineSet.of(self._basis, batch),
             BinarySet(batch, self._log.empty),
             self._acceptor(batch, taken, outside),
-            self._rng,
-            search,
+            rng=self._rng,
+            search=search,
         )
         keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
         self.columns[batch.users[keep]] = found.columns[keep]
 
     def _separate_twins(self, batch: Batch) -> None:
         """Users with equal counts may have got one column between them: looks for the others."""
-        for _ in range(_TWINS):
+        for _ in range(_AGAIN):
             _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
             again = np.setdiff1d(np.arange(len(batch.users)), first)
             if not len(again) or time.monotonic() > self._deadline:
@@ -127,10 +128,13 @@ class Columnwise:
         """Looks again for columns that depend on others, outside of their span."""
         if self._subspace.rank < sum(len(batch.users) for batch in self._batches):
             return
-        for batch in self._batches * _TWINS:
+        for batch in self._batches * _AGAIN:
             users = np.flatnonzero(self.columns.any(axis=1))
-            doubtful = np.intersect1d(users[suspects(self.columns[users])], batch.users)
-            if not len(doubtful) or time.monotonic() > self._deadline:
+            dependent = users[suspects(self.columns[users])]
+            doubtful = np.intersect1d(dependent, batch.users)
+            if not len(dependent) or time.monotonic() > self._deadline:
+                return
+            if not len(doubtful):
                 continue
             again = _part(batch, np.searchsorted(batch.users, doubtful[:_TOGETHER]))
             search = Search(iterations=600, starts=1, deadline=self._deadline)

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from .blind import blind_columns, match
 from .judge import judge, judge_unnamed
 from .problem import Log
 from .program import has_solver
+from .reflect import Columns
 from .result import Result
 from .search import Columnwise
-from .reflect import Columns
 from .subspace import Subspace, column_space
 from .updates import least_squares
 from .windows import IntArray
@@ -43,8 +44,8 @@ def disaggregate(
 ) -> Result:
     """Tells users apart from the sums of their updates.
 
-    `aggregates`: float32 or float64 (rounds, dimensions), a sum for each round. `windows`: a list of
-    (start, stop) rounds; `counts`: integers (users, windows), how often each user took part there,
+    `aggregates`: float32 or float64 (rounds, dimensions), a sum for each round. `windows`: a list
+    of (start, stop) rounds; `counts`: integers (users, windows), how often each took part there,
     -1 where unknown, each at most `count_error` off; both None for an attack without counts.
     `users`: how many there are. `participants`: integers (rounds,), how many took part, or None.
 
@@ -58,7 +59,9 @@ def disaggregate(
     Raises ArgumentError, before any work, for what cannot be true or cannot be enough.
     Thesis chapter 6, Algorithm 4, with other solvers.
     """
-    log = Log(aggregates, users, windows or (), counts, participants, count_error)  # type: ignore[arg-type]
+    ranges: Any = () if windows is None else windows
+    given: tuple[Any, Any, Any] = (aggregates, counts, participants)  # Log checks their types
+    log = Log(given[0], users, ranges, given[1], given[2], count_error)
     return solve(
         log,
         method=method,
@@ -92,11 +95,19 @@ def solve(
         subspace = column_space(log, len(active), noise, seed)
     blind = method == "skewness" or log.counts is None
     if blind:
-        columns, name = np.zeros((log.users, log.rounds), np.uint8), "skewness"
+        name = "skewness"
         with clock.step("skewness"):
-            _by_skewness(log, subspace, active, columns, seed, clock.deadline)
+            columns = _by_skewness(log, subspace, active, seed, clock.deadline)
     if log.counts is not None:
-        search = Columnwise(log, subspace, active, seed, clock.deadline, column_limit, threads)
+        search = Columnwise(
+            log,
+            subspace,
+            active,
+            seed=seed,
+            deadline=clock.deadline,
+            column_limit=column_limit,
+            threads=threads,
+        )
         use_program = method == "program" or (method == "auto" and has_solver())
         if blind:
             search.columns[:] = columns
@@ -111,7 +122,7 @@ def solve(
         columns, name = search.columns, "skewness" if blind else search.method
     with clock.step("certificates"):
         if log.counts is None:
-            certificates = judge_unnamed(log, subspace, columns)
+            certificates = judge_unnamed(subspace, columns)
         else:
             exclude = search.exclude if use_program else None
             certificates = judge(log, subspace, active, columns, exclude)
@@ -159,9 +170,11 @@ def _check_options(
 
 
 def _by_skewness(
-    log: Log, subspace: Subspace, active: IntArray, columns: Columns, seed: int, deadline: float
-) -> None:
-    """Writes into `columns` what is found without counts; with counts, where those say."""
+    log: Log, subspace: Subspace, active: IntArray, seed: int, deadline: float
+) -> Columns:
+    """uint8 (users, rounds): what is found without counts, given to users by counts if any are."""
+    columns = np.zeros((log.users, log.rounds), np.uint8)
     found = blind_columns(log, subspace, len(active), seed, deadline)
     owner = match(log, found, active)
     columns[owner[owner >= 0]] = found[owner >= 0]
+    return columns

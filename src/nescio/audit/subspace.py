@@ -1,16 +1,16 @@
 """The space that the columns of P span, from the aggregates: what every method looks into.
 
 A = P G, so the column space of A is that of P, if the active users' updates are linearly
-independent. It comes from the Gram matrix A A^T (rounds x rounds), summed over blocks of dimensions,
-so that memory does not grow with the length of an update.
+independent. It comes from the Gram matrix A A^T (rounds x rounds), summed over blocks of
+dimensions, so that memory does not grow with the length of an update.
 
 Without noise: a sketch of A's rows, whose rank says whether there is noise, and two steps of
 subspace iteration, which bring the span to the precision of the aggregates.
 
 With noise: rows divided by the square root of the participants (a sum of m updates has m times the
 noise of one), then the u largest eigenvectors, the hard threshold of thesis section 6.3.4. In the
-spiked model (Benaych-Georges and Nadakuditi, 2012) a direction whose eigenvalue is (1 + l) times the
-noise is off by an angle with
+spiked model (Benaych-Georges and Nadakuditi, 2012) a direction whose eigenvalue is (1 + l) times
+the noise is off by an angle with
 
     sin^2 = (c / l^2 + c / l) / (1 + c / l),        c = rounds / dimensions,
 
@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from .problem import FloatArray, Log
 
-__all__ = ["Subspace", "column_space"]
+__all__ = ["Subspace", "column_space", "gram_matrix"]
 
 _BLOCK_BYTES = 1 << 27
 _MORE_COLUMNS = 64
@@ -67,7 +67,7 @@ class Subspace:
         """(rounds, rank): an orthonormal basis of the span itself, without weights."""
         if (self.weights == 1).all():
             return self.basis
-        return np.linalg.qr(self.basis / self.weights[:, None])[0]
+        return np.asarray(np.linalg.qr(self.basis / self.weights[:, None])[0])
 
     def residuals(self, columns: FloatArray) -> FloatArray:
         """(k, rounds): what of the weighted columns (k, rounds) is outside the space."""
@@ -81,7 +81,8 @@ class Subspace:
     def expected(self, columns: FloatArray) -> FloatArray:
         """(k,): the distances that columns (k, rounds) are expected at, if they are true."""
         inside = (columns * self.weights) @ self.basis
-        return np.sqrt(np.einsum("ki,ij,kj->k", inside, self.spread, inside, optimize=True))
+        squares = ((inside @ self.spread) * inside).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
 
     def limits(self, columns: FloatArray) -> FloatArray:
         """(k,): the distances beyond which columns are refused.
@@ -107,7 +108,7 @@ def column_space(log: Log, active: int, noise: float | None, seed: int) -> Subsp
     return _thresholded(log, active, noise)
 
 
-def _gram(aggregates: FloatArray) -> FloatArray:
+def gram_matrix(aggregates: FloatArray) -> FloatArray:
     """A A^T in float64, by blocks of dimensions."""
     rounds, dimensions = aggregates.shape
     step = max(1, _BLOCK_BYTES // (8 * rounds))
@@ -148,7 +149,7 @@ def _sketched(log: Log, active: int, seed: int, *, certain: bool) -> Subspace | 
     if not certain and (rank < active or tail > _NO_NOISE * np.sqrt(values[rank - 1])):
         return None
     basis = _orthonormal(sketch @ (vectors[:, :rank] / np.sqrt(values[:rank])))
-    gram = _gram(log.aggregates)
+    gram = gram_matrix(log.aggregates)
     basis = _orthonormal(gram @ basis @ np.linalg.inv(basis.T @ gram @ basis))
     inner = basis.T @ gram @ basis
     inverse = np.linalg.inv((inner + inner.T) / 2)
@@ -171,7 +172,7 @@ def _orthonormal(columns: FloatArray) -> FloatArray:
 
 def _thresholded(log: Log, active: int, noise: float | None) -> Subspace:
     """The span by the hard threshold, with rows weighted."""
-    gram = _gram(log.aggregates)
+    gram = gram_matrix(log.aggregates)
     weights = _row_weights(log, gram)
     gram *= weights[:, None] * weights[None, :]
     values, vectors = np.linalg.eigh(gram)

@@ -1,13 +1,14 @@
 """Counts over windows that overlap, as counts over windows that do not.
 
-Where windows share ends, differences of their counts are counts of shorter windows: from [0, 20) and
-[0, 10) follows [10, 20). F(t), how often a user took part before round t, is known up to a constant
-at all ends that a chain of windows connects; its differences between neighbouring ends say all that
-the windows said, and those of one chain do not overlap.
+Where windows share ends, differences of their counts are counts of shorter windows: from [0, 20)
+and [0, 10) follows [10, 20). F(t), how often a user took part before round t, is known up to a
+constant at all ends that a chain of windows connects; its differences between neighbouring ends say
+all that the windows said, and those of one chain do not overlap.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,10 @@ class Batch:
 
 
 def batches(windows: Windows, counts: IntArray, error: int, users: IntArray) -> Iterator[Batch]:
-    """The users, those together who have counts for the same windows. `counts` is (all, windows)."""
+    """The users, together with those who have counts for the same windows.
+
+    `counts` is (all users, windows); `users` are those who are looked for.
+    """
     known = counts[users] >= 0
     patterns, which = np.unique(known, axis=0, return_inverse=True)
     which = which.reshape(-1)
@@ -82,7 +86,7 @@ def refine(windows: Windows, counts: IntArray) -> tuple[Windows, IntArray]:
         chain = _chain(point, neighbours, len(counts))
         before.update(chain)
         ends = sorted(chain)
-        short += [((a, b), chain[b] - chain[a]) for a, b in zip(ends, ends[1:], strict=False)]
+        short += [((a, b), chain[b] - chain[a]) for a, b in pairwise(ends)]
     short.sort(key=lambda item: item[0])
     columns = [count for _, count in short]
     table = np.stack(columns, axis=1) if columns else np.zeros((len(counts), 0), np.int64)
