@@ -1,7 +1,8 @@
 """`nescio bench audit`: Figures 6.2 to 6.6 and 6.9, and Tables 6.1 to 6.3, of thesis chapter 6.
 
 audit_figures.py says what is varied, audit_trial.py makes one attack, audit_learning.py and
-audit_leaks.py need PyTorch and pictures, audit_plot.py draws. Every column is held against the planted matrix.
+audit_leaks.py need PyTorch and pictures, audit_plot.py draws. Every column is held against the
+planted matrix.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from .timing import Case, Column, Report, check_duration, check_writable, write_
 __all__ = ["LEARNED", "names", "run"]
 
 LEARNED = {
-    "table-6.1": "Table 6.1 and Figure 6.6b: columns recovered from FedAvg updates, and their noise",
+    "table-6.1": "Table 6.1 and Figure 6.6b: columns recovered from FedAvg updates, their noise",
     "table-6.2": "Table 6.2: PSNR of pictures from exact gradients (dB)",
     "table-6.3": "Table 6.3: PSNR of pictures from FedAvg updates (dB)",
     "figure-6.9": "Figure 6.9: AUC of property inference",

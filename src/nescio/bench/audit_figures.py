@@ -59,9 +59,7 @@ def _with(setting: Setting, **changes: object) -> Setting:
 
 
 def _by_users(users: Sequence[int]) -> tuple[Curve, ...]:
-    return tuple(
-        _rounds(Setting(u), _EASY_TO_HARD)._replace(name=f"{u} users") for u in users
-    )
+    return tuple(_rounds(Setting(u), _EASY_TO_HARD)._replace(name=f"{u} users") for u in users)
 
 
 def _by_participation(users: Sequence[int], rates: Sequence[float]) -> tuple[Curve, ...]:
@@ -157,4 +155,3 @@ ALIASES = {
     "figure-6.6b": ("table-6.1",),
 }
 """Other names of figures; Figure 6.6b is of the runs of Table 6.1."""
-

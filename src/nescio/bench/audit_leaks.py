@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ __all__ = ["gradient_cases", "property_cases", "update_cases"]
 _SHAPE = (3, 32, 32)
 _INPUTS = 3 * 32 * 32
 _CLASSES = 10
+_NONE: Mapping[int, float] = {}
 _SUMMED, _RECOVERED = "in a sum", "disaggregated"
 _COLUMNS: list[Column] = [
     ("series", "update", "13"),
@@ -47,15 +48,18 @@ def gradient_cases(arguments: argparse.Namespace) -> Iterator[Case]:
     pictures, labels = _pictures(arguments, many)
     model = networks.perceptron(_INPUTS, 64, _CLASSES, smooth=True, seed=seed)
     steps = 1000 if full else 200
-    own = torch.stack([gradient(model, pictures[i : i + 1], labels[i : i + 1]) for i in range(many)])
+    own = torch.stack(
+        [gradient(model, pictures[i : i + 1], labels[i : i + 1]) for i in range(many)]
+    )
     report = Report(_COLUMNS)
-    chapter = {1: 36.5, 2: 18.8, 4: 13.9, 32: 6.1}
+    thesis = {1: 36.5, 2: 18.8, 4: 13.9, 32: 6.1}
     for users in (1, 2, 4, 8, 16, 32) if full else (1, 2, 4, 32):
         begun = time.monotonic()
         found = invert_gradient(
             model, own[:users].sum(0), (users, *_SHAPE), _CLASSES, steps=steps, seed=seed
         )
-        case = _psnr_case(_SUMMED, users, found, pictures[:users], begun, chapter.get(users))
+        true = pictures[:users]
+        case = _psnr_case(_SUMMED, found, true, users=users, begun=begun, thesis=thesis)
         report.add(case)
         yield case
     plan = planted(Setting(many, 4 * many), seed)
@@ -63,7 +67,7 @@ def gradient_cases(arguments: argparse.Namespace) -> Iterator[Case]:
     begun = time.monotonic()
     seen, right = _first_recovered(plan, sums, seed)
     found = invert_gradient(model, seen, (1, *_SHAPE), _CLASSES, steps=steps, seed=seed)
-    case = _psnr_case(_RECOVERED, many, found, pictures[:1], begun, None, right)
+    case = _psnr_case(_RECOVERED, found, pictures[:1], users=many, begun=begun, right=right)
     report.add(case)
     yield case
 
@@ -81,20 +85,21 @@ def update_cases(arguments: argparse.Namespace) -> Iterator[Case]:
     present = torch.from_numpy(plan.present.astype(np.bool_))
     report = Report(_COLUMNS)
     generator = torch.Generator().manual_seed(seed)
-    chapter = {1: 16.0, 10: 13.3, 100: 18.6}
+    thesis = {1: 16.0, 10: 13.3, 100: 18.6}
     for users in (1, several):
         begun = time.monotonic()
         sent = [local_update(model, x[k], y[k], training, generator) for k in range(users)]
         seen = torch.stack(sent).sum(0)
-        found = _inverted(model, seen, y[:users], training, steps, seed)
-        case = _psnr_case(_SUMMED, users, found, x[:users].flatten(0, 1), begun, chapter.get(users))
+        found = _inverted(model, seen, y[:users], training, steps=steps, seed=seed)
+        true = x[:users].flatten(0, 1)
+        case = _psnr_case(_SUMMED, found, true, users=users, begun=begun, thesis=thesis)
         report.add(case)
         yield case
     begun = time.monotonic()
     (made,) = rounds_of_updates(model, list(zip(x, y, strict=True)), present, training, seed=seed)
     seen, right = _first_recovered(plan, made.sums, seed)
-    found = _inverted(model, seen, y[:1], training, steps, seed)
-    case = _psnr_case(_RECOVERED, many, found, x[0], begun, chapter.get(many), right)
+    found = _inverted(model, seen, y[:1], training, steps=steps, seed=seed)
+    case = _psnr_case(_RECOVERED, found, x[0], users=many, begun=begun, thesis=thesis, right=right)
     report.add(case)
     yield case
 
@@ -128,12 +133,10 @@ def property_cases(arguments: argparse.Namespace) -> Iterator[Case]:
         plan = planted(Setting(users, 2 * users if users > 50 else 3 * users), seed)
         present = torch.from_numpy(plan.present.astype(np.bool_))
         (made,) = rounds_of_updates(model, own, present, training, seed=seed)
-        result, _ = recovered(plan, made.sums, seed)
-        right = (result.participation == plan.present).all(axis=0)
-        assert result.updates is not None
-        found = torch.from_numpy(np.nan_to_num(result.updates))
-        scores = property_scores(*_with_and_without(learn, 1, generator), found)
-        case = _auc_case(_RECOVERED, users, auc(scores, has), users, float(right.mean()))
+        found = recovered(plan, made.sums, seed)
+        known_pool = _with_and_without(learn, 1, generator)
+        scores = property_scores(*known_pool, torch.from_numpy(found.updates))
+        case = _auc_case(_RECOVERED, users, auc(scores, has), users, found.share)
         report.add(case)
         yield case
 
@@ -186,14 +189,18 @@ def _pictures(arguments: argparse.Namespace, count: int) -> tuple[Tensor, Tensor
 
 def _first_recovered(plan: Planted, sums: Tensor, seed: int) -> tuple[Tensor, float]:
     """The first user's update from the sums of rounds, and the share of columns that are right."""
-    result, _ = recovered(plan, sums, seed)
-    right = (result.participation == plan.present).all(axis=0)
-    assert result.updates is not None
-    return torch.from_numpy(np.nan_to_num(result.updates[0])), float(right.mean())
+    found = recovered(plan, sums, seed)
+    return torch.from_numpy(found.updates[0]), found.share
 
 
 def _inverted(
-    model: nn.Module, seen: Tensor, labels: Tensor, training: LocalTraining, steps: int, seed: int
+    model: nn.Module,
+    seen: Tensor,
+    labels: Tensor,
+    training: LocalTraining,
+    *,
+    steps: int,
+    seed: int,
 ) -> Tensor:
     shape = (*labels.shape, *_SHAPE)
     found = invert_update(model, seen, shape, labels, training, steps=steps, seed=seed)
@@ -202,11 +209,12 @@ def _inverted(
 
 def _psnr_case(
     series: str,
-    users: int,
     found: Tensor,
     true: Tensor,
+    *,
+    users: int,
     begun: float,
-    chapter: float | None,
+    thesis: Mapping[int, float] = _NONE,
     right: float | None = None,
 ) -> Case:
     return {
@@ -214,7 +222,7 @@ def _psnr_case(
         "users": users,
         "psnr": best_psnr(found, true),
         "grey": best_psnr(torch.full((1, *_SHAPE), 0.5), true),
-        "chapter": chapter,
+        "chapter": thesis.get(users),
         "right": right,
         "seconds": time.monotonic() - begun,
         "x": "users",

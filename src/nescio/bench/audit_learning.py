@@ -22,7 +22,7 @@ from ..audit.simulate import Setting, simulate
 from ..audit.solve import solve
 from .timing import Case, Column, Report
 
-__all__ = ["Planted", "Row", "fedavg_cases", "planted", "recovered"]
+__all__ = ["Planted", "Recovered", "Row", "fedavg_cases", "planted", "recovered"]
 
 _CHAPTERS: Mapping[tuple[int, float, float, int], tuple[float, ...]] = {
     (64, 0.9, 1.0, 8): (0.99, 1, 1, 1, 1, 1, 1),
@@ -44,6 +44,7 @@ _COLUMNS: list[Column] = [
     ("relative_noise", "noise", ">6.3f"),
     ("right", "right", ">6.3f"),
     ("chapter", "thesis", ">6.2f"),
+    ("found", "found", ">6.3f"),
     ("unique", "unique", ">6.3f"),
     ("wrong", "wrong", ">5.3f"),
     ("update_error", "upd. error", ">10.3f"),
@@ -62,7 +63,11 @@ class Row(NamedTuple):
     epochs: tuple[int, ...] = _EPOCHS
 
 
-_SMALL = (Row(64, 16, 0.0, 1.0, (1, 2)), Row(64, 16, 0.9, 1.0, (1, 2)), Row(64, 8, 0.0, 0.9, (1, 2)))
+_SMALL = (
+    Row(64, 16, 0.0, 1.0, (1, 2)),
+    Row(64, 16, 0.9, 1.0, (1, 2)),
+    Row(64, 8, 0.0, 0.9, (1, 2)),
+)
 _FULL = tuple(
     Row(size, batch, momentum, fraction)
     for (momentum, fraction), size, batch in product(
@@ -92,12 +97,34 @@ def planted(setting: Setting, seed: int) -> Planted:
     return Planted(run.participation, run.log.windows, run.log.counts)
 
 
-def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> tuple[Result, float]:
-    """What the attack makes of the sums, and the seconds it took."""
+class Recovered(NamedTuple):
+    """What the attack made of sums: the result, who is right, updates (users, d), seconds."""
+
+    result: Result
+    right: npt.NDArray[np.bool_]
+    updates: npt.NDArray[np.float32]
+    seconds: float
+
+    @property
+    def share(self) -> float:
+        """Of the columns that are the planted ones."""
+        return float(self.right.mean())
+
+
+def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> Recovered:
+    """Attacks the sums.
+
+    An attacker takes the best columns met, whatever their certificates say: updates are by least
+    squares over all of them.
+    """
     log = plan.log(sums)
     begun = time.monotonic()
-    result = solve(log, seed=seed)
-    return result, time.monotonic() - begun
+    result = solve(log, seed=seed, updates=False)
+    inverse = np.linalg.pinv(result.participation.astype(np.float64)).astype(np.float32)
+    updates = inverse @ log.aggregates
+    seconds = time.monotonic() - begun
+    right = (result.participation == plan.present).all(axis=0)
+    return Recovered(result, right, updates, seconds)
 
 
 def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
@@ -116,7 +143,7 @@ def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
         training = LocalTraining(row.batch, row.epochs[-1], 0.01, row.momentum, row.fraction)
         begun = time.monotonic()
         present = torch.from_numpy(plan.present.astype(np.bool_))
-        made = rounds_of_updates(model, own, present, training, row.epochs, seed)
+        made = rounds_of_updates(model, own, present, training, epochs=row.epochs, seed=seed)
         trained = time.monotonic() - begun
         for epochs, of_epochs in zip(row.epochs, made, strict=True):
             case = _case(row, epochs, plan, of_epochs, seed)
@@ -125,8 +152,8 @@ def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case:
-    result, seconds = recovered(plan, made.sums, seed)
-    right = (result.participation == plan.present).all(axis=0)
+    found = recovered(plan, made.sums, seed)
+    result, right = found.result, found.right
     name = (row.data, row.momentum, row.fraction, row.batch)
     chapter = _CHAPTERS.get(name, (1.0,) * len(_EPOCHS))[_EPOCHS.index(epochs)]
     momentum = f", m {row.momentum}" if row.momentum else ""
@@ -141,12 +168,13 @@ def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case
         "fraction": row.fraction,
         "epochs": epochs,
         "relative_noise": float(made.noise.nanmedian()),
-        "right": float(right.mean()),
+        "right": found.share,
         "chapter": chapter,
+        "found": float(result.found.mean()),
         "unique": float(result.unique.mean()),
         "wrong": float((result.unique & ~right).mean()),
-        "update_error": _error(result, made.means, right),
-        "seconds": seconds,
+        "update_error": _error(found, made.means),
+        "seconds": found.seconds,
         "verified": True,
         "series": f"D {row.data}, b {row.batch}{momentum}{fraction}",
         "x": "epochs",
@@ -154,11 +182,10 @@ def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case
     }
 
 
-def _error(result: Result, means: torch.Tensor, right: npt.NDArray[np.bool_]) -> float | None:
-    """The median relative error of the updates of those who are recovered."""
-    known = right & result.found
-    if result.updates is None or not known.any():
+def _error(found: Recovered, means: torch.Tensor) -> float | None:
+    """The median relative error of the updates of those whose columns are right."""
+    if not found.right.any():
         return None
-    true = means.numpy()[known]
-    away = np.linalg.norm(result.updates[known] - true, axis=1)
+    true = means.numpy()[found.right]
+    away = np.linalg.norm(found.updates[found.right] - true, axis=1)
     return float(np.median(away / np.linalg.norm(true, axis=1)))

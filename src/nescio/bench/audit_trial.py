@@ -1,5 +1,6 @@
 """One attack on a planted run, held against what was planted."""
 
+import os
 import statistics
 import time
 from collections.abc import Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..audit.problem import Log
+from ..audit.program import has_solver
 from ..audit.search import Columnwise
 from ..audit.simulate import Run, Setting, simulate
 from ..audit.solve import solve
@@ -35,8 +37,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`right`: the share of columns that are the planted ones. `unique`, `wrong`: the share that
-    has a certificate, and that has one although it is not the planted one; None without.
+    """What one attack gave.
+
+    `right`: the share of columns that are the planted ones. `unique`, `wrong`: the share that has a
+    certificate, and that has one although it is not the planted one; None without certificates.
     """
 
     right: float
@@ -82,10 +86,18 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     limit, active = options.time_limit, np.flatnonzero(~log.idle)
     deadline = float("inf") if limit is None else time.monotonic() + limit
     space = column_space(log, len(active), None, seed)
-    search = Columnwise(log, space, active, seed, deadline, None, 0)
+    search = Columnwise(
+        log,
+        space,
+        active,
+        seed=seed,
+        deadline=deadline,
+        column_limit=None,
+        threads=os.cpu_count() or 1,
+    )
     if options.method != "program":
         search.reflect()
-    if options.method != "reflect":
+    if options.method == "program" or (options.method == "auto" and has_solver()):
         search.program(every=options.method == "program")
     return search.columns.T
 

@@ -35,7 +35,7 @@ def _add_audit(benches: Subparsers) -> None:
         "audit",
         help="what the audit recovers, and when it stops",
         description="Repeats Figures 6.2 to 6.6 and 6.9 and Tables 6.1 to 6.3 of the thesis (Lam), "
-        "small unless told otherwise, and holds every column against the planted matrix. Tables and "
+        "small unless told otherwise, and holds columns against the planted matrix. The tables and "
         "Figures 6.6b and 6.9 need PyTorch, Pillow and CIFAR-10.",
     )
     add = parser.add_argument

@@ -47,9 +47,7 @@ def cifar10(folder: str | None = None, count: int = 50_000) -> tuple[Pictures, L
         raise ArgumentError(f"{path} cannot be read: {error}") from error
 
 
-def _decoded(
-    data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], count: int
-) -> Pictures:
+def _decoded(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], count: int) -> Pictures:
     from PIL import Image  # noqa: PLC0415 - an extra
 
     if not 0 < count < len(offsets):
@@ -63,4 +61,5 @@ def _decoded(
             if picture.size != _SHAPE[:2]:
                 raise ValueError(f"picture {i} is {picture.size}, expected 32 x 32")
             pictures[i] = np.asarray(picture.convert("RGB"))
-    return np.ascontiguousarray(pictures.transpose(0, 3, 1, 2)).astype(np.float32) / 255
+    channels_first = np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
+    return channels_first.astype(np.float32) / np.float32(255)

@@ -117,7 +117,9 @@ def invert_update(
     return pictures.detach()
 
 
-def _unrolled(model: nn.Module, pictures: Tensor, labels: Tensor, training: LocalTraining) -> Tensor:
+def _unrolled(
+    model: nn.Module, pictures: Tensor, labels: Tensor, training: LocalTraining
+) -> Tensor:
     """The update that local training on these pictures gives, with its slope."""
     before = dict(model.named_parameters())
     now: dict[str, Tensor] = dict(before)

@@ -15,7 +15,9 @@ __all__ = ["auc", "property_scores", "summed"]
 _STRENGTH = 1e-2
 
 
-def property_scores(known: Tensor, has: Tensor, seen: Tensor, strength: float = _STRENGTH) -> Tensor:
+def property_scores(
+    known: Tensor, has: Tensor, seen: Tensor, strength: float = _STRENGTH
+) -> Tensor:
     """(k,): how much each row of `seen` (k, d) looks like one with the property.
 
     `known`: (n, d), updates or sums of them; `has`: bool (n,), which of them have the property.
@@ -44,9 +46,12 @@ def auc(scores: Tensor, has: Tensor) -> float:
 def summed(
     targets: Tensor, others: Tensor, users: int, generator: torch.Generator, times: int = 1
 ) -> Tensor:
-    """Sums of the updates of `users`: each row of `targets`, `times` times, and rows of `others`."""
+    """Sums of the updates of `users`: each row of `targets`, `times` times, and rows of `others`.
+
+    Others are drawn with replacement: a sum of many out of a small pool would vary too little.
+    """
     rows = []
     for target in targets.repeat(times, 1):
-        chosen = torch.randperm(len(others), generator=generator)[: users - 1]
+        chosen = torch.randint(len(others), (users - 1,), generator=generator)
         rows.append(target + others[chosen].sum(dim=0))
     return torch.stack(rows)

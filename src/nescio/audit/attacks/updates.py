@@ -54,7 +54,7 @@ def local_update(
     training: LocalTraining,
     generator: torch.Generator,
 ) -> Tensor:
-    """How far local training moves the parameters, as a vector; afterwards the model is as before."""
+    """How far local training moves the parameters, as a vector; the model stays as it is."""
     return _after(model, (pictures, labels), training, (training.epochs,), generator)[0]
 
 
@@ -76,7 +76,8 @@ def _after(
     for epoch in range(1, epochs[-1] + 1):
         order = chosen[torch.randperm(kept, generator=generator)]
         for part in order.split(training.batch):
-            _step(model, parameters, speed, pictures[part], labels[part], training)
+            loss = functional.cross_entropy(model(pictures[part]), labels[part])
+            _step(loss, parameters, speed, training)
         if epoch in epochs:
             moved.append(vector(parameters).detach() - vector(before))
     with torch.no_grad():
@@ -86,14 +87,8 @@ def _after(
 
 
 def _step(
-    model: nn.Module,
-    parameters: Sequence[Tensor],
-    speed: Sequence[Tensor],
-    pictures: Tensor,
-    labels: Tensor,
-    training: LocalTraining,
+    loss: Tensor, parameters: Sequence[Tensor], speed: Sequence[Tensor], training: LocalTraining
 ) -> None:
-    loss = functional.cross_entropy(model(pictures), labels)
     slopes = torch.autograd.grad(loss, list(parameters))
     with torch.no_grad():
         torch._foreach_mul_(speed, training.momentum)
@@ -120,13 +115,14 @@ def rounds_of_updates(
     users: Sequence[tuple[Tensor, Tensor]],
     present: Tensor,
     training: LocalTraining,
+    *,
     epochs: Sequence[int] = (),
     seed: int = 0,
 ) -> list[Rounds]:
-    """The rounds that `present`, bool (rounds, users), says, for each number of `epochs`, ascending.
+    """The rounds that `present` (bool, rounds x users) says, for each number of `epochs`.
 
-    Longer training goes on where shorter training ended, so that all of it costs as much as the
-    longest. Without `epochs`: those of `training`.
+    `epochs` ascend, those of `training` if there are none: longer training goes on where shorter
+    training ended, so that all of it costs as much as the longest.
     """
     epochs = tuple(epochs) or (training.epochs,)
     generator = torch.Generator().manual_seed(seed)
