@@ -55,6 +55,13 @@ def test_noise_up_to_the_update_itself(noise):
     assert np.allclose(error, predicted, rtol=0.1)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_directions_that_the_noise_nearly_hides(seed):
+    """They say little of how near true columns are, and must not let any column pass."""
+    run = Run(100, 200, 16384, noise=1.0, seed=seed)
+    assert run.right(solve(run, method="reflect", updates=False)).all()
+
+
 def test_noise_that_hides_everything():
     run = Run(12, 40, 64, noise=20.0, seed=4)
     result = solve(run, method="reflect")

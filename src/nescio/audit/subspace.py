@@ -32,6 +32,9 @@ _MORE_COLUMNS = 64
 _NO_NOISE = 1e-5
 """The largest noise, relative to the weakest direction, that passes for rounding."""
 
+_HIDDEN = 0.5
+"""The most of sin^2 over cos^2 that a direction counts with."""
+
 
 @dataclass(frozen=True, eq=False)
 class Subspace:
@@ -210,4 +213,5 @@ def _angles(values: npt.NDArray[np.float64], ratio: float) -> FloatArray:
     excess = np.maximum(values - 1 - ratio, 2 * np.sqrt(ratio) + 1e-12)
     spike = (excess + np.sqrt(np.maximum(excess**2 - 4 * ratio, 0))) / 2
     cosine = np.maximum(1 - ratio / spike**2, 1e-3) / (1 + ratio / spike)
-    return np.asarray((1 - cosine) / cosine)
+    # Of a direction that the noise hides nothing is known from what is seen along it.
+    return np.asarray(np.minimum((1 - cosine) / cosine, _HIDDEN))
