@@ -1,4 +1,4 @@
-"""FedAvg on scikit-learn's 1,797 digits, in NumPy: softmax regression, users with few classes each."""
+"""FedAvg on scikit-learn's 1,797 digits, in NumPy: softmax regression on uneven shares."""
 
 import numpy as np
 from sklearn.datasets import load_digits

@@ -29,7 +29,7 @@ def advice(log: Log, verdict: Verdict, quality: Quality) -> tuple[str, ...]:
         found += _about_counts(log)
     if quality.noise < _LITTLE_NOISE:
         found.append(
-            f"Updates differ from round to round by {quality.noise:.2g} of their size. Add noise to "
+            f"Updates differ between rounds by {quality.noise:.2g} of their size. Add noise to "
             "each update before it is summed, with differential privacy and its accounting: it is "
             "the one of these measures that bounds other attacks too."
         )

@@ -1,4 +1,4 @@
-"""Plots as SVG text, for reports that have to open anywhere: no scripts, no fonts, no other files."""
+"""Plots as SVG text, for reports that open anywhere: no scripts, no fonts, no other files."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,10 @@ from html import escape
 
 __all__ = ["Series", "bars", "lines"]
 
-COLOURS = ("#2563a8", "#c2410c", "#15803d", "#7e22ce", "#a16207", "#0e7490", "#be185d", "#525252")
+COLOURS = (
+    *("#2563a8", "#c2410c", "#15803d", "#7e22ce"),
+    *("#a16207", "#0e7490", "#be185d", "#525252"),
+)
 _WIDTH, _HEIGHT = 720, 330
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 18, 16, 52
 _LEGEND_LINE = 18
@@ -15,7 +18,7 @@ _LEGEND_LINE = 18
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a plot. Points whose y is None are left out; `dots`: draw no line between points."""
+    """A line of a plot. Points whose y is None are left out; `dots`: draw no line."""
 
     name: str
     x: Sequence[float]
@@ -74,22 +77,22 @@ def lines(
     parts = [*_grid(across, up, x_label, y_label)]
     for i, one in enumerate(series):
         parts += _draw(one, across, up, COLOURS[i % len(COLOURS)])
-    parts += _legend([s.name for s in series], _HEIGHT + 8)
+    names = [(s.name, COLOURS[i % len(COLOURS)]) for i, s in enumerate(series)]
+    parts += _legend(names, _HEIGHT + 8)
     return _svg(title, parts, _HEIGHT + 8 + _LEGEND_LINE * len(series))
 
 
-def bars(title: str, parts_of: Sequence[tuple[str, int]]) -> str:
-    """An <svg> of one bar in parts, each named with its number."""
-    total = max(sum(number for _, number in parts_of), 1)
+def bars(title: str, parts_of: Sequence[tuple[str, int, str]]) -> str:
+    """An <svg> of one bar in parts: (name, number, colour) each."""
+    total = max(sum(number for _, number, _ in parts_of), 1)
     width, at, drawn = _WIDTH - 2 * _RIGHT, float(_RIGHT), []
-    for i, (_, number) in enumerate(parts_of):
+    for _, number, colour in parts_of:
         length = width * number / total
         drawn.append(
-            f'<rect x="{at:.1f}" y="10" width="{length:.1f}" height="34" '
-            f'fill="{COLOURS[i % len(COLOURS)]}"/>'
+            f'<rect x="{at:.1f}" y="10" width="{length:.1f}" height="34" fill="{colour}"/>'
         )
         at += length
-    names = [f"{name}: {number}" for name, number in parts_of]
+    names = [(f"{name}: {number}", colour) for name, number, colour in parts_of]
     drawn += _legend(names, 56, left=_RIGHT)
     return _svg(title, drawn, 60 + _LEGEND_LINE * len(names))
 
@@ -130,11 +133,10 @@ def _draw(one: Series, across: _Axis, up: _Axis, colour: str) -> list[str]:
     return parts
 
 
-def _legend(names: Sequence[str], top: float, left: float = _LEFT) -> list[str]:
+def _legend(names: Sequence[tuple[str, str]], top: float, left: float = _LEFT) -> list[str]:
     parts = []
-    for i, name in enumerate(names):
+    for i, (name, colour) in enumerate(names):
         y = top + _LEGEND_LINE * i
-        colour = COLOURS[i % len(COLOURS)]
         parts.append(f'<rect x="{left}" y="{y}" width="12" height="12" fill="{colour}"/>')
         parts.append(_text(left + 18, y + 11, name, "start"))
     return parts

@@ -34,14 +34,12 @@ class Control:
     probability: float
 
     @property
-    def nearer(self) -> int:
-        """How many users' columns are nearer than any that chance gave."""
-        return int((self.found < self.chance.min()).sum())
+    def clear(self) -> npt.NDArray[np.bool_]:
+        """(users who took part,): whose column is at most half as far as any that chance gave."""
+        return np.asarray(self.found <= self.chance.min() / 2)
 
 
-def shuffled_control(
-    log: Log, *, seed: int = 0, time_limit: float | None = None
-) -> Control | None:
+def shuffled_control(log: Log, *, seed: int = 0, time_limit: float | None = None) -> Control | None:
     """The test, which takes as long as two attacks; None without counts to shuffle against.
 
     Both attacks are made in the same way, without the participants of the rounds, which would

@@ -8,7 +8,7 @@ coarse-counts:Q     counts are rounded to multiples of Q
 hidden-counts:F     a share F of the counts is not collected
 no-counts           counts are not collected at all
 batched:B           users take part in fixed groups of B, all of a group or none
-subset:F            each update holds a random share F of its entries, scaled by 1 / F, the rest zero
+subset:F            each update holds a random share F of its entries, times 1 / F, the rest zero
 
 Sizes are root mean squares. A defence that stops this attack need not stop another one.
 """
@@ -93,7 +93,7 @@ class Defence:
         """
         together = participants.astype(np.float64)
         if self.name == "update-noise":
-            return self.strength * np.sqrt(together)
+            return np.asarray(self.strength * np.sqrt(together))
         if self.name == "sum-noise":
             return self.strength * (together > 0)
         if self.name == "subset":

@@ -1,7 +1,7 @@
 """How good recovered updates are, from the sums alone: nobody has the true updates to compare with.
 
-With A = P G + noise, least squares leaves residuals of variance s^2 for each degree of freedom, and
-an entry of user k's update has the variance s^2 [(P^T P)^-1]_kk. That, beside what the update itself
+With A = P G + noise, least squares leaves residuals of variance s^2 for each degree of freedom; an
+entry of user k's update has the variance s^2 [(P^T P)^-1]_kk. That, beside what the update itself
 amounts to, is the relative error: 0 for an exact update, 1 for one that is as much noise as update.
 """
 
@@ -22,9 +22,9 @@ _BLOCK_BYTES = 1 << 27
 class Quality:
     """What the recovered updates are worth.
 
-    `errors`: float64 (users,), the relative error that each update is estimated to have, NaN where
-    no column was found. `noise`: of one update between rounds, relative to its own size. `sampled`:
-    the dimensions that were looked at.
+    `errors`: float64 (users,), the relative error that each update is estimated to have if the
+    columns are right, NaN where there is no column. `noise`: of one update between rounds, relative
+    to its own size. `sampled`: the dimensions that were looked at.
     """
 
     errors: npt.NDArray[np.float64]
@@ -49,7 +49,6 @@ def measure(log: Log, result: Result, seed: int = 0) -> Quality:
         relative = np.sqrt(of_entry / energy)
     errors = np.full(log.users, np.nan)
     errors[some] = np.where(np.isnan(relative), np.inf, relative)
-    errors[~result.found] = np.nan
     together = max(float(columns.sum(axis=1).mean()), 1.0)
     typical = float(np.median(energy))
     noise = float(np.sqrt(variance / together / typical)) if typical > 0 else float("inf")

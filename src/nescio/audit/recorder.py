@@ -1,8 +1,8 @@
 """A record of a run as it goes: what the server sees, and no more.
 
-A round's sum is added with the names of those who took part. Names become counts by window when the
-record is taken, so that the log holds what a server with secure aggregation has: sums, how many took
-part, and how often each user did in each window.
+A round's sum is added with the names of those who took part. Names become counts by window when
+the record is taken, so that the log holds what a server with secure aggregation has: sums, how many
+took part, and how often each user did in each window.
 """
 
 from collections.abc import Hashable, Iterable

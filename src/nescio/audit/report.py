@@ -14,6 +14,7 @@ from .. import __version__
 from .advice import CAUTION, advice
 from .chart import Series, bars, lines
 from .control import Control
+from .drift import Drift
 from .grade import Thresholds, Verdict
 from .problem import Log
 from .quality import Quality
@@ -58,6 +59,7 @@ class Findings:
     result: Result
     quality: Quality
     control: Control | None
+    drift: Drift
     thresholds: Thresholds
     verdict: Verdict
     source: str
@@ -81,7 +83,14 @@ def as_json(findings: Findings) -> str:
         "noise": findings.quality.noise,
         "control": None
         if control is None
-        else {"probability": control.probability, "nearer": control.nearer},
+        else {"probability": control.probability, "clear": int(control.clear.sum())},
+        "drift": {
+            "words": findings.drift.words,
+            "change": findings.drift.change,
+            "half_life": findings.drift.half_life,
+            "tail": findings.drift.tail,
+            "energy_by_quarters": findings.drift.trend.tolist(),
+        },
         "seconds": {**result.seconds, "all": findings.seconds},
         "users": _users(findings),
     }
@@ -138,6 +147,8 @@ def as_html(findings: Findings) -> str:
         *_recovered(findings),
         "<h2>How sure that is</h2>",
         *_how_sure(findings),
+        "<h2>How updates change</h2>",
+        *_how_updates_change(findings.drift),
         "<h2>What to change</h2><ol>",
         *(f"<li>{escape(line)}</li>" for line in advice(findings.log, verdict, findings.quality)),
         "</ol>",
@@ -173,20 +184,27 @@ def _shown(value: object) -> str:
 def _recovered(findings: Findings) -> list[str]:
     verdict = findings.verdict
     rest = verdict.users - verdict.unique - verdict.ambiguous
-    kinds = [("unique", verdict.unique), ("ambiguous", verdict.ambiguous), ("not found", rest)]
+    kinds = [
+        ("unique", verdict.unique, "#b91c1c"),
+        ("ambiguous", verdict.ambiguous, "#b45309"),
+        ("not found", rest, "#737373"),
+    ]
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
-        "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the only "
-        "one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and others "
-        "could not be excluded. <em>Not found</em>: no column met fits.</p>",
+        "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the "
+        "only one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and "
+        "others could not be excluded. <em>Not found</em>: no column met fits.</p>",
     ]
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
     if len(errors):
         ranks = list(range(1, len(errors) + 1))
-        drawn = [Series("found users, best first", ranks, np.sort(errors).tolist(), dots=True)]
+        drawn = [Series("users, best first", ranks, np.sort(errors).tolist(), dots=True)]
         limit = findings.thresholds.usable
         drawn.append(Series("usable up to here", [1, len(errors)], [limit, limit], dashed=True))
-        parts.append("<h3>Updates</h3>")
+        parts.append(
+            "<h3>Updates</h3><p>Each has the error drawn here if the columns are right: 0 is exact, "
+            "1 as much noise as update.</p>"
+        )
         parts.append(
             lines("Errors of updates", drawn, "users", "relative error, estimated", log_y=True)
         )
@@ -209,12 +227,23 @@ def _how_sure(findings: Findings) -> list[str]:
         drawn.append(Series("the same attack on shuffled rounds", ranks, chance, dashed=True))
         parts.append(
             "<p>The control is the same attack on the same sums in shuffled order, where there is "
-            f"nothing to find. {control.nearer} users' columns are nearer than any of its; "
-            "distances as small as these have the probability "
-            f"{control.probability:.2g} if sums tell nothing of who took part.</p>"
+            f"nothing to find. {int(control.clear.sum())} users' columns are at most half as "
+            "far as any of its. If the sums told nothing of who took part, distances as small as "
+            f"these would have the probability {control.probability:.2g}.</p>"
         )
     parts.insert(0, lines("Distances of columns", drawn, "users, nearest first", "distance"))
     return parts
+
+
+def _how_updates_change(drift: Drift) -> list[str]:
+    lags = [float(lag) for lag in range(1, len(drift.similarity) + 1)]
+    drawn = [Series("similarity of two sums", lags, drift.similarity.tolist())]
+    words = drift.words[:1].upper() + drift.words[1:]
+    return [
+        f"<p>{escape(words)}. Measured from the sums alone: sums of constant updates are equally "
+        "alike at any distance.</p>",
+        lines("Similarity of sums over the rounds between them", drawn, "rounds between", "cosine"),
+    ]
 
 
 def _how(findings: Findings) -> list[str]:
@@ -241,4 +270,5 @@ def _every_user(findings: Findings) -> str:
         for user in users[:MOST_ROWS]
     )
     more = "" if len(users) <= MOST_ROWS else f"<p>The JSON has all {len(users):,}.</p>"
-    return f"<details><summary>Every user</summary><table><tr>{head}</tr>{rows}</table>{more}</details>"
+    table = f"<table><tr>{head}</tr>{rows}</table>"
+    return f"<details><summary>Every user</summary>{table}{more}</details>"

@@ -1,4 +1,4 @@
-"""Runs that never took place, with the truth beside the record, and what the attack makes of them."""
+"""Runs that never took place, the truth beside the record, and what the attack makes of them."""
 
 import time
 from dataclasses import asdict, dataclass, field
@@ -28,9 +28,9 @@ class Setting:
 
     `participation`: how probable it is that a user takes part in a round. `granularity`: the rounds
     of a window of counts. `noise`: of each update between rounds, relative to its size.
-    `dimensions`: of an update; 0 for four times the users. `step`: how far the model goes towards
-    the users' optimum in each round, 0 for a model that stands still. Raises ArgumentError for what
-    cannot be.
+    `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far
+    the model goes towards the users' optimum in each round, 0 for a model that stands still. Raises
+    ArgumentError for what cannot be.
     """
 
     users: int = 64
@@ -85,16 +85,17 @@ class Outcome:
 def simulate(setting: Setting, seed: int = 0) -> Run:
     """A run of linear FedAvg: sums of updates, counts by window, participants.
 
-    Without `step`, update k is a row of independent normal entries, as in thesis section 6.4.1. With
-    it, each user has an optimum w_k of its own and sends w_k - w from the model w, which goes `step`
-    times the mean update each round: what all users share changes from round to round, and shrinks.
+    Without `step`, update k is a row of independent normal entries, as in thesis section 6.4.1.
+    With it, each user has an optimum w_k of its own and sends w_k - w from the model w, which goes
+    `step` times the mean update each round: what all users share changes from round to round, and
+    shrinks.
     Raises ArgumentError where such a run cannot be audited.
     """
     rng = np.random.default_rng(seed)
     users, rounds = setting.users, setting.rounds
     columns = _participation(setting, rng)
     together = columns.sum(axis=1, dtype=np.int64)
-    dimensions = setting.dimensions or 4 * users
+    dimensions = setting.dimensions or max(4 * users, 4096)
     updates = rng.standard_normal((users, dimensions))
     sums = columns @ updates
     if setting.step:
@@ -121,9 +122,7 @@ def _participation(setting: Setting, rng: np.random.Generator) -> npt.NDArray[np
         never = ~columns.any(axis=0)
         if not never.any():
             break
-        columns[:, never] = (
-            rng.random((setting.rounds, int(never.sum()))) < setting.participation
-        )
+        columns[:, never] = rng.random((setting.rounds, int(never.sum()))) < setting.participation
     return columns[:, group].astype(np.uint8)
 
 
