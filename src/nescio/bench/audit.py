@@ -8,6 +8,7 @@ planted matrix.
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 from .._arrays import as_count
 from ..errors import ArgumentError
@@ -40,6 +41,7 @@ _COLUMNS: list[Column] = [
     ("seconds", "s", ">8,.2f"),
     ("most_seconds", "most s", ">8,.2f"),
     ("milliseconds_per_column", "ms/column", ">9,.1f"),
+    ("mebibytes", "MiB", ">5,.0f"),
 ]
 _NEEDED: list[Column] = [
     ("users", "users", ">5,d"),
@@ -53,6 +55,7 @@ _NEEDED: list[Column] = [
 _NOTES = """\
 exact: trials whose whole matrix is the planted one; right: planted columns; unique: those with a
 certificate, and wrong: those of them that are not planted. s: the median of a trial, and its most.
+MiB: the peak of memory beside the record's, where the whole attack is measured, certificates too.
 A scan ends with the first setting that fails, so that "failed at" is of the trials up to there.
 """
 
@@ -125,7 +128,8 @@ def _sweep(name: str, arguments: argparse.Namespace, options: Options) -> Iterat
         for setting in curve.settings:
             made = trials(setting, own, all_of_them=not figure.scan)
             cases.append({"curve": curve.name, "asked": wanted, **as_case(setting, own, made)})
-            report.add(cases[-1])
+            peak = cast(int | None, cases[-1]["peak_bytes"])
+            report.add({**cases[-1], "mebibytes": peak and peak / (1 << 20)})
             yield cases[-1]
             if figure.scan and cases[-1]["exact"] != wanted:
                 break

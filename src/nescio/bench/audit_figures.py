@@ -102,7 +102,7 @@ FIGURES = (
         series="users",
         scan=False,
         certify=True,
-        trials=(1, 3),
+        trials=(3, 3),
     ),
     Figure(
         "figure-6.2a",

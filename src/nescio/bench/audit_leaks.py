@@ -21,6 +21,7 @@ __all__ = ["gradient_cases", "property_cases", "update_cases"]
 _SHAPE = (3, 32, 32)
 _INPUTS = 3 * 32 * 32
 _CLASSES = 10
+_FOR_USERS = 8_000
 _NONE: Mapping[int, float] = {}
 _SUMMED, _RECOVERED = "in a sum", "disaggregated"
 _COLUMNS: list[Column] = [
@@ -149,7 +150,7 @@ class _Users:
     _PICTURES = 32
 
     def __init__(self, arguments: argparse.Namespace, most: int) -> None:
-        count = min(50_000, max(8_000, most * self._PICTURES))
+        count = min(50_000, max(_FOR_USERS, most * self._PICTURES))
         pictures, labels = data.cifar10(arguments.data, count)
         self._pictures, self._labels = torch.from_numpy(pictures) - 0.5, torch.from_numpy(labels)
         self._vehicle = torch.isin(self._labels, torch.tensor(self._VEHICLES)).long()

@@ -34,6 +34,9 @@ _CHAPTERS: Mapping[tuple[int, float, float, int], tuple[float, ...]] = {
 }
 """The rows of Table 6.1 that are not all ones, by data size, momentum, fraction and batch."""
 
+_SIZE = (100, 200)
+"""Users and rounds."""
+
 _EPOCHS = (1, 2, 4, 8, 16, 32, 64)
 _COLUMNS: list[Column] = [
     ("data", "data", ">4d"),
@@ -131,7 +134,7 @@ def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
     """The cases of Table 6.1, each checked against who took part and against the mean updates."""
     rows = _FULL if arguments.full else _SMALL
     seed = arguments.seed
-    users, rounds = 100, 200
+    users, rounds = _SIZE
     most = max(row.data for row in rows)
     pictures, labels = (torch.from_numpy(a) for a in data.cifar10(arguments.data, users * most))
     pictures -= 0.5

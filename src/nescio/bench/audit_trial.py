@@ -3,8 +3,8 @@
 import os
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..audit.search import Columnwise
 from ..audit.simulate import Run, Setting, simulate
 from ..audit.solve import solve
 from ..audit.subspace import column_space
+from .memory import PeakMemory
 from .timing import Case, WrongResultError
 
 __all__ = ["Options", "Trial", "as_case", "attack", "trials"]
@@ -41,12 +42,15 @@ class Trial:
 
     `right`: the share of columns that are the planted ones. `unique`, `wrong`: the share that has a
     certificate, and that has one although it is not the planted one; None without certificates.
+    `peak_bytes`: of memory beside the record's. `steps`: seconds by step of the attack.
     """
 
     right: float
     seconds: float
     unique: float | None = None
     wrong: float | None = None
+    peak_bytes: int | None = None
+    steps: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def exact(self) -> bool:
@@ -67,6 +71,8 @@ def trials(setting: Setting, options: Options, *, all_of_them: bool = True) -> l
 
 def attack(run: Run, options: Options, seed: int) -> Trial:
     """Attacks one run. Raises WrongResultError if a proof without noise is of a wrong column."""
+    memory = PeakMemory()
+    memory.forget()
     begun = time.monotonic()
     if not options.certify:
         columns = _columns(run.log, options, seed)
@@ -78,7 +84,14 @@ def attack(run: Run, options: Options, seed: int) -> Trial:
     wrong = result.unique & ~right
     if wrong.any() and not result.noise:
         raise WrongResultError(f"user {int(np.argmax(wrong))}: a wrong column is called unique")
-    return Trial(float(right.mean()), seconds, float(result.unique.mean()), float(wrong.mean()))
+    return Trial(
+        float(right.mean()),
+        seconds,
+        float(result.unique.mean()),
+        float(wrong.mean()),
+        memory.bytes(),
+        result.seconds,
+    )
 
 
 def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
@@ -122,6 +135,8 @@ def as_case(setting: Setting, options: Options, made: Sequence[Trial]) -> Case:
         "least_seconds": min(seconds),
         "most_seconds": max(seconds),
         "milliseconds_per_column": 1e3 * statistics.median(seconds) / setting.users,
+        "peak_bytes": max((trial.peak_bytes or 0 for trial in made)) or None,
+        "steps": dict(made[-1].steps),
         "verified": True,
     }
 
