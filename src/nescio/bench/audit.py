@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from .._arrays import as_count
+from ..audit.simulate import Setting
 from ..errors import ArgumentError
 from .audit_figures import ALIASES, FIGURES, Figure
 from .audit_trial import Options, as_case, trials
@@ -123,6 +124,7 @@ def _sweep(name: str, arguments: argparse.Namespace, options: Options) -> Iterat
     limit = None if figure.certify else options.time_limit
     own = Options(wanted, method, limit, certify, options.seed)
     print(f"\n{figure.title}")
+    trials(Setting(16, 64), Options(1, method, limit, certify))  # loads the solvers, wakes threads
     report, cases = Report(_COLUMNS), list[Case]()
     for curve in figure.curves(full=arguments.full):
         for setting in curve.settings:

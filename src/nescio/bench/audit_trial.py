@@ -135,7 +135,7 @@ def as_case(setting: Setting, options: Options, made: Sequence[Trial]) -> Case:
         "least_seconds": min(seconds),
         "most_seconds": max(seconds),
         "milliseconds_per_column": 1e3 * statistics.median(seconds) / setting.users,
-        "peak_bytes": max((trial.peak_bytes or 0 for trial in made)) or None,
+        "peak_bytes": max(trial.peak_bytes or 0 for trial in made) or None,
         "steps": dict(made[-1].steps),
         "verified": True,
     }
