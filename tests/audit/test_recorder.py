@@ -189,19 +189,19 @@ def test_what_is_no_strategy_or_no_round():
 
 
 def test_flowers_own_strategy():
-    """Flower's FedAvg of both interfaces, where Flower is installed; nothing is simulated."""
+    """Flower's FedAvg, where Flower is installed; examples/audit_flower.py has the newer one."""
     pytest.importorskip("flwr", reason="Flower is not installed: pip install 'nescio[flower]'")
-    from flwr.common import Code, FitRes, Status, ndarrays_to_parameters
-    from flwr.server.client_manager import SimpleClientManager
-    from flwr.server.strategy import FedAvg
+    from flwr.common import Code, FitRes, Status, ndarrays_to_parameters  # noqa: PLC0415
+    from flwr.server.strategy import FedAvg  # noqa: PLC0415
 
     recorder = Recorder(range(6), granularity=5)
-    strategy = recorded(FedAvg(min_available_clients=1), recorder)
+    strategy = recorded(FedAvg(), recorder)
+    nobody = SimpleNamespace(num_available=lambda: 0, sample=lambda **_: [])
     rng = np.random.default_rng(0)
     updates = rng.standard_normal((6, 3, 20)).astype(np.float32)
     model = np.zeros((3, 20), np.float32)
     for t in range(40):
-        strategy.configure_fit(t + 1, ndarrays_to_parameters([model]), SimpleClientManager())
+        strategy.configure_fit(t + 1, ndarrays_to_parameters([model]), nobody)
         results = [
             (
                 SimpleNamespace(cid=k),

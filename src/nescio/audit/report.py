@@ -202,8 +202,8 @@ def _recovered(findings: Findings) -> list[str]:
         limit = findings.thresholds.usable
         drawn.append(Series("usable up to here", [1, len(errors)], [limit, limit], dashed=True))
         parts.append(
-            "<h3>Updates</h3><p>Each has the error drawn here if the columns are right: 0 is exact, "
-            "1 as much noise as update.</p>"
+            "<h3>Updates</h3><p>The error of each, if the columns are right: 0 is exact, 1 as much "
+            "noise as update.</p>"
         )
         parts.append(
             lines("Errors of updates", drawn, "users", "relative error, estimated", log_y=True)
