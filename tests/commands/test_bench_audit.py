@@ -24,7 +24,8 @@ FIELDS = {
 def tiny(*rounds, **options):
     """A figure of twelve users."""
     curve = Curve("12 users", tuple(Setting(12, n) for n in rounds))
-    return Figure("tiny", "Tiny", (curve,), (curve,), "rounds", "users", **options)
+    series = options.pop("series", "users")
+    return Figure("tiny", "Tiny", (curve,), (curve,), "rounds", series, **options)
 
 
 @pytest.fixture
@@ -87,6 +88,21 @@ def test_a_scan_stops_its_trials_too(monkeypatch):
     case = audit_trial.as_case(setting, Options(3), made)
     assert (case["exact"], case["trials"]) == (2, 3)
     assert case["right"] == pytest.approx(2.9 / 3)
+
+
+def test_how_often_users_are_in_a_window(only, tmp_path):
+    """Figure 6.5b: as a binomial distribution has it."""
+    figure = tiny(600, series="granularity")
+    (case,) = only(figure, tmp_path, "--trials", 1, "--plot", tmp_path)
+    expected = [0.9**10, 0.9**9, 45 * 0.01 * 0.9**8]
+    assert case["in_windows"][:3] == pytest.approx(expected, abs=0.06)
+    assert sum(case["in_windows"]) == pytest.approx(1)
+
+
+def test_a_plot_of_nothing_but_failures(only, tmp_path):
+    (case,) = only(tiny(13), tmp_path, "--trials", 1, "--plot", tmp_path)
+    assert case["exact"] == 0
+    assert (tmp_path / "tiny.svg").exists()
 
 
 def test_what_is_needed():

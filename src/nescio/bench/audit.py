@@ -14,7 +14,7 @@ from .._arrays import as_count
 from ..audit.simulate import Setting
 from ..errors import ArgumentError
 from .audit_figures import ALIASES, FIGURES, Figure
-from .audit_trial import Options, as_case, trials
+from .audit_trial import Options, as_case, in_windows, trials
 from .timing import Case, Column, Report, check_duration, check_writable, write_json
 
 __all__ = ["LEARNED", "names", "run"]
@@ -130,6 +130,8 @@ def _sweep(name: str, arguments: argparse.Namespace, options: Options) -> Iterat
         for setting in curve.settings:
             made = trials(setting, own, all_of_them=not figure.scan)
             cases.append({"curve": curve.name, "asked": wanted, **as_case(setting, own, made)})
+            if figure.series == "granularity":
+                cases[-1]["in_windows"] = in_windows(setting, own.seed)
             peak = cast(int | None, cases[-1]["peak_bytes"])
             report.add({**cases[-1], "mebibytes": peak and peak / (1 << 20)})
             yield cases[-1]

@@ -6,12 +6,15 @@ from typing import cast
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import StrMethodFormatter
 
 from ..errors import ArgumentError
 from .audit_figures import Figure
 from .timing import Case
 
 __all__ = ["draw"]
+
+_WHOLE = StrMethodFormatter("{x:,.0f}")
 
 _LABELS = {
     "right": "share of columns recovered",
@@ -53,6 +56,8 @@ def _panels(cases: Sequence[Case], figure: Figure | None) -> list[Panel]:
         return [lambda axes: _learned(axes, cases)]
     if figure.scan:
         panels: list[Panel] = [lambda axes: _needed(axes, cases, figure)]
+        if figure.series == "granularity":
+            panels.append(lambda axes: _histogram(axes, cases))
         return [*panels, lambda axes: _times(axes, cases, figure.x)]
     return [lambda axes: _success(axes, cases), lambda axes: _times(axes, cases, "rounds")]
 
@@ -66,11 +71,15 @@ def _needed(axes: Axes, cases: Sequence[Case], figure: Figure) -> None:
     for group in groups:
         own = [c for c in last.values() if not group or c["users"] == group[0]]
         points = sorted((_number(c, across), _number(c, figure.x)) for c in own)
+        if not points:
+            continue
         label = f"{group[0]:,.0f} users" if group else None
         axes.plot(*zip(*points, strict=True), "o-", label=label)
     if across == "users":
         axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(_WHOLE)
     axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(_WHOLE)
     axes.set(xlabel=_LABELS[across], ylabel=f"fewest {figure.x}, every trial exact")
 
 
@@ -95,6 +104,15 @@ def _times(axes: Axes, cases: Sequence[Case], x: str) -> None:
     axes.set(xlabel=_LABELS[x], ylabel=_LABELS["seconds"])
 
 
+def _histogram(axes: Axes, cases: Sequence[Case]) -> None:
+    """Figure 6.5b, of the longest run of each granularity."""
+    for length, own in _grouped(cases, "granularity"):
+        longest = max(own, key=lambda case: _number(case, "rounds"))
+        shares = cast(Sequence[float], longest["in_windows"])
+        axes.plot(range(len(shares)), shares, "o-", label=f"windows of {length}")
+    axes.set(xlabel="participations of a user in a window", ylabel="share")
+
+
 def _learned(axes: Axes, cases: Sequence[Case]) -> None:
     """Curves of what was learned with PyTorch: the cases say what is drawn against what."""
     x, y = str(cases[0]["x"]), str(cases[0]["y"])
@@ -107,7 +125,7 @@ def _learned(axes: Axes, cases: Sequence[Case]) -> None:
 
 def _grouped(cases: Sequence[Case], field: str) -> list[tuple[str, list[Case]]]:
     found = dict.fromkeys(str(case[field]) for case in cases)
-    return [(name, [case for case in cases if case[field] == name]) for name in found]
+    return [(name, [case for case in cases if str(case[field]) == name]) for name in found]
 
 
 def _number(case: Case, field: str) -> float:

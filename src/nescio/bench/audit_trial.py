@@ -17,7 +17,7 @@ from ..audit.subspace import column_space
 from .memory import PeakMemory
 from .timing import Case, WrongResultError
 
-__all__ = ["Options", "Trial", "as_case", "attack", "trials"]
+__all__ = ["Options", "Trial", "as_case", "attack", "in_windows", "trials"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,14 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     if options.method == "program" or (options.method == "auto" and has_solver()):
         search.program(every=options.method == "program")
     return search.columns.T
+
+
+def in_windows(setting: Setting, seed: int) -> list[float]:
+    """How often a user took part in a window, as shares: 0 times, once, and so on (Figure 6.5b)."""
+    run = simulate(setting, seed)
+    assert run.log.counts is not None
+    times = np.bincount(run.log.counts.ravel())
+    return [float(share) for share in times / times.sum()]
 
 
 def as_case(setting: Setting, options: Options, made: Sequence[Trial]) -> Case:
