@@ -95,9 +95,9 @@ class Defence:
         if self.name == "update-noise":
             return np.asarray(self.strength * np.sqrt(together))
         if self.name == "sum-noise":
-            return self.strength * (together > 0)
+            return np.where(together > 0, self.strength, 0.0)
         if self.name == "subset":
-            return np.sqrt((1 - self.strength) / self.strength * together)
+            return np.asarray(np.sqrt((1 - self.strength) / self.strength * together))
         return np.zeros(len(participants))
 
     def counts(
