@@ -20,6 +20,7 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command and its own commands."""
     parser = commands.add_parser("bench", help="measure, beside the machine's own limits")
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="WHAT")
+    _add_audit(benches)
     _add_dpf(benches)
     _add_lookup(benches)
     _add_figures(benches)
@@ -29,6 +30,34 @@ def add_parser(commands: Subparsers) -> None:
     _add_quant_models(benches)
     _add_service(benches)
     _add_table(benches)
+
+
+def _add_audit(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "audit",
+        help="what the audit recovers, and when it stops",
+        description="Repeats Figures 6.2 to 6.6 and 6.9 and Tables 6.1 to 6.3 of the thesis (Lam), "
+        "small unless told otherwise, and holds columns against the planted matrix. The tables and "
+        "Figures 6.6b and 6.9 need PyTorch, Pillow and CIFAR-10.",
+    )
+    add = parser.add_argument
+    add("--only", type=_list_of(str), metavar="NAMES", help="such as targets,figure-6.2,table-6.1")
+    add("--full", action="store_true", help="the chapter's sizes and trials: many hours")
+    add("--trials", type=int, default=0, help="of each setting (default: each figure's own)")
+    add("--method", choices=("auto", "reflect", "program"), default="auto")
+    add("--certify", action="store_true", help="measure the certificates too, as targets always do")
+    add("--time-limit", type=float, metavar="SECONDS", help="of a trial (20, with --full 600)")
+    add("--data", metavar="FOLDER", help="that has cifar10 (default: NESCIO_DATA, ../shared/data)")
+    add("--seed", type=int, default=0)
+    add("--plot", metavar="FOLDER", help="draw each figure as SVG; made if it is not there")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    parser.set_defaults(run=_run_audit)
+
+
+def _run_audit(arguments: argparse.Namespace) -> int:
+    from ..bench.audit import run  # noqa: PLC0415 - needed only when the command runs
+
+    return run(arguments)
 
 
 def _add_dpf(benches: Subparsers) -> None:
