@@ -69,6 +69,7 @@ bench: $(VENV)/.bench
 fuzz: $(VENV)/.fuzz engine-test
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+	$(BIN)/python tests/fuzz/fuzz_quant.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W docs build/docs

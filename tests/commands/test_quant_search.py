@@ -39,6 +39,18 @@ CODE = """
     def text(model):
         return "good"
 
+    def infinite(model):
+        return float("-inf") if model["0"].matrix.weights.bits < 8 else 1
+
+    def fails(model):
+        raise KeyError("of mine")
+
+    def lost():
+        raise OSError("no model today")
+
+    def misuses(model):
+        return model(x[:, :3])
+
     number = 3
     quant.save(reference, "model.safetensors")
 """
@@ -48,6 +60,7 @@ CODE = """
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("search")
     (folder / "mine.py").write_text(textwrap.dedent(CODE))
+    (folder / "broken.py").write_text("def fit(model) -> 1 +")
     done = nescio("quant", "search", "mine:make", "--quality=mine:fit", "--weight-bits=8",
                   "--activation-bits=8", cwd=folder)  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -62,7 +75,8 @@ def test_a_table_of_the_best(folder):
     options = ["--weight-bits=1,4,8", "--activation-bits=8", "--method=exhaustive"]
     done = run(folder, "model.safetensors", "--quality=mine:fit", *options)
     assert done.returncode == 0, done.stderr
-    head, titles, *lines, last = done.stdout.splitlines()
+    head, titles, *lines, last, threads = done.stdout.splitlines()
+    assert "as many threads as its BLAS takes; --threads (1) is for the plans'" in threads
     assert head == "layers: '0', '1'"
     assert titles.split() == ["quality", "us", "x", "fp32", "(weight,", "activation)", "bits"]
     assert last == f"{len(lines)} of 9 plans that were tried"
@@ -105,6 +119,12 @@ def test_json_a_plot_and_the_model_itself(folder):
         (["mine:number", "--quality=mine:fit"], "found no function 'number'"),
         (["mine:fit", "--quality=mine:fit"], "fit() missing 1 required"),
         (["mine:make", "--quality=mine:nan"], "found NaN"),
+        (["mine:make", "--quality=mine:fails"], "mine:fails raised KeyError: 'of mine' (NESCIO_"),
+        (["mine:make", "--quality=mine:misuses"], "mine:misuses raised ArgumentError: x: found"),
+        (["mine:lost", "--quality=mine:fit"], "mine:lost raised OSError: no model today"),
+        (["mine:make", "--quality=broken:fit"], "broken:fit raised SyntaxError: "),
+        (["mine:make", "--quality=..mine:fit"], "..mine:fit raised TypeError: "),
+        (["mine:make", "--quality=mine:fit", "--save=a", "--least=nan"], "--least: found nan"),
         (["mine:make", "--quality=mine:text"], "quality: found str, expected a number"),
         (["mine:make", "--quality=mine:fit", "--layers=fc"], "layers: found 'fc'"),
         (["mine:make", "--quality=mine:fit", "--weight-bits=9"], "weight bits: found 9"),
@@ -119,6 +139,14 @@ def test_what_cannot_be_searched_is_a_sentence(folder, options, said):
     done = run(folder, *options)
     assert_one_sentence(done)
     assert said in done.stderr
+
+
+def test_an_infinite_quality_is_null_in_json(folder):
+    options = ["--weight-bits=4,8", "--activation-bits=8", "--layers=0", "--json"]
+    done = run(folder, "mine:make", "--quality=mine:infinite", *options)
+    assert done.returncode == 0, done.stderr
+    cases = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert {c["plan"]["0"][0]: c["quality"] for c in cases} == {4: None, 8: 1}
 
 
 @pytest.mark.parametrize("value", ["", "1,", "a", "1;2", "1.5"])

@@ -118,6 +118,9 @@ def test_functions(rng):
     x = floats(rng, 3, 4) * 50
     wide = x.astype(np.float64)
     assert (functions.ReLU()(x) == np.maximum(x, 0)).all()
+    odd = np.array([-0.0, 0.0, -1e-45, 1e-45, -np.inf, np.inf, np.nan], np.float32)
+    kept = np.where(odd < 0, np.float32(0), odd)  # the sign of -0, and NaN
+    assert functions.ReLU()(odd).tobytes() == kept.tobytes()
     assert (functions.LeakyReLU(0.5)(x) == np.where(x > 0, x, x / 2)).all()
     assert (functions.Identity()(x) == x).all()
     assert functions.Flatten()(x.reshape(3, 2, 2)).shape == (3, 4)
@@ -163,6 +166,19 @@ def test_a_model_is_a_tree(rng):
     [
         (lambda r: quant.Linear(3), "expected a BitSerialMatrix"),
         (lambda r: quant.Embedding([1.0]), "expected floats of shape"),
+        (lambda r: functions.LayerNorm([1], [1.0]), "weight: found int64, expected floats"),
+        (lambda r: functions.LayerNorm([1.0], [1.0, 2.0]), "found shapes (1,) and (2,)"),
+        (lambda r: functions.LayerNorm(1.0, 1.0), "found shapes () and (), expected (size,)"),
+        (lambda r: functions.LayerNorm([1.0], [1.0], -5), "eps: found -5.0"),
+        (lambda r: functions.LeakyReLU(np.nan), "slope: found nan, expected a finite number"),
+        (lambda r: functions.LeakyReLU(10**400), "slope: found a number of 1329 bits"),
+        (lambda r: functions.LeakyReLU("a"), "slope: found 'a'"),
+        (lambda r: functions.LeakyReLU(True), "slope: found True"),
+        (lambda r: functions.Softmax()(np.zeros((2, 0))), "found shape (2, 0), expected a last"),
+        (lambda r: quant.LSTM({}, layers=0), "layers: found 0, expected 1 to 1024"),
+        (lambda r: quant.GRU({}, layers=10**9), "layers: found 1000000000, expected 1 to 1024"),
+        (lambda r: perceptron(r, range(1, 12))["x"], "found 'x', expected one of '0', '1', '2'"),
+        (lambda r: perceptron(r, range(1, 12))["x"], "'7' and 11 more"),
         (lambda r: quant.LSTMCell(linear(r, 3, 8), linear(r, 3, 12)), "found 8 and 12 rows"),
         (lambda r: quant.LSTM({"ih_l0": linear(r, 3, 8)}), "expected ['hh_l0', 'ih_l0']"),
         (

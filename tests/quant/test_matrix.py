@@ -1,10 +1,13 @@
 """Matrices of few bits: the engine's product behind a NumPy interface."""
 
+import copy
+import pickle
 import threading
 
 import numpy as np
 import pytest
 
+import devices
 from nescio import quant
 from nescio.errors import ArgumentError
 from spec import bitserial as spec
@@ -125,6 +128,32 @@ def test_what_cannot_be_multiplied(x, said):
 def test_activation_bits_are_8_16_or_32(bits):
     with pytest.raises(ArgumentError, match="activation bits: found .*, expected 8, 16 or 32"):
         quant.BitSerialMatrix(quant.from_integers([[1]], 1), bits)
+
+
+@pytest.mark.parametrize("bits", [np.array([8, 16]), [8], 8 + 0j])
+def test_activation_bits_are_one_integer(bits):
+    with pytest.raises(ArgumentError, match="activation bits: found .*, expected 8, 16 or 32"):
+        quant.BitSerialMatrix(quant.from_integers([[1]], 1), bits)
+
+
+@pytest.mark.parametrize("weights", [np.ones((2, 2)), [[1]], None])
+def test_weights_are_quantised_first(weights):
+    with pytest.raises(ArgumentError, match="weights: found .*, expected QuantizedWeights"):
+        quant.BitSerialMatrix(weights)
+
+
+@pytest.mark.parametrize("device", ["cpu", *devices.FIRST])
+def test_copies_and_pickles(rng, device):
+    weights = quant.quantize_weights(rng.standard_normal((5, 70)), 3, per_row=True)
+    bias, x = rng.standard_normal(5), rng.standard_normal((2, 70))
+    matrix = quant.BitSerialMatrix(weights, 16, bias=bias, threads=2, device=device)
+    for other in (copy.copy(matrix), copy.deepcopy(matrix), pickle.loads(pickle.dumps(matrix))):
+        assert other(x).tobytes() == matrix(x).tobytes()
+        assert (other.activation_bits, other.threads, other.device) == (16, 2, device)
+    assert copy.copy(matrix).weights is weights
+    assert copy.deepcopy(matrix).weights.planes is not weights.planes
+    model = quant.Sequential(quant.Linear(matrix))
+    assert copy.deepcopy(model)(x).tobytes() == matrix(x).tobytes()
 
 
 @pytest.mark.parametrize("bias", [[1.0], [1.0, np.nan], [[1.0, 2.0]], ["a", "b"], 1.0])

@@ -96,3 +96,9 @@ def test_nothing_is_quantised_twice(model):
 def test_a_model_without_layers_says_so():
     with pytest.raises(ArgumentError, match="none in the model that can be quantised"):
         quant.quantize(quant.Embedding(np.ones((2, 2))), {"fc": (4, 8)})
+
+
+def test_models_that_are_none():
+    for model in (3, {"0": 1}, None):
+        with pytest.raises(ArgumentError, match="model: found .*, expected a Layer"):
+            quant.quantize(model, {"0": (4, 8)})

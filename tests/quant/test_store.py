@@ -129,6 +129,9 @@ def first(description):
     return description["model"]["children"]["0"]
 
 
+RELU = {"kind": "ReLU", "options": {}, "children": {}}
+
+
 def edit(**options):
     return lambda d: first(d)["options"].update(options)
 
@@ -137,6 +140,8 @@ def edit(**options):
     ("change", "said"),
     [
         (lambda d: d.update(version=2), "found version 2, this release reads 1"),
+        (lambda d: d.update(version=True), "found version True"),
+        (lambda d: d.update(version=1.0), "found version 1.0"),
         (lambda d: d.pop("model"), "layer ''"),
         (lambda d: d.update(model=[]), "layer ''"),
         (lambda d: first(d).update(kind="Conv2d"), "found a layer of kind 'Conv2d'"),
@@ -153,6 +158,13 @@ def edit(**options):
         (edit(**{"in": 10**30}), "expected 1 to"),
         (edit(**{"in": "70"}), "found '70'"),
         (edit(**{"in": 65}), "found bits beyond column 64"),
+        (edit(weight_bits=0, activation_bits=8), "activation_bits: found 8, expected 0 to 0"),
+        (edit(**{"k" * 10_000: 1}), "found options ['activation_bits'"),
+        (lambda d: first(d)["children"].update(x=first(d) | {"children": {}}), "has no array"),
+        (
+            lambda d: d["model"]["children"]["1"]["children"].update(x=RELU),
+            "layer '1': found children ['x'] of a ReLU, which has none",
+        ),
         (edit(bias="yes"), "found 'yes', expected true or false"),
         (edit(bias=False), "'0.bias' belongs to no layer"),
         (edit(weight_bits=0, activation_bits=0), "has no array '0.weight'"),
@@ -186,11 +198,13 @@ def nested(depth):
         (nested(40), "more than 32 deep"),
         (nested(100_000), "is not"),
         (
-            json.dumps({"version": 1, "model": {"children": dict.fromkeys(range(1 << 16), 1)}}),
-            "more than 65536 layers",
+            json.dumps({"version": 1, "model": {"children": dict.fromkeys(range(1 << 14), 1)}}),
+            "more than 16384 layers",
         ),
+        (" " * (1 << 20) + "{}", "its description has 1048578 bytes, the most is 1048576"),
+        (" " * (1 << 22) + "{}", "and the most is 4194304"),
     ],
-    ids=["cut", "brackets", "list", "deep", "deeper", "wide"],
+    ids=["cut", "brackets", "list", "deep", "deeper", "wide", "long", "longer"],
 )
 def test_descriptions_without_bounds(saved, text, said):
     path, arrays, _ = saved

@@ -46,7 +46,30 @@ def test_no_other_step_has_a_smaller_error(rng, bits, kind):
     weights = draws(rng, kind, 300).astype(np.float32)
     found = quant.quantize_weights(weights.reshape(10, 30), bits)
     error = spec.squared_error(weights.tolist(), float(found.scale[0]), bits)
-    assert error <= 1.005 * spec.least_error(weights.tolist(), bits, 1000) + 1e-9
+    assert error <= 1.002 * spec.least_error(weights.tolist(), bits, 1000) + 1e-9
+
+
+@pytest.mark.parametrize("bits", range(2, 9))
+@pytest.mark.parametrize("columns", [1, 3, 16, 64, 128, 500])
+def test_no_other_step_of_a_row_has_a_smaller_error(rng, bits, columns):
+    """Few weights have an error that goes up and down with the step: against a fine grid."""
+    weights = rng.standard_normal((6, columns)).astype(np.float32)
+    found = quant.quantize_weights(weights, bits, per_row=True)
+    low, high = -(1 << bits - 1), (1 << bits - 1) - 1
+    for row, own in zip(weights.astype(np.float64), found.to_floats(), strict=True):
+        steps = np.geomspace(0.02, 1.5, 4000)[:, None] * np.abs(row).max() / max(1, high / 2)
+        errors = np.square(row - np.clip(np.rint(row / steps), low, high) * steps).sum(axis=1)
+        assert np.square(row - own).sum() <= 1.02 * errors.min() + 1e-12 * np.square(row).sum()
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_the_smallest_weights_do_not_vanish(bits):
+    tiny = np.float32(1e-45)
+    weights = np.array([[1, -1, 1], [3, -3, 3], [0, 0, 0]], np.float32) * tiny
+    for clip in (True, False):
+        found = quant.quantize_weights(weights, bits, per_row=True, clip=clip)
+        assert (found.scale > 0).tolist() == [True, True, False]
+        assert (np.abs(found.to_floats()[:2] - weights[:2]) <= tiny).all() or not clip
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
@@ -174,6 +197,8 @@ def test_integers_that_are_no_weights(integers, bits, scale, said):
         (np.zeros((1, 1, 1), np.uint64), 64, np.ones(1)),
         (np.zeros((1, 1, 1), np.uint64), 64, np.full(1, np.inf, np.float32)),
         (np.zeros((1, 1, 0), np.uint64), 0, np.ones(1, np.float32)),
+        ([[[1]]], 64, np.ones(1, np.float32)),
+        (np.zeros((1, 1, 1), np.uint64), 64, [1.0]),
     ],
 )
 def test_planes_that_are_no_matrix(planes, columns, scale):

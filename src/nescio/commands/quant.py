@@ -3,9 +3,11 @@
 import argparse
 import importlib
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError
@@ -63,6 +65,8 @@ def _run_search(arguments: argparse.Namespace) -> int:
         check_writable(path)
     if (arguments.save is None) != (arguments.least is None):
         raise ArgumentError("--save and --least: found one of them, expected both or none")
+    if arguments.least is not None and math.isnan(arguments.least):
+        raise ArgumentError("--least: found nan, expected a number")
     if arguments.plot:
         importlib.import_module("matplotlib")  # before the search, not after it
     variants = variants_of(_model(arguments.model), per_row=arguments.per_row)
@@ -82,7 +86,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     fp32 = sum(cost(name, None) for name in shapes)
-    _print(found, fp32, sign, as_json=arguments.json)
+    _print(found, fp32, sign, threads=arguments.threads, as_json=arguments.json)
     if arguments.plot:
         from ..quant.plot import plot_search  # noqa: PLC0415 - needs matplotlib
 
@@ -94,7 +98,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(found: "Found", fp32: float, sign: float, *, as_json: bool) -> None:
+def _print(found: "Found", fp32: float, sign: float, *, threads: int, as_json: bool) -> None:
     from ..bench.timing import Case, Report  # noqa: PLC0415
 
     best = {id(point) for point in found.pareto}
@@ -102,14 +106,16 @@ def _print(found: "Found", fp32: float, sign: float, *, as_json: bool) -> None:
     def case(point: "Point") -> Case:
         return {
             "plan": point.plan,
-            "quality": sign * point.quality,
+            "quality": sign * point.quality
+            if math.isfinite(point.quality) or not as_json
+            else None,
             "microseconds": point.cost * 1e6,
             "speedup_fp32": fp32 / point.cost if point.cost else None,
             "pareto": id(point) in best,
         }
 
     if as_json:
-        print(json.dumps([case(point) for point in found.points]))
+        print(json.dumps([case(point) for point in found.points], allow_nan=False))
         return
     print("layers:", ", ".join(repr(name) for name in found.points[0].plan))
     columns = [
@@ -122,6 +128,10 @@ def _print(found: "Found", fp32: float, sign: float, *, as_json: bool) -> None:
     for point in found.pareto:
         report.add({**case(point), "bits": " ".join(map(_shown, point.plan.values()))})
     print(f"{len(found.pareto)} of {len(found.points)} plans that were tried")
+    print(
+        "us: products with one vector. x fp32: against NumPy's float32 products, with as many "
+        f"threads as its BLAS takes; --threads ({threads}) is for the plans'"
+    )
 
 
 def _shown(bits: "Choice") -> str:
@@ -139,22 +149,46 @@ def _model(name: str) -> object:
 
 
 def _function(name: str) -> Callable[..., object]:
-    """The function called module:function. Raises ArgumentError if there is none."""
+    """The function called module:function, whose errors name it. ArgumentError if there is none."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise ArgumentError(f"found {name!r}, expected module:function")
+    function = getattr(_module(module_name, name), attribute, None)
+    if not callable(function):
+        raise ArgumentError(f"{name}: found no function {attribute!r} in {module_name}")
+
+    def called(*arguments: object) -> object:
+        try:
+            return function(*arguments)
+        except (MemoryError, ModuleNotFoundError):
+            raise
+        except Exception as error:
+            raise _raised(name, error) from error
+
+    return called
+
+
+def _module(module_name: str, name: str) -> ModuleType:
+    """The module, imported. Raises ArgumentError if there is none, or it raises something."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` has it
     try:
-        function = getattr(importlib.import_module(module_name), attribute, None)
+        return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
         raise ArgumentError(f"{name}: found no module {error.name!r} here or installed") from error
-    if not callable(function):
-        raise ArgumentError(f"{name}: found no function {attribute!r} in {module_name}")
-    called: Callable[..., object] = function
-    return called
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise _raised(name, error) from error
+
+
+def _raised(name: str, error: Exception) -> ArgumentError:
+    """What is said of code that is not ours."""
+    return ArgumentError(
+        f"{name} raised {type(error).__name__}: {error} (NESCIO_DEBUG=1 shows where)"
+    )
 
 
 def _number(value: object) -> float:

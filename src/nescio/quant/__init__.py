@@ -84,8 +84,9 @@ def _from_modules(model: object) -> Layer:
 def load(path: str | os.PathLike[str], *, threads: int = 0) -> Layer:
     """The model of a file that `save` wrote, in NumPy layers: PyTorch is not needed.
 
-    What is quantised predicts bit for bit what the saved model does. `threads` share a product, 0
-    is one for every processor.
+    What is quantised predicts bit for bit what the saved model does; recurrent layers do so on the
+    same machine with the same NumPy, whose tanh they take. `threads` share a product, 0 is one for
+    every processor.
 
     Raises ArgumentError for what is no such file, MismatchError for arrays of other shapes than the
     file's own description says.

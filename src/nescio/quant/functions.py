@@ -10,11 +10,11 @@ from typing import Self
 
 import numpy as np
 
-from .._arrays import Array, as_array
+from .._arrays import Array, as_array, shown
 from ..errors import ArgumentError
 from .layers import MOST_ROWS, Layer, Options, Stored
 from .matrix import as_vectors
-from .weights import FloatArray
+from .weights import FloatArray, as_float32
 
 
 class _Plain(Layer):
@@ -34,12 +34,13 @@ class _Plain(Layer):
 
 
 class ReLU(_Plain):
-    """max(x, 0)."""
+    """max(x, 0), where -0 stays -0 and NaN NaN."""
 
     KIND = "ReLU"
 
     def _values(self, x: FloatArray) -> FloatArray:
-        return np.maximum(x, np.float32(0))
+        values: FloatArray = np.where(x < 0, np.float32(0), x)
+        return values
 
 
 class Tanh(_Plain):
@@ -70,13 +71,13 @@ class Identity(_Plain):
 
 
 class LeakyReLU(Layer):
-    """x where it is positive, slope * x elsewhere."""
+    """x where it is positive, slope * x elsewhere. Raises ArgumentError unless it is finite."""
 
     KIND = "LeakyReLU"
     OPTIONS = ("slope",)
 
     def __init__(self, slope: float = 0.01) -> None:
-        self.slope = slope
+        self.slope = _number(slope, "slope")
 
     def options(self) -> Options:
         """The slope."""
@@ -113,8 +114,13 @@ class Softmax(Layer):
         return cls(log=stored.flag("log"))
 
     def __call__(self, x: object, /) -> FloatArray:
-        """The function's values, of the same shape. Raises ArgumentError unless x are floats."""
+        """The function's values, of the same shape.
+
+        Raises ArgumentError unless x are floats, at least one a vector.
+        """
         floats = _floats(x)
+        if floats.shape[-1:] == (0,):
+            raise ArgumentError(f"x: found shape {floats.shape}, expected a last axis of 1 or more")
         shifted = floats - floats.max(axis=-1, keepdims=True)
         total: FloatArray = np.exp(shifted).sum(axis=-1, keepdims=True)
         values: FloatArray = shifted - np.log(total) if self.log else np.exp(shifted) / total
@@ -122,13 +128,25 @@ class Softmax(Layer):
 
 
 class LayerNorm(Layer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last axis."""
+    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last axis, in float32.
+
+    Raises ArgumentError unless weight and bias are floats of one shape (size,) and eps is finite
+    and not negative.
+    """
 
     KIND = "LayerNorm"
     OPTIONS = ("size", "eps")
 
-    def __init__(self, weight: Array, bias: Array, eps: float = 1e-5) -> None:
-        self.weight, self.bias, self.eps = weight, bias, eps
+    def __init__(self, weight: object, bias: object, eps: float = 1e-5) -> None:
+        self.weight, self.bias = _floats(weight, "weight"), _floats(bias, "bias")
+        if self.weight.ndim != 1 or not self.weight.size or self.bias.shape != self.weight.shape:
+            raise ArgumentError(
+                f"weight and bias: found shapes {self.weight.shape} and {self.bias.shape}, "
+                "expected (size,) twice"
+            )
+        self.eps = _number(eps, "eps")
+        if self.eps < 0:
+            raise ArgumentError(f"eps: found {self.eps}, expected no less than 0")
 
     def options(self) -> Options:
         """The axis' length, and eps."""
@@ -179,8 +197,20 @@ def sigmoid(x: FloatArray) -> FloatArray:
     return values
 
 
-def _floats(x: object) -> FloatArray:
-    array = as_array(x, "x")
+def _floats(x: object, what: str = "x") -> FloatArray:
+    array = as_array(x, what)
     if array.dtype.kind != "f":
-        raise ArgumentError(f"x: found {array.dtype}, expected floats")
-    return array.astype(np.float32, copy=False)
+        raise ArgumentError(f"{what}: found {array.dtype}, expected floats")
+    return as_float32(array)
+
+
+def _number(value: object, what: str) -> float:
+    """The value as a float. Raises ArgumentError unless it is a finite number."""
+    real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    try:
+        number = float(value) if real else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ArgumentError(f"{what}: found {shown(value)}, expected a finite number")
+    return number

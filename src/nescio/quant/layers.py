@@ -6,18 +6,27 @@ code says how they are used.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
-from .._arrays import Array, as_array, as_indices
+from .._arrays import Array, as_array, as_indices, shown
 from ..errors import ArgumentError
 from .matrix import BitSerialMatrix, FloatMatrix, Matrix
-from .weights import MOST_COLUMNS, MOST_WEIGHT_BITS, WORD_BITS, FloatArray, QuantizedWeights
+from .weights import (
+    MOST_COLUMNS,
+    MOST_WEIGHT_BITS,
+    WORD_BITS,
+    FloatArray,
+    QuantizedWeights,
+    as_float32,
+)
 
 Options = dict[str, object]
 MOST_ROWS = 1 << 40
+_FEW = 8
 
 
 class Stored(Protocol):
@@ -122,7 +131,7 @@ class Linear(Layer):
         """The layer of a file."""
         rows, columns = stored.count("out", 1, MOST_ROWS), stored.count("in", 1, MOST_COLUMNS)
         bits = stored.count("weight_bits", 0, MOST_WEIGHT_BITS)
-        activation_bits = stored.count("activation_bits", 0, 32)
+        activation_bits = stored.count("activation_bits", 0, 32 if bits else 0)
         bias = stored.array("bias", "float32", (rows,)) if stored.flag("bias") else None
         if not bits:
             return cls(FloatMatrix(stored.array("weight", "float32", (rows, columns)), bias))
@@ -137,18 +146,19 @@ class Linear(Layer):
 
 
 class Embedding(Layer):
-    """Rows of a table, which stays in floats."""
+    """Rows of a table, which stays in floats, float32. Raises ArgumentError for another array."""
 
     KIND = "Embedding"
     OPTIONS = ("rows", "columns")
 
     def __init__(self, weight: object) -> None:
-        self.weight = as_array(weight, "weight")
-        if self.weight.ndim != 2 or self.weight.dtype.kind != "f" or not self.weight.size:
+        table = as_array(weight, "weight")
+        if table.ndim != 2 or table.dtype.kind != "f" or not table.size:
             raise ArgumentError(
-                f"weight: found {self.weight.dtype} of shape {self.weight.shape}, expected floats "
-                "of shape (rows, columns)"
+                f"weight: found {table.dtype} of shape {table.shape}, expected floats of shape "
+                "(rows, columns)"
             )
+        self.weight = as_float32(table)
 
     def options(self) -> Options:
         """The table's shape."""
@@ -222,8 +232,8 @@ class Group(Layer):
         of: str = "a model",
     ) -> None:
         self._layers = check_names(layers)
-        self._arrays = dict(arrays or {})
-        self.of = of[:200]
+        self._arrays = {name: as_array(array, name) for name, array in (arrays or {}).items()}
+        self.of = str(of)[:200]
 
     def __getitem__(self, name: str) -> Layer:
         """A layer by its name, dots for those further down. Raises ArgumentError without one."""
@@ -255,7 +265,7 @@ class Group(Layer):
         """Raises ArgumentError: only its class knows how."""
         raise ArgumentError(
             f"{self.of} has code of its own, which is not in the file: call its parts, "
-            + (", ".join(repr(name) for name in self._layers) or "of which there are none")
+            + (listed(self._layers) if self._layers else "of which there are none")
         )
 
 
@@ -263,18 +273,26 @@ def check_names(layers: Mapping[str, Layer]) -> dict[str, Layer]:
     """Layers by name. Raises ArgumentError for a name with a dot, and for what is no layer."""
     for name, layer in layers.items():
         if not isinstance(name, str) or not name or "." in name:
-            raise ArgumentError(f"a layer's name: found {name!r}, expected text without dots")
+            raise ArgumentError(f"a layer's name: found {shown(name)}, expected text without dots")
         if not isinstance(layer, Layer):
-            raise ArgumentError(f"layer {name!r}: found {type(layer).__name__}, expected a Layer")
+            raise ArgumentError(
+                f"layer {shown(name)}: found {type(layer).__name__}, expected a Layer"
+            )
     return dict(layers)
+
+
+def listed(names: Collection[str]) -> str:
+    """Names for a message, of many the first few."""
+    first = ", ".join(map(shown, islice(names, _FEW)))
+    more = len(names) - _FEW
+    return f"{first} and {more} more" if more > 0 else first or "none"
 
 
 def find(layers: Mapping[str, Layer], name: str) -> Layer:
     """The layer of a dotted name. Raises ArgumentError if there is none."""
     first, _, rest = name.partition(".")
     if first not in layers:
-        known = ", ".join(repr(one) for one in layers) or "none"
-        raise ArgumentError(f"layer: found {first!r}, expected one of {known}")
+        raise ArgumentError(f"layer: found {shown(first)}, expected one of {listed(layers)}")
     return find(layers[first].children(), rest) if rest else layers[first]
 
 

@@ -10,7 +10,7 @@ processor, on threads, or on what else is in the batch.
 
 from copy import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,11 @@ class BitSerialMatrix:
         threads: int = 0,
         device: str = "auto",
     ) -> None:
+        if not isinstance(weights, QuantizedWeights):
+            raise ArgumentError(
+                f"weights: found {type(weights).__name__}, expected QuantizedWeights "
+                "(quantize_weights or from_integers make them)"
+            )
         self.weights = weights
         self.activation_bits = check_activation_bits(activation_bits)
         self.bias = None if bias is None else _as_bias(bias, weights.rows)
@@ -72,6 +77,26 @@ class BitSerialMatrix:
         self._scale = np.ascontiguousarray(weights.scale)
         if self._placed is None:
             self._engine = _core.BitMatrix(np.ascontiguousarray(weights.planes), weights.columns)
+
+    def __copy__(self) -> "BitSerialMatrix":
+        """The same matrix in the same memory."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __getstate__(self) -> dict[str, object]:
+        """What it was made of: the engine's own memory is made again."""
+        return {
+            "weights": self.weights,
+            "activation_bits": self.activation_bits,
+            "bias": self.bias,
+            "threads": self.threads,
+            "device": self.device,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The matrix of a copy or a pickle. Raises what the constructor raises."""
+        self.__init__(**state)  # type: ignore[misc]
 
     def _on_device(self) -> "DeviceMatrix":
         from .device import DeviceMatrix  # noqa: PLC0415 - which takes from this module
@@ -187,7 +212,7 @@ class FloatMatrix:
 def check_activation_bits(value: object) -> ActivationBits:
     """The value, if activations can have so many bits. Raises ArgumentError."""
     for bits in ACTIVATION_BITS:
-        if value == bits and not isinstance(value, float):
+        if isinstance(value, int | np.integer) and value == bits:
             return bits
     raise ArgumentError(f"activation bits: found {shown(value)}, expected 8, 16 or 32")
 

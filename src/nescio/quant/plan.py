@@ -46,6 +46,11 @@ def quantize(
     `threads` those of `BitSerialMatrix`. Raises ArgumentError for a plan that does not fit the
     model, or bits that cannot be.
     """
+    if not isinstance(model, Layer):
+        raise ArgumentError(
+            f"model: found {type(model).__name__}, expected a Layer (quant.torch.quantize takes "
+            "PyTorch modules)"
+        )
     named = [(name, layer) for name, layer in named_layers(model) if not _is_part(name, model)]
     chosen = resolve(plan, [_candidate(name, layer) for name, layer in named], check_bits)
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 
-from .._arrays import as_array
+from .._arrays import as_array, as_count, shown
 from ..errors import ArgumentError
 from .functions import sigmoid
 from .layers import Layer, Linear, Options, Stored, check_names
@@ -151,8 +151,10 @@ class _Stack(Layer):
         bidirectional: bool = False,
         batch_first: bool = False,
     ) -> None:
-        ordered = linear_children(matrices, stack_names(layers, bidirectional=bidirectional))
-        self.layers, self.bidirectional, self.batch_first = layers, bidirectional, batch_first
+        self.layers = as_count(layers, "layers", 1, MOST_LAYERS)
+        self.bidirectional, self.batch_first = bool(bidirectional), bool(batch_first)
+        names = stack_names(self.layers, bidirectional=self.bidirectional)
+        ordered = linear_children(matrices, names)
         self._matrices = dict(matrices)
         self._cells = [self.CELL(*ordered[i : i + 2]) for i in range(0, len(ordered), 2)]
         self.hidden, self.inputs = self._cells[0].hidden, self._cells[0].inputs
@@ -286,7 +288,8 @@ def stack_names(layers: int, *, bidirectional: bool) -> list[str]:
 def linear_children(children: Mapping[str, Layer], names: Sequence[str]) -> list[Linear]:
     """The matrices of these names. Raises ArgumentError for others, or what is no matrix."""
     if sorted(children) != sorted(names):
-        raise ArgumentError(f"matrices: found {sorted(children)}, expected {sorted(names)}")
+        given, expected = shown(sorted(children)), shown(sorted(names))
+        raise ArgumentError(f"matrices: found {given}, expected {expected}")
     found = [children[name] for name in names]
     linear = [layer for layer in found if isinstance(layer, Linear)]
     if len(linear) != len(found):

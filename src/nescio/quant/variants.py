@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import as_threads
+from .._arrays import as_threads, shown
 from ..errors import ArgumentError
-from .layers import Layer, Linear, named_layers
+from .layers import Layer, Linear, listed, named_layers
 from .matrix import BitSerialMatrix, FloatMatrix
 from .plan import QUANTISABLE, Bits, quantisable_layers, quantize_layer
 from .search import DEFAULT_EVALUATIONS, Choice, Found, Method, search
-from .weights import from_integers, levels
+from .steps import levels
+from .weights import from_integers
 
 Shape = tuple[int, int]
 Cost = Callable[[str, Choice], float]
@@ -46,7 +47,8 @@ class MeasuredCost:
     def __call__(self, name: str, bits: Choice, /) -> float:
         """The seconds. Raises ArgumentError for a layer that is not in `shapes`."""
         if name not in self._shapes:
-            raise ArgumentError(f"layer: found {name!r}, expected one of {list(self._shapes)}")
+            known = listed(self._shapes)
+            raise ArgumentError(f"layer: found {shown(name)}, expected one of {known}")
         return sum(self._of(shape, bits) for shape in self._shapes[name])
 
     def _of(self, shape: Shape, bits: Choice) -> float:
@@ -193,8 +195,8 @@ def chosen_layers(variants: Variants, patterns: Iterable[str]) -> dict[str, list
     for pattern in patterns:
         fitting = {name for name in shapes if name == pattern or fnmatchcase(name, pattern)}
         if not fitting:
-            known = ", ".join(map(repr, shapes)) or "none in this model"
-            raise ArgumentError(f"layers: found {pattern!r}, expected one or more of {known}")
+            known = listed(shapes) if shapes else "none in this model"
+            raise ArgumentError(f"layers: found {shown(pattern)}, expected one or more of {known}")
         chosen |= fitting
     return {name: own for name, own in shapes.items() if name in chosen}
 

@@ -4,10 +4,7 @@ A weight w stands as step * q with an integer q of b bits (1 to 8). For b >= 2 t
 and q = clip(round(w / step), -2^(b-1), 2^(b-1) - 1), in two's complement. One bit has no zero:
 q = 1 for w >= 0 and -1 below.
 
-The step is that of least mean squared error. `_Sorted` gives the error of any step exactly, from
-sums over the sorted weights: with c levels it costs c look-ups, whatever the size of the matrix. So
-33 steps in geometric progression are tried, then 33 between the neighbours of the best, and once
-more, which finds it to some hundredths of a percent. With one bit the best step is mean |w|.
+The step is that of least mean squared error, see `steps`; with one bit it is mean |w|.
 
 Source: thesis, section 3.3.2 (planes), 3.3.3 (linear steps, clipping, one bit without a zero).
 """
@@ -20,9 +17,9 @@ import numpy.typing as npt
 
 from .._arrays import Array, as_array, as_count
 from ..errors import ArgumentError
+from .steps import best_steps, levels, widest_steps
 
 FloatArray = npt.NDArray[np.float32]
-DoubleArray = npt.NDArray[np.float64]
 PlaneArray = npt.NDArray[np.uint64]
 IntegerArray = npt.NDArray[np.int8]
 
@@ -30,10 +27,6 @@ MOST_WEIGHT_BITS = 8
 MOST_COLUMNS = 1 << 22
 WORD_BITS = 64
 
-_STEPS = 33
-_ROUNDS = 3
-_MOST_SINGLE = 1 << 16  # weights with a sum up to each; more have one for each run
-_RUN = 64
 _CHUNK_WEIGHTS = 1 << 18  # whose temporaries stay in the cache
 
 
@@ -135,13 +128,8 @@ def from_integers(integers: object, bits: int, scale: object = 1.0) -> Quantized
         raise ArgumentError(
             f"scale: found shape {steps.shape} of {steps.dtype}, expected a number or ({rows},)"
         )
-    narrow = np.broadcast_to(_as_float32(steps), rows).copy()
+    narrow = np.broadcast_to(as_float32(steps), rows).copy()
     return QuantizedWeights(_packed(matrix.astype(np.int8), bits), matrix.shape[1], narrow)
-
-
-def levels(bits: int) -> tuple[int, int]:
-    """The lowest and the highest integer of so many bits; one bit is -1 and 1."""
-    return (-1, 1) if bits == 1 else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def steps_of(
@@ -149,8 +137,7 @@ def steps_of(
 ) -> FloatArray:
     """The step of each row of checked floats, (rows,), as `quantize_weights` chooses it."""
     groups = matrix if per_row else matrix.reshape(1, -1)
-    best = best_step if clip else _widest_step
-    steps = np.array([best(group, bits) for group in groups], np.float32)
+    steps = best_steps(groups, bits) if clip else widest_steps(groups, bits)
     return np.broadcast_to(steps, len(matrix)).copy()
 
 
@@ -172,7 +159,7 @@ def as_weights(weights: object) -> FloatArray:
             f"weights: found {matrix.dtype}, expected floats (from_integers takes integers)"
         )
     _check_shape(matrix, "weights")
-    narrow = _as_float32(matrix)
+    narrow = as_float32(matrix)
     if not np.isfinite(narrow).all():
         at = int(np.isfinite(narrow).argmin())
         row, column = divmod(at, narrow.shape[1])
@@ -181,78 +168,6 @@ def as_weights(weights: object) -> FloatArray:
             "numbers of float32"
         )
     return np.ascontiguousarray(narrow)
-
-
-def best_step(group: FloatArray, bits: int) -> float:
-    """The step of least squared error for floats that share it, a flat array or a row."""
-    if bits == 1:
-        return float(np.abs(group).mean(dtype=np.float64))
-    largest = float(np.abs(group).max())
-    if largest == 0:
-        return 0.0
-    # From the step that clips nothing, down to one that clips what is larger than the mean.
-    high = levels(bits)[1]
-    mean = float(np.abs(group).mean(dtype=np.float64))
-    return _Sorted(group, bits).best(largest / high, mean / (high + 1))
-
-
-class _Sorted:
-    """Weights in order, and the squared error of rounding them to the levels of any step.
-
-    With q_j + 1/2, j = 1 .. c - 1, between the levels, and n_j and s_j the count and the sum of the
-    weights above (q_j + 1/2) step:   sum(q w) = q_0 sum(w) + sum_j s_j,   and
-    sum(q^2) = q_0^2 n + sum_j (2 q_j + 1) n_j.   The error is step^2 sum(q^2) - 2 step sum(q w) and
-    what does not depend on the step.
-    """
-
-    def __init__(self, group: FloatArray, bits: int) -> None:
-        self._ordered = np.sort(group, axis=None)
-        self._run = _RUN if len(self._ordered) > _MOST_SINGLE else 1
-        whole = len(self._ordered) // self._run * self._run
-        runs = self._ordered[:whole].reshape(-1, self._run).sum(axis=1, dtype=np.float64)
-        rest = self._ordered[whole:].sum(dtype=np.float64)
-        self._sums = np.concatenate([[0.0], np.cumsum(np.append(runs, rest))])
-        low, high = levels(bits)
-        self._low = low
-        self._between = np.arange(low, high) + 0.5
-
-    def best(self, widest: float, narrowest: float) -> float:
-        """The best step between two; at each round, between the neighbours of the best so far."""
-        for _ in range(_ROUNDS):
-            steps = np.geomspace(widest, narrowest, _STEPS)
-            products, squares = self._moments(steps)
-            best = int((steps * (steps * squares - 2 * products)).argmin())
-            widest, narrowest = steps[max(best - 1, 0)], steps[min(best + 1, _STEPS - 1)]
-        return float(steps[best])
-
-    def _moments(self, steps: DoubleArray) -> tuple[DoubleArray, DoubleArray]:
-        """The sums of q w and of q^2, for each step."""
-        count, total = len(self._ordered), self._sums[-1]
-        with np.errstate(over="ignore"):  # beyond float32 there are no weights
-            ends = (steps[:, np.newaxis] * self._between).astype(np.float32)
-        at = np.searchsorted(self._ordered, ends, side="right")
-        products = self._low * total + (total - self._sum_before(at)).sum(axis=1)
-        squares = self._low**2 * count + ((count - at) * (2 * self._between)).sum(axis=1)
-        return products, squares
-
-    def _sum_before(self, at: npt.NDArray[np.intp]) -> DoubleArray:
-        """The sum of the weights before each place: of whole runs, and of the run it lies in."""
-        if self._run == 1:
-            return self._sums[at]
-        places = (at // _RUN * _RUN)[..., np.newaxis] + np.arange(_RUN)
-        inside = places < at[..., np.newaxis]
-        values = self._ordered[np.minimum(places, len(self._ordered) - 1)]
-        partial: DoubleArray = np.where(inside, values, 0).sum(axis=-1, dtype=np.float64)
-        return self._sums[at // _RUN] + partial
-
-
-def _widest_step(group: FloatArray, bits: int) -> float:
-    """The step of levels over the whole range, thesis section 3.3.3: 2 max|w| / 2^b.
-
-    With one bit the two levels stand in the middles of the two steps.
-    """
-    step = 2 * float(np.abs(group).max()) / (1 << bits)
-    return step / 2 if bits == 1 else step
 
 
 def _rounded(weights: FloatArray, bits: int, steps: FloatArray) -> IntegerArray:
@@ -281,7 +196,8 @@ def _unpacked(plane: PlaneArray, columns: int) -> npt.NDArray[np.uint8]:
     return np.unpackbits(flat, axis=1, count=columns, bitorder="little")
 
 
-def _as_float32(values: Array) -> FloatArray:
+def as_float32(values: Array) -> FloatArray:
+    """Floats as float32, where too large ones are infinite."""
     with np.errstate(over="ignore"):  # what overflows is infinite, and refused
         return values.astype(np.float32, copy=False)
 
@@ -295,6 +211,8 @@ def _check_shape(matrix: Array, what: str) -> None:
 
 
 def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any array, to be checked
+    if not isinstance(planes, np.ndarray):
+        raise ArgumentError(f"planes: found {type(planes).__name__}, expected an array of uint64")
     words = -(-columns // WORD_BITS)
     if planes.dtype != np.uint64 or planes.ndim != 3 or planes.shape[2] != words:
         raise ArgumentError(
@@ -312,6 +230,8 @@ def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any arra
 
 
 def _check_scale(scale: Any, rows: int) -> None:  # noqa: ANN401
+    if not isinstance(scale, np.ndarray):
+        raise ArgumentError(f"scale: found {type(scale).__name__}, expected an array of float32")
     if scale.dtype != np.float32 or scale.shape != (rows,):
         raise ArgumentError(
             f"scale: found {scale.dtype} of shape {scale.shape}, expected float32 of ({rows},)"

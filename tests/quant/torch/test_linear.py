@@ -123,6 +123,45 @@ def test_other_activation_bits_in_the_same_memory(linear):
     assert torch.equal(layer(x), BitSerialLinear.from_linear(linear, 4, 8)(x))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda layer: layer.planes.zero_(),
+        lambda layer: setattr(layer, "planes", torch.zeros_like(layer.planes)),
+        lambda layer: setattr(layer.planes, "data", torch.zeros_like(layer.planes)),
+        lambda layer: layer.scale.mul_(2),
+        lambda layer: setattr(layer, "scale", layer.scale * 2),
+        lambda layer: layer.bias.zero_(),
+        lambda layer: setattr(layer, "bias", None),
+    ],
+)
+def test_changed_buffers_are_seen(linear, change):
+    layer, x = BitSerialLinear.from_linear(linear), vectors(70)
+    before = layer(x)
+    same = layer.matrix()
+    assert layer.matrix() is same
+    other = layer.with_activation_bits(32)
+    change(layer)
+    assert torch.equal(layer(x), copy.deepcopy(layer)(x))
+    assert not torch.equal(layer(x), before)
+    assert torch.equal(other(x), copy.deepcopy(other)(x))
+
+
+def test_changes_that_cannot_be_are_seen(linear):
+    layer, x = BitSerialLinear.from_linear(linear), vectors(70)
+    layer(x)
+    layer.scale.fill_(torch.nan)
+    with pytest.raises(ArgumentError, match="scale: found nan"):
+        layer(x)
+
+
+def test_layers_made_in_inference_mode(linear):
+    with torch.inference_mode():
+        layer = BitSerialLinear.from_linear(linear)
+        layer.scale = layer.scale * 2
+        assert torch.equal(layer(vectors(70)), copy.deepcopy(layer)(vectors(70)))
+
+
 def test_no_gradient_and_it_says_so(linear):
     layer = BitSerialLinear.from_linear(linear)
     before = torch.nn.Linear(70, 70)

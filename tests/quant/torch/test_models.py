@@ -14,6 +14,7 @@ from nescio.errors import ArgumentError, MismatchError
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 qt = pytest.importorskip("nescio.quant.torch")
+training = qt.training
 nn = torch.nn
 
 
@@ -179,22 +180,6 @@ def test_a_sequential_model_is_called_as_it_is(tmp_path):
     assert again(x.numpy()).tobytes() == small(x).numpy().tobytes()
 
 
-def test_functions_are_pytorch_s(tmp_path):
-    torch.manual_seed(8)
-    model = nn.Sequential(
-        nn.LeakyReLU(0.3),
-        nn.Tanh(),
-        nn.LayerNorm(6),
-        nn.Sigmoid(),
-        nn.LogSoftmax(-1),
-        nn.Identity(),
-    )
-    quant.save(model, tmp_path / "model")
-    x = torch.randn(3, 6) * 5
-    found = quant.load(tmp_path / "model")(x.numpy())
-    np.testing.assert_allclose(found, model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
-
-
 def test_a_file_goes_back_into_pytorch(model, small, tmp_path):
     quant.save(small, tmp_path / "model")
     fresh = Language().eval()
@@ -239,6 +224,47 @@ def test_plans_that_do_not_fit(model, plan, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:.*nested tensors is in prototype:UserWarning")
+@pytest.mark.parametrize("planned", ["linear1", "linear2", "linear*"])
+def test_transformers_leave_their_fast_path(planned):
+    """PyTorch's own takes the weights of both, in eval() and without gradients."""
+    torch.manual_seed(9)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    x = torch.randn(3, 5, 8)
+    padding = torch.arange(5) >= torch.tensor([[3], [5], [4]])
+    small = qt.quantize(model, {f"layers.0.{planned}": (8, 16), "layers.1.linear2": (8, 16)})
+    trained = training.prepare(model, {f"layers.0.{planned}": (8, 16)}).eval()
+    assert model.layers[0].activation_relu_or_gelu  # the original keeps it
+    with torch.no_grad():
+        for given in ({}, {"src_key_padding_mask": padding}):
+            expected = model(x, **given)
+            valid = ~padding if given else torch.ones(3, 5, dtype=torch.bool)
+            for other in (small, copy.deepcopy(small), trained):
+                found = other(x, **given)[:, : expected.shape[1]]
+                torch.testing.assert_close(
+                    found[valid[:, : found.shape[1]]],
+                    expected[valid[:, : found.shape[1]]],
+                    rtol=0,
+                    atol=0.1,
+                )
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: qt.BitSerialLSTM(3, 4, 0), "num_layers: found 0, expected 1 to"),
+        (lambda: qt.BitSerialGRU(3, 4, "a"), "num_layers: found 'a'"),
+        (lambda: qt.BitSerialGRU(3.0, 4), "input_size: found 3.0"),
+        (lambda: qt.BitSerialLSTMCell(3, 0), "hidden_size: found 0"),
+    ],
+)
+def test_sizes_that_cannot_be(make, said):
+    with pytest.raises(ArgumentError) as caught:
+        make()
+    assert said in str(caught.value)
+
+
 def test_nothing_is_quantised_twice(small):
     with pytest.raises(ArgumentError, match="found a BitSerialL"):
         qt.quantize(small, {"rnn": (4, 8)})
@@ -247,15 +273,27 @@ def test_nothing_is_quantised_twice(small):
 
 
 def test_modules_that_would_lose_something(model):
-    model.head[1].register_forward_hook(lambda *_: None)
-    with pytest.raises(ArgumentError, match="found hooks on it"):
+    hook = model.head[1].register_forward_hook(lambda *_: None)
+    with pytest.raises(ArgumentError, match="plan, 'head.1': found hooks on it"):
         qt.quantize(model, {"head.1": (4, 8)})
+    hook.remove()
     with pytest.raises(ArgumentError, match="'': proj_size: found 2, expected 0"):
         qt.quantize(nn.LSTM(3, 4, proj_size=2), {"": (4, 8)})
     with torch.no_grad():
         model.rnn.weight_hh_l1[2, 3] = torch.nan
     with pytest.raises(ArgumentError, match="'rnn': weights: found nan at row 2, column 3"):
         qt.quantize(model, {"rnn": (4, 8)})
+
+
+@pytest.mark.parametrize("name", ["", "head", "head.1", "head.2", "rnn"])
+@pytest.mark.parametrize("before", [False, True])
+def test_hooks_are_not_lost_in_a_file(small, tmp_path, name, before):
+    module = small.get_submodule(name)
+    hook = (module.register_forward_pre_hook if before else module.register_forward_hook)(print)
+    with pytest.raises(ArgumentError, match=f"'{name}': found hooks on it, which would be lost"):
+        quant.save(small, tmp_path / "model")
+    hook.remove()
+    quant.save(small, tmp_path / "model")
 
 
 def test_models_that_are_none(tmp_path):

@@ -139,6 +139,21 @@ def test_the_original_is_left_alone():
     assert torch.equal(again(task()[0]), trained(task()[0]))
 
 
+def test_steps_are_those_of_the_weights_at_eval():
+    torch.manual_seed(10)
+    trained = training.prepare(nn.Linear(20, 20), {"": (2, None)}, refresh=1000)
+    x = torch.randn(5, 20)
+    for change in (
+        lambda: trained.layer.weight.data.mul_(7),  # which PyTorch does not count
+        lambda: trained.load_state_dict({k: v / 3 for k, v in trained.state_dict().items()}),
+        lambda: None,
+    ):
+        trained.train()(x)
+        change()
+        trained.eval()
+        torch.testing.assert_close(trained(x), training.convert(trained)(x), rtol=0, atol=1e-3)
+
+
 def test_activations_that_the_engine_has_not():
     torch.manual_seed(9)
     trained = training.prepare(nn.Linear(5, 4), {"": (1, 1)})
@@ -153,6 +168,7 @@ def test_activations_that_the_engine_has_not():
         ({"0": (0, 8)}, "weight bits: found 0"),
         ({"0": (4, 9)}, "found 9, expected 1 to 8"),
         ({"0": (4, 0)}, "found 0"),
+        ({"0": (4, 16.0)}, "found 16.0, expected an integer"),
         ({"0": 4}, "expected (weight bits, activation bits or None)"),
         ({"1": (4, 8)}, "found a ReLU"),
         ({"2": (4, 8)}, "found no such layer"),

@@ -15,7 +15,7 @@ from ..matrix import BitSerialMatrix, FloatMatrix
 from ..plan import QUANTISABLE
 from ..store import load_layers
 from .linear import BitSerialLinear, floats
-from .models import Model, replaced
+from .models import Model, check_no_hooks, replaced
 from .recurrent import (
     BitSerialGRU,
     BitSerialGRUCell,
@@ -25,13 +25,14 @@ from .recurrent import (
 )
 
 _DEPTH = 32  # of modules in modules, as in files
+_NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)
 
 
 def to_layers(model: object) -> Layer:
     """A model as NumPy layers; modules that have no counterpart there become a `Group`.
 
     Quantised layers share the memory of the modules. Raises ArgumentError for what is no module,
-    and for weights that are not finite.
+    for hooks, which would be lost, and for weights that are not finite.
     """
     if not isinstance(model, torch.nn.Module):
         raise ArgumentError(
@@ -64,6 +65,7 @@ def load(path: str | os.PathLike[str], model: Model) -> Model:
 def _layer(name: str, module: torch.nn.Module, depth: int) -> Layer:
     if depth > _DEPTH:
         raise ArgumentError(f"{name!r}: found modules more than {_DEPTH} deep in each other")
+    check_no_hooks(repr(name), module)
     make = _LAYERS.get(type(module))
     try:
         if make is not None:
@@ -71,14 +73,15 @@ def _layer(name: str, module: torch.nn.Module, depth: int) -> Layer:
     except ArgumentError as error:
         raise ArgumentError(f"{name!r}: {error}") from error
     children = {
-        child: _layer(f"{name}.{child}" if name else child, part, depth + 1)
+        child: _layer(_joined(name, child), part, depth + 1)
         for child, part in module._modules.items()  # named_children leaves out repeated ones
         if part is not None
     }
     if type(module) is torch.nn.Sequential:
         return Sequential(named=children)
     own = [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]
-    return Group(children, {key: _as_array(tensor) for key, tensor in own}, type(module).__name__)
+    arrays = {key: _as_array(_joined(name, key), tensor) for key, tensor in own}
+    return Group(children, arrays, type(module).__name__)
 
 
 def _bit_serial(module: BitSerialLinear) -> Linear:
@@ -218,9 +221,19 @@ def _stored_tensor(name: str, expected: torch.Tensor, stored: Mapping[str, Layer
     return torch.from_numpy(np.array(array)).to(expected.dtype)
 
 
-def _as_array(tensor: torch.Tensor) -> Array:
-    """Any parameter or buffer; what NumPy has not becomes float32."""
-    if tensor.dtype == torch.bfloat16:
+def _joined(name: str, child: str) -> str:
+    return f"{name}.{child}" if name else child
+
+
+def _as_array(name: str, tensor: torch.Tensor) -> Array:
+    """Any parameter or buffer of dense numbers; floats that NumPy has not become float32."""
+    if tensor.dtype.is_floating_point and tensor.dtype not in _NUMPY_FLOATS:
         return floats(tensor)
-    array: Array = tensor.detach().cpu().numpy()
+    try:
+        array: Array = tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
+    except (TypeError, RuntimeError) as error:  # what is sparse, quantised, on no device
+        raise ArgumentError(
+            f"{name!r}: found {tensor.dtype} of {tensor.layout} on {tensor.device}, expected what "
+            "NumPy has"
+        ) from error
     return array

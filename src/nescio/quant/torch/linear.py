@@ -21,6 +21,9 @@ from ..weights import (
 
 MOST_ROWS = 1 << 40
 
+_Buffer = tuple[torch.Tensor, int, int]
+"""A tensor, its address and its version."""
+
 
 class BitSerialLinear(torch.nn.Module):
     """y = W x + b with W of 1 to 8 bits; x is rounded to 8, 16 or 32 bits, vector by vector.
@@ -58,6 +61,7 @@ class BitSerialLinear(torch.nn.Module):
         self.register_buffer("bias", torch.zeros(self.out_features) if bias else None)
         self.register_buffer("sizes", self._sizes())
         self._matrix: BitSerialMatrix | None = None
+        self._matrix_of: list[_Buffer] = []
         self._placed: DeviceMatrix | None = None
 
     @classmethod
@@ -109,8 +113,13 @@ class BitSerialLinear(torch.nn.Module):
         return QuantizedWeights(planes, self.in_features, self.scale.cpu().numpy())
 
     def matrix(self) -> BitSerialMatrix:
-        """The engine's matrix. Raises ArgumentError for a state that is none, or not on the CPU."""
-        if self._matrix is None:
+        """The engine's matrix, made anew when a buffer was changed or replaced.
+
+        What is written to a buffer past PyTorch (`.data`, NumPy) is not seen. Raises ArgumentError
+        for a state that is none, or not on the CPU.
+        """
+        buffers = self._buffers_now()
+        if self._matrix is None or not _same_buffers(buffers, self._matrix_of):
             if self.planes.device.type != "cpu":
                 raise ArgumentError(
                     f"a bit-serial layer is on {self.planes.device}: expected the processor "
@@ -118,6 +127,7 @@ class BitSerialLinear(torch.nn.Module):
                 )
             bias = None if self.bias is None else self.bias.numpy()
             self._matrix = BitSerialMatrix(self.weights, self.activation_bits, bias=bias)
+            self._matrix_of = buffers
         threads: int = torch.get_num_threads()
         if self._matrix.threads != threads:
             self._matrix.threads = threads
@@ -135,7 +145,7 @@ class BitSerialLinear(torch.nn.Module):
         if self.bias is None:
             other.register_buffer("bias", None)
         other.sizes = other._sizes()
-        other._matrix, other._placed = matrix, None
+        other._matrix, other._matrix_of, other._placed = matrix, other._buffers_now(), None
         return other
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -169,6 +179,15 @@ class BitSerialLinear(torch.nn.Module):
         y = torch.empty(len(flat), self.out_features, device=place)
         self._placed.queue(flat, y, torch.cuda.current_stream(place).cuda_stream)
         return y.reshape(*x.shape[:-1], self.out_features)
+
+    def _buffers_now(self) -> "list[_Buffer]":
+        """The buffers that a matrix is made of, where they lie and how often they were changed."""
+        given = (self.planes, self.scale, self.bias)
+        return [
+            (tensor, tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
+            for tensor in given
+            if tensor is not None
+        ]
 
     def _sizes(self) -> torch.Tensor:
         return torch.tensor([self.weight_bits, self.activation_bits, self.in_features])
@@ -207,7 +226,13 @@ class BitSerialLinear(torch.nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the engine's matrix, which is made again."""
-        return {**self.__dict__, "_matrix": None, "_placed": None}
+        return {**self.__dict__, "_matrix": None, "_matrix_of": [], "_placed": None}
+
+
+def _same_buffers(found: list[_Buffer], before: list[_Buffer]) -> bool:
+    return len(found) == len(before) and all(
+        a[0] is b[0] and a[1:] == b[1:] for a, b in zip(found, before, strict=True)
+    )
 
 
 class _Forward(torch.autograd.Function):

@@ -60,13 +60,17 @@ def named_by(
     candidates = [candidate(name, module) for name, module in model.named_modules()]
     chosen = resolve(plan, candidates, check)
     for name in chosen:
-        module = model.get_submodule(name)
-        if module._forward_pre_hooks or module._forward_hooks:
-            raise ArgumentError(
-                f"plan, {name!r}: found hooks on it, which would be lost: remove them first "
-                "(torch.nn.utils.remove_weight_norm and the like)"
-            )
+        check_no_hooks(f"plan, {name!r}", model.get_submodule(name))
     return {name: bits for name, bits in chosen.items() if bits is not None}
+
+
+def check_no_hooks(what: str, module: torch.nn.Module) -> None:
+    """Raises ArgumentError for a module with hooks around its `forward`."""
+    if module._forward_pre_hooks or module._forward_hooks:
+        raise ArgumentError(
+            f"{what}: found hooks on it, which would be lost: remove them first "
+            "(torch.nn.utils.remove_weight_norm and the like)"
+        )
 
 
 def candidate(name: str, module: torch.nn.Module) -> Candidate:
@@ -82,7 +86,29 @@ def replaced(model: Model, modules: Mapping[str, torch.nn.Module], *, share: boo
     }
     if share:
         memo |= {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
-    return copy.deepcopy(model, memo)
+    copied = copy.deepcopy(model, memo)
+    _leave_fast_paths(copied)
+    return copied
+
+
+def _leave_fast_paths(model: torch.nn.Module) -> None:
+    """Keeps encoders of Transformers from multiplying with the weights of layers that have none.
+
+    In `eval()` PyTorch takes `linear1.weight` and `linear2.weight` itself, past their modules.
+    """
+    for module in model.modules():
+        if isinstance(module, torch.nn.TransformerEncoderLayer) and _lacks_weights(module):
+            module.activation_relu_or_gelu = 0
+        if isinstance(module, torch.nn.TransformerEncoder) and any(
+            map(_lacks_weights, module.layers)
+        ):
+            module.use_nested_tensor = False
+
+
+def _lacks_weights(layer: torch.nn.Module) -> bool:
+    """Whether one of an encoder's matrices was replaced by a module without `weight`."""
+    parts = (getattr(layer, name, None) for name in ("linear1", "linear2"))
+    return any(part is not None and not hasattr(part, "weight") for part in parts)
 
 
 class ModuleVariants(Variants):

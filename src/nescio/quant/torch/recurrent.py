@@ -4,11 +4,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import torch
 
+from ..._arrays import as_count
 from ...errors import ArgumentError
 from .. import recurrent
 from ..layers import Linear
 from ..plan import check_bits
-from ..weights import quantize_weights
+from ..weights import MOST_COLUMNS, quantize_weights
 from .linear import BitSerialLinear, as_numpy, floats, without_gradient
 
 State: TypeAlias = "torch.Tensor | tuple[torch.Tensor, torch.Tensor] | None"
@@ -22,7 +23,8 @@ class _Recurrent(torch.nn.Module):
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.input_size, self.hidden_size = input_size, hidden_size
+        self.input_size = as_count(input_size, "input_size", 1, MOST_COLUMNS)
+        self.hidden_size = as_count(hidden_size, "hidden_size", 1, MOST_COLUMNS)
         self._made: tuple[list[object], Any] = ([], None)
 
     def _layer(self) -> Any:  # noqa: ANN401 - one of four
@@ -154,11 +156,13 @@ class _Stack(_Recurrent):
         activation_bits: int = 8,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        self.num_layers, self.batch_first = num_layers, batch_first
-        self.bidirectional = bidirectional
+        self.num_layers = as_count(num_layers, "num_layers", 1, recurrent.MOST_LAYERS)
+        self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         bits = {"weight_bits": weight_bits, "activation_bits": activation_bits}
         for name in self._names():
-            columns = hidden_size * (1 + bidirectional) if name.startswith("ih") else hidden_size
+            columns = (
+                hidden_size * (1 + self.bidirectional) if name.startswith("ih") else hidden_size
+            )
             if name.startswith("ih_l0"):
                 columns = input_size
             self.add_module(name, BitSerialLinear(columns, self.GATES * hidden_size, bias, **bits))

@@ -6,9 +6,10 @@
 
 Straight-through estimation (Bengio, Leonard and Courville, 2013), with the quantiser of
 `quantize_weights`; from scratch or from a trained model. Its step is searched for again every
-`refresh` forward passes while training, because a search costs more than a pass, and whenever the
-weights have changed otherwise: in `eval()`, and in `convert`, it is the one that belongs to the
-weights. Activations are rounded vector by vector, as the engine does. Source: thesis, 3.5.4.
+`refresh` forward passes while training, because a search costs more than a pass. After `eval()` it
+is searched for in the first pass, and whenever PyTorch has counted a change to the weights, which
+it does not for `weight.data`: call `eval()` again after such a one. `convert` always searches.
+Activations are rounded vector by vector, as the engine does. Source: thesis, 3.5.4.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ from torch.nn import functional
 from ..._arrays import as_count, shown
 from ...errors import ArgumentError
 from ..plan import check_bits
-from ..weights import MOST_WEIGHT_BITS, as_weights, levels, steps_of
+from ..steps import levels
+from ..weights import MOST_WEIGHT_BITS, as_weights, steps_of
 from .linear import floats
 from .models import Model, named_by, quantize_module, replaced
 from .recurrent import State
@@ -93,6 +95,13 @@ class WeightRounding(torch.nn.Module):
                 integers = torch.clamp(torch.round(quotients), low, high)
             change = integers * steps - weight
         return weight + change
+
+    def train(self, mode: bool = True) -> "WeightRounding":
+        """As every module's; the next pass searches for the steps again."""
+        if not mode:
+            self._of = None
+        super().train(mode)
+        return self
 
     def _current(self, weight: torch.Tensor) -> torch.Tensor:
         """The steps, (rows, 1): searched for if it is time."""
@@ -277,7 +286,9 @@ def _check_training_bits(bits: object, what: str) -> TrainingBits:
     weights, activations = bits
     try:
         checked = as_count(weights, "weight bits", 1, MOST_WEIGHT_BITS)
-        if activations is None or activations in (16, _FULL_PRECISION):
+        if activations is None:
+            return checked, None
+        if isinstance(activations, int) and activations in (16, _FULL_PRECISION):
             return checked, activations
         return checked, as_count(activations, "activation bits (or 16, 32, None)", 1, 8)
     except ArgumentError as error:
