@@ -43,7 +43,8 @@ engine-test: $(VENV)/.test
 
 # What needs PyTorch: `make test` runs the same files and skips what it cannot import.
 compat: $(VENV)/.test $(VENV)/.compat
-	$(BIN)/python -m pytest tests/compat tests/quant tests/docs $(PYTEST_ARGS)
+	$(BIN)/python -m pytest tests/audit/attacks tests/compat tests/quant tests/docs \
+	  tests/commands/test_bench_quant*.py $(PYTEST_ARGS)
 
 check: $(VENV)/.check
 	$(BIN)/ruff format --check .
@@ -61,6 +62,7 @@ build: $(VENV)/.build
 bench: $(VENV)/.bench
 	$(BIN)/nescio bench dpf
 	$(BIN)/nescio bench lookup
+	$(BIN)/nescio bench quant
 	$(BIN)/nescio bench service
 	$(BIN)/nescio bench table
 

@@ -8,7 +8,8 @@ import pytest
 import nescio
 
 MODULES = [
-    *("nescio", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir", "nescio.quant"),
+    *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir"),
+    "nescio.quant",
     "nescio.service",
 ]
 

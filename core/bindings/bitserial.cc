@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
+#include "bitserial/limits.h"
 #include "bitserial/matrix.h"
 
 namespace nescio::bindings {
@@ -168,6 +169,16 @@ void bind_bitserial(nb::module_& m) {
         "The integers of each vector of floats, and its step.");
   m.def("bitserial_kernels", &kernel_names, nb::arg("tier"),
         "The names of the kernels that a tier has.");
+  m.def(
+      "seconds_per_weight",
+      [](unsigned weight_bits, unsigned activation_bits, std::size_t rows, std::size_t batch,
+         const Name& tier) {
+        return bitserial::seconds_per_weight(weight_bits, activation_bits, rows, batch,
+                                             tier_of(tier), "");
+      },
+      nb::arg("weight_bits"), nb::arg("activation_bits"), nb::arg("rows"), nb::arg("batch") = 1,
+      nb::arg("tier") = nb::none(),
+      "Time of a product's inner loops with a weight, in the cache, for all vectors, measured.");
 }
 
 }  // namespace nescio::bindings

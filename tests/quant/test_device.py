@@ -8,6 +8,7 @@ import pytest
 
 import devices
 from nescio.errors import ArgumentError, ResourceError
+from nescio.quant import device as device_module
 from nescio.quant import from_integers, quantize_weights
 from nescio.quant.device import DeviceMatrix
 from nescio.quant.matrix import BitSerialMatrix
@@ -50,6 +51,39 @@ def test_queued_products(weights, rng):
         out[:] = 0
         matrix.queue(x, out, stream)
         assert np.array_equal(out, BitSerialMatrix(weights)(x))
+
+
+def test_batches_of_any_size(rng, monkeypatch):
+    """In slices, of which an error does not name the wrong vector."""
+    monkeypatch.setattr(device_module, "_MOST", 4)
+    few = from_integers(rng.integers(-2, 2, (3, 5)), bits=2, scale=0.5)
+    matrix, expected = DeviceMatrix(few, device="emulated"), BitSerialMatrix(few)
+    x = rng.standard_normal((10, 5)).astype(np.float32)
+    out = np.zeros((10, 3), np.float32)
+    matrix.queue(x, out, 5)
+    assert np.array_equal(out, expected(x))
+    assert np.array_equal(matrix(x), expected(x))
+    integers = rng.integers(-128, 128, (10, 5))
+    assert np.array_equal(matrix.multiply(integers), expected.multiply(integers))
+    matrix.queue(x[:0], out[:0])
+    assert matrix.multiply(integers[:0]).shape == (0, 3)
+    x[7, 2] = np.inf
+    with pytest.raises(ArgumentError, match="found NaN or infinity in vector 7"):
+        matrix(x)
+    with pytest.raises(ArgumentError, match=r"out: found shape \(10, 3\), expected \(9, 3\)"):
+        matrix.queue(x[:9], out)
+
+
+def test_work_areas_are_bounded_and_each_stream_has_its_own(weights, rng, monkeypatch):
+    matrix, expected = DeviceMatrix(weights, device="emulated"), BitSerialMatrix(weights)
+    x = rng.standard_normal((5, 90)).astype(np.float32)
+    monkeypatch.setattr(device_module, "_KEPT", 3)
+    for batch in range(1, 6):
+        assert np.array_equal(matrix(x[:batch]), expected(x[:batch]))
+    for stream in (1, 2):
+        matrix.queue(x[:2], np.zeros((2, 21), np.float32), stream)
+    assert len(matrix._products) == 3
+    assert matrix._products[2, 1] is not matrix._products[2, 2]
 
 
 def test_kernels_and_facts(weights):

@@ -144,8 +144,8 @@ def test_one_answer_may_be_an_error():
 
 def test_too_much_waiting_is_refused():
     async def scenario():
-        limits = Limits(max_waiting_keys=5, max_keys=5)
-        async with batching(Recorder(seconds=0.1), limits) as batcher:
+        limits = Limits(max_waiting_keys=5, max_keys=5, batch_window=0.5)  # it waits that long
+        async with batching(Recorder(), limits) as batcher:
             tasks = [asyncio.create_task(batcher.submit(query(n, keys=4))) for n in (1, 2)]
             return await asyncio.gather(*tasks, return_exceptions=True)
 

@@ -20,13 +20,44 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command and its own commands."""
     parser = commands.add_parser("bench", help="measure, beside the machine's own limits")
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="WHAT")
+    _add_audit(benches)
     _add_dpf(benches)
     _add_lookup(benches)
     _add_figures(benches)
     _add_ot(benches)
     _add_ot_steps(benches)
+    _add_quant(benches)
+    _add_quant_models(benches)
     _add_service(benches)
     _add_table(benches)
+
+
+def _add_audit(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "audit",
+        help="what the audit recovers, and when it stops",
+        description="Repeats Figures 6.2 to 6.6 and 6.9 and Tables 6.1 to 6.3 of the thesis (Lam), "
+        "small unless told otherwise, and holds columns against the planted matrix. The tables and "
+        "Figures 6.6b and 6.9 need PyTorch, Pillow and CIFAR-10.",
+    )
+    add = parser.add_argument
+    add("--only", type=_list_of(str), metavar="NAMES", help="such as targets,figure-6.2,table-6.1")
+    add("--full", action="store_true", help="the chapter's sizes and trials: many hours")
+    add("--trials", type=int, default=0, help="of each setting (default: each figure's own)")
+    add("--method", choices=("auto", "reflect", "program"), default="auto")
+    add("--certify", action="store_true", help="measure the certificates too, as targets always do")
+    add("--time-limit", type=float, metavar="SECONDS", help="of a trial (20, with --full 600)")
+    add("--data", metavar="FOLDER", help="that has cifar10 (default: NESCIO_DATA, ../shared/data)")
+    add("--seed", type=int, default=0)
+    add("--plot", metavar="FOLDER", help="draw each figure as SVG; made if it is not there")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    parser.set_defaults(run=_run_audit)
+
+
+def _run_audit(arguments: argparse.Namespace) -> int:
+    from ..bench.audit import run  # noqa: PLC0415 - needed only when the command runs
+
+    return run(arguments)
 
 
 def _add_dpf(benches: Subparsers) -> None:
@@ -171,6 +202,67 @@ def _add_ot_steps(benches: Subparsers) -> None:
 
 def _run_ot_steps(arguments: argparse.Namespace) -> int:
     from ..bench.ot_steps import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_quant(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "quant",
+        help="products with weights of few bits",
+        description="Checks products against exact integers, then times them in turns with float32 "
+        "and int8 of PyTorch (float32 of NumPy where it is not installed) and prints the speedups "
+        "as Table 3.1 of the thesis and the numbers of its Figure 3.2. The limits, reading the "
+        "weights and the inner loops alone, are measured in the same run. Options take "
+        "comma-separated lists; every combination is measured.",
+    )
+    add = parser.add_argument
+    tiers = _core.supported_tiers()
+    add("--size", type=_list_of(int), default=[512, 1024, 2048, 4096], help="rows and columns")
+    add("--weight-bits", type=_list_of(int), default=[1, 2, 4, 8], metavar="LIST", help="1 to 8")
+    add("--activation-bits", type=_list_of(int), default=[8, 16, 32], metavar="LIST")
+    add("--threads", type=_list_of(int), default=[1], help="0 is every processor (default: 1)")
+    add("--batch", type=_list_of(int), default=[1], help="vectors multiplied together")
+    add("--tier", type=_list_of(_one_of(tiers)), help="of the processor (default: the widest)")
+    add("--device", type=devices, default="cpu", help="cpu, cuda, cuda:1, ... (default: cpu)")
+    add("--seconds", type=float, default=0.2, help="for each case (default: %(default)s)")
+    add("--plot", metavar="FILE.png", help="draw speedups by size, and operations for a byte")
+    add("--json", metavar="FILE", help="write the cases as JSON")
+    parser.set_defaults(run=_run_quant)
+
+
+def _run_quant(arguments: argparse.Namespace) -> int:
+    from ..bench.quant import run  # noqa: PLC0415
+
+    return run(arguments)
+
+
+def _add_quant_models(benches: Subparsers) -> None:
+    parser = benches.add_parser(
+        "quant-models",
+        help="networks with weights of few bits: quality, speed, training",
+        description="Repeats the experiments of the thesis' chapter 3 on MNIST and WikiText-2, "
+        "with PyTorch, on this machine: Tables 3.2, 3.3 and 3.4 and Figures 3.3 and 3.4. Trains "
+        "networks of float32 first, and keeps them in a cache if one is named. Writes each as "
+        "text, some as plots, and all cases as JSON.",
+    )
+    add = parser.add_argument
+    add("--out", metavar="FOLDER", required=True, help="for the results; made if it is not there")
+    add("--cache", metavar="FOLDER", help="for trained networks; made if it is not there")
+    add("--data", metavar="FOLDER", help="has mnist and wikitext2 (default: NESCIO_DATA)")
+    add("--only", type=_list_of(str), metavar="NAMES", help="such as table-3.2-mnist,figure-3.3")
+    add("--hidden", type=count, help="units of MNIST's layers (default: 4096)")
+    add("--units", type=count, help="of WikiText-2's LSTM (default: 256)")
+    add("--epochs", type=count, help="of training (default: 4, LSTM and retraining 3)")
+    add("--full", action="store_true", help="the thesis' sizes and epochs: hours, or days")
+    add("--quick", action="store_true", help="sizes so small that only the command is tested")
+    add("--threads", type=int, default=0, help="of training; 0 is PyTorch's own choice")
+    add("--seconds", type=float, default=0.5, help="for each timing (default: %(default)s)")
+    parser.set_defaults(run=_run_quant_models)
+
+
+def _run_quant_models(arguments: argparse.Namespace) -> int:
+    from ..bench.quant_models import run  # noqa: PLC0415
 
     return run(arguments)
 

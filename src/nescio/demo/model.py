@@ -4,6 +4,7 @@ The device holds the vectors of a few hundred topic words. A sentence is the mea
 vectors, rare words weighing more, and its topics are the nearest in angle.
 """
 
+from collections.abc import Callable
 from importlib.resources import files
 
 import numpy as np
@@ -13,13 +14,19 @@ from .data import Vocabulary
 
 
 class TopicModel:
-    """Topic words with their vectors, all of them kept on the device."""
+    """Topic words with their vectors, all of them kept on the device.
+
+    topics      the words
+    directions  (topics, d) float64: their vectors, of length 1
+    scorer      multiplies directions with a vector (d,); another in its place may have fewer bits
+    """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         words = files(__package__).joinpath("topics.txt").read_text(encoding="utf-8").split()
-        self._topics = [word for word in words if word in vocabulary.rows]
-        vectors = vocabulary.vectors[[vocabulary.rows[word] for word in self._topics]]
-        self._directions = _directions(vectors)
+        self.topics = [word for word in words if word in vocabulary.rows]
+        vectors = vocabulary.vectors[[vocabulary.rows[word] for word in self.topics]]
+        self.directions = _directions(vectors)
+        self.scorer: Callable[[Array], Array] = self.directions.__matmul__
 
     def nearest(self, vectors: Array, rows: Array, count: int = 5) -> list[tuple[str, float]]:
         """The topics nearest to a sentence and their cosines, best first.
@@ -27,13 +34,13 @@ class TopicModel:
         `vectors` are those of its words, of shape (n, d), and `rows` their rows in a table that is
         sorted by frequency: a word's weight is the logarithm of its rank.
         """
-        if not self._topics or not len(vectors):
+        if not self.topics or not len(vectors):
             return []
         weights = np.log(2.0 + np.asarray(rows, np.float64))
         sentence = _directions(weights @ np.asarray(vectors, np.float64))
-        cosines = self._directions @ sentence
+        cosines = self.scorer(sentence)
         best = np.argsort(-cosines)[:count]
-        return [(self._topics[i], round(float(cosines[i]), 3)) for i in best]
+        return [(self.topics[i], round(float(cosines[i]), 3)) for i in best]
 
 
 def _directions(vectors: Array) -> Array:

@@ -11,6 +11,7 @@ The bits are those of `BitSerialMatrix`. Source: thesis, section 3.3.4; docs/qua
 
 import sys
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import cast
 
@@ -25,8 +26,11 @@ from .matrix import as_vectors, check_activation_bits
 from .weights import FloatArray, QuantizedWeights
 
 _DLPACK_CUDA = 2
+_MOST = 1024
+"""Vectors that are multiplied together; more are in slices."""
+
 _KEPT = 16
-"""Batches up to this keep their memory from one product to the next, as do those of streams."""
+"""Work areas that are kept: one for each batch size and stream, the least recently used goes."""
 
 
 class DeviceMatrix:
@@ -35,9 +39,9 @@ class DeviceMatrix:
     Activations are kept at 8, 16 or 32 bits. `device` is "cuda", "cuda:1", "emulated". `kernel` is
     "count" or "matrix", or either with "-fused", instead of the one that is thought best.
 
-    Arrays of the host may come from several threads. Products of one batch size share memory, so
-    those that are queued on streams go to one stream at a time. Raises ArgumentError for names that
-    are none and for activation bits, ResourceError for a device that is not there or out of memory.
+    May be used from several threads, and queued on several streams, each of which has a work area
+    of its own. Raises ArgumentError for names that are none and for activation bits, ResourceError
+    for a device that is not there or out of memory.
     """
 
     def __init__(
@@ -60,7 +64,7 @@ class DeviceMatrix:
             bias,
         )
         self._kernel = kernel
-        self._products: dict[int, EngineProduct] = {}
+        self._products: OrderedDict[tuple[int, int | None], EngineProduct] = OrderedDict()
         self._lock = threading.Lock()
         self._product(1)  # so that a kernel that cannot be is refused here
 
@@ -86,34 +90,48 @@ class DeviceMatrix:
     def __call__(self, x: DeviceArray, /, *, stream: int | None = None) -> DeviceArray:
         """Products with float vectors (..., columns), plus the bias: float32 (..., rows).
 
-        What lies on the device stays there: C-contiguous float32, whose products are queued on
-        `stream`, a cudaStream_t as a number, or without one are done on return. Products of a
-        vector of the device that is not finite are NaN. Raises ArgumentError for another shape or
-        dtype, and for NaN and infinity of the host.
+        What lies on the device stays there: C-contiguous float32, at most 65,535 vectors, whose
+        products are queued on `stream`, a cudaStream_t as a number, or without one are done on
+        return. Products of a vector of the device that is not finite are NaN. Raises ArgumentError
+        for another shape or dtype, and for NaN and infinity of the host.
         """
         if not _is_on_gpu(x):
             return self._of_host(as_vectors(x, self.columns))
         if tuple(x.shape[-1:]) != (self.columns,):
             raise ArgumentError(f"x: found shape {tuple(x.shape)}, expected (..., {self.columns})")
         flat = x.reshape(-1, self.columns)
-        product = self._product(flat.shape[0], keep=stream is not None)
-        out = product.empty()
-        _queue(product, flat, out, stream)
-        return _taker(x)(out).reshape((*x.shape[:-1], self.rows))
+        out = _taker(x)(self._product(flat.shape[0]).empty())
+        self.queue(flat, out, stream)
+        return out.reshape((*x.shape[:-1], self.rows))
 
     def _of_host(self, vectors: FloatArray) -> FloatArray:
         flat = vectors.reshape(-1, self.columns)
-        if not len(flat):
-            return np.zeros((*vectors.shape[:-1], self.rows), np.float32)
-        return self._product(len(flat)).apply(flat).reshape((*vectors.shape[:-1], self.rows))
+        y = np.zeros((len(flat), self.rows), np.float32)
+        for part in _slices(len(flat)):
+            own = flat[part]
+            if part.start and not np.isfinite(own).all():
+                at = part.start + int(np.isfinite(own).all(axis=1).argmin())
+                raise ArgumentError(f"activations: found NaN or infinity in vector {at}")
+            y[part] = self._product(len(own)).apply(own)
+        return y.reshape((*vectors.shape[:-1], self.rows))
 
     def queue(self, x: DeviceArray, out: DeviceArray, stream: int | None = None) -> None:
         """Products of x (batch, columns) to out (batch, rows), both C-contiguous float32 there.
 
-        With a stream nothing is allocated, copied or waited for (but by the first call of a batch
-        size), so that a CUDA graph can record it. Raises ArgumentError for other arrays.
+        With a stream nothing is allocated, copied or waited for, but by the first call of a batch
+        size on that stream, so that a CUDA graph can record the later ones. Raises ArgumentError
+        for other arrays.
         """
-        _queue(self._product(_batch_of(x), keep=stream is not None), x, out, stream)
+        batch = _batch_of(x)
+        if batch != _batch_of(out):
+            raise ArgumentError(f"out: found shape {out.shape}, expected ({batch}, {self.rows})")
+        if batch <= _MOST:
+            if batch:
+                _queue(self._product(batch, stream), x, out, stream)
+            return
+        for part in _slices(batch):
+            own = x[part]
+            _queue(self._product(own.shape[0], stream), own, out[part], stream)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
         """Exact products with integer vectors (batch, columns) of the host: int64 (batch, rows).
@@ -122,26 +140,37 @@ class DeviceMatrix:
         """
         array = as_array(x, "x")
         limits = np.iinfo(np.int32)
-        fits = array.dtype.kind in "iu" and array.ndim == 2 and array.size > 0
-        if not fits or array.min() < limits.min or array.max() > limits.max:
+        fits = array.dtype.kind in "iu" and array.ndim == 2
+        if fits and array.size:
+            fits = limits.min <= int(array.min()) <= int(array.max()) <= limits.max
+        if not fits:
             raise ArgumentError(
                 f"x: found {array.dtype} of shape {array.shape}, expected integers (batch, "
                 f"{self.columns}) of {self.activation_bits} bits"
             )
-        return self._product(len(array)).multiply(np.ascontiguousarray(array, np.int32))
+        y = np.zeros((len(array), self.rows), np.int64)
+        for part in _slices(len(array)):
+            own = np.ascontiguousarray(array[part], np.int32)
+            y[part] = self._product(len(own)).multiply(own)
+        return y
 
     def seconds_each(self, batch: int = 1, count: int = 100) -> float:
         """Time of a product in a graph of `count` of them, one after the other, measured."""
         return self._product(batch).seconds_each(count)
 
-    def _product(self, batch: int, *, keep: bool = False) -> EngineProduct:
+    def _product(self, batch: int, stream: int | None = None) -> EngineProduct:
         with self._lock:
-            product = self._products.get(batch)
+            product = self._products.pop((batch, stream), None)
             if product is None:
                 product = self._matrix.product(self.activation_bits, batch, self._kernel)
-                if keep or batch <= _KEPT:
-                    self._products[batch] = product
+            self._products[batch, stream] = product
+            while len(self._products) > _KEPT:
+                self._products.popitem(last=False)
             return product
+
+
+def _slices(batch: int) -> list[slice]:
+    return [slice(first, first + _MOST) for first in range(0, batch, _MOST)]
 
 
 def _queue(product: EngineProduct, x: DeviceArray, out: DeviceArray, stream: int | None) -> None:

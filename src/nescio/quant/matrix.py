@@ -114,7 +114,10 @@ class BitSerialMatrix:
         return self.weights.columns
 
     def with_activation_bits(self, activation_bits: int) -> "BitSerialMatrix":
-        """The same matrix, in the same memory, for activations of other bits. ArgumentError."""
+        """The same matrix for activations of other bits, on the processor in the same memory.
+
+        Raises ArgumentError.
+        """
         other = copy(self)
         other.activation_bits = check_activation_bits(activation_bits)
         if self._placed is not None:

@@ -28,3 +28,30 @@ def test_a_layer_moves_to_the_gpu_and_back(layer):
         layer(x)
     layer.cpu()
     assert torch.equal(layer(x), expected)
+
+
+@pytest.mark.gpu
+def test_a_graph_can_record_a_layer(layer):
+    layer.to("cuda")
+    x = torch.randn(1, 300, device="cuda")
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        layer(x)  # the first on this stream makes what later ones use
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        y = layer(x)
+    x.copy_(torch.randn(1, 300))
+    graph.replay()
+    torch.cuda.synchronize()
+    found, inputs = y.cpu(), x.cpu()
+    assert torch.equal(found, layer.cpu()(inputs))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("batch", [0, 1, 17, 1025, 70_000])
+def test_batches_of_any_size(layer, batch):
+    x = torch.randn(batch, 300)
+    expected = layer(x)
+    assert torch.equal(layer.to("cuda")(x.cuda()).cpu(), expected)

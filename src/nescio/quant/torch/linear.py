@@ -158,7 +158,11 @@ class BitSerialLinear(torch.nn.Module):
         return torch.from_numpy(self.matrix()(as_numpy(x)))
 
     def _product_on_gpu(self, x: torch.Tensor) -> torch.Tensor:
-        """The products, queued on PyTorch's stream of the layer's GPU."""
+        """The products, queued on PyTorch's stream of the layer's GPU.
+
+        All memory is PyTorch's but for a work area, which the first product of a batch size on a
+        stream makes: graphs can record the later ones.
+        """
         place = self.planes.device
         if x.dtype != torch.float32 or x.device != place:
             raise ArgumentError(f"x: found {x.dtype} on {x.device}, expected float32 on {place}")
@@ -167,9 +171,14 @@ class BitSerialLinear(torch.nn.Module):
             self._placed = DeviceMatrix(
                 self.weights, self.activation_bits, bias=bias, device=str(place)
             )
-        stream: int = torch.cuda.current_stream(place).cuda_stream
-        y: torch.Tensor = self._placed(x.detach().contiguous(), stream=stream)
-        return y
+        if x.shape[-1:] != (self.in_features,):
+            raise ArgumentError(
+                f"x: found shape {tuple(x.shape)}, expected (..., {self.in_features})"
+            )
+        flat = x.detach().reshape(-1, self.in_features).contiguous()
+        y = torch.empty(len(flat), self.out_features, device=place)
+        self._placed.queue(flat, y, torch.cuda.current_stream(place).cuda_stream)
+        return y.reshape(*x.shape[:-1], self.out_features)
 
     def _buffers_now(self) -> "list[_Buffer]":
         """The buffers that a matrix is made of, where they lie and how often they were changed."""

@@ -1,0 +1,75 @@
+"""Whether columns that are not near enough are nearer than chance allows: a permutation test.
+
+Certificates measure distances against a model of noise. Where updates change from round to round in
+other ways, true columns are farther off than the model expects, and are not called found. So the
+same attack is made on the same sums in shuffled order, where the counts belong to other rounds and
+there is nothing to find. If the sums did not tell who took part, the distances of both would come
+from one distribution; their ranks say how probable that is (Mann and Whitney, 1947).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .problem import Log
+from .solve import solve
+
+__all__ = ["Control", "shuffled_control"]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Control:
+    """Distances of the columns from the sums as they are, and from the sums shuffled.
+
+    `found`, `chance`: float64 (users who took part,). `probability`: of so small distances, or
+    smaller ones, if the sums told nothing of who took part.
+    """
+
+    found: FloatArray
+    chance: FloatArray
+    probability: float
+
+    @property
+    def clear(self) -> npt.NDArray[np.bool_]:
+        """(users who took part,): whose column is at most half as far as any that chance gave."""
+        return np.asarray(self.found <= self.chance.min() / 2)
+
+
+def shuffled_control(log: Log, *, seed: int = 0, time_limit: float | None = None) -> Control | None:
+    """The test, which takes as long as two attacks; None without counts to shuffle against.
+
+    Both attacks are made in the same way, without the participants of the rounds, which would
+    contradict the counts once shuffled. Raises ArgumentError for no seed or limit.
+    """
+    if log.counts is None:
+        return None
+    order = np.arange(log.rounds)
+    full = np.flatnonzero(~log.empty)
+    order[full] = np.random.default_rng(seed).permutation(full)
+    active = ~log.idle
+    found, chance = (
+        _distances(log, sums, seed, time_limit)[active]
+        for sums in (log.aggregates, log.aggregates[order])
+    )
+    return Control(found, chance, _rank_sum(found, chance))
+
+
+def _distances(log: Log, sums: FloatArray, seed: int, time_limit: float | None) -> FloatArray:
+    record = Log(sums, log.users, log.windows, log.counts, None, log.count_error)
+    result = solve(record, method="reflect", time_limit=time_limit, seed=seed, updates=False)
+    return np.array([c.distance for c in result.certificates], np.float64)
+
+
+def _rank_sum(low: FloatArray, high: FloatArray) -> float:
+    """The probability of ranks of `low` this low by chance, by the normal approximation."""
+    n, m = len(low), len(high)
+    ordered = np.sort(high)
+    above = m - np.searchsorted(ordered, low, side="right")
+    ties = np.searchsorted(ordered, low, side="right") - np.searchsorted(ordered, low)
+    wins = float(above.sum() + ties.sum() / 2)
+    score = (wins - n * m / 2) / math.sqrt(n * m * (n + m + 1) / 12)
+    return 0.5 * math.erfc(score / math.sqrt(2))

@@ -1,0 +1,179 @@
+"""Columns for users, each looked for with the user's own counts."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from .joint import assigned, outside_of, suspects
+from .problem import FloatArray, Log
+from .program import Limits, Others, Program
+from .projections import AffineSet, BinarySet
+from .reflect import Columns, Search, reflect
+from .subspace import Subspace
+from .windows import Batch, IntArray, agree, batches
+
+__all__ = ["Columnwise"]
+
+_AGAIN = 6
+_TOGETHER = 1  # a second column found outside may depend on the first
+_NODES = 100
+_WORK = 2_000_000
+"""Entries of programs (rounds times rank) that are solved on the side, all columns together."""
+
+
+class Columnwise:
+    """The columns found so far, uint8 (users, rounds), and the ways to find more."""
+
+    def __init__(
+        self,
+        log: Log,
+        subspace: Subspace,
+        active: IntArray,
+        *,
+        seed: int,
+        deadline: float,
+        column_limit: float | None,
+        threads: int,
+    ) -> None:
+        self.columns: Columns = np.zeros((log.users, log.rounds), np.uint8)
+        self.method = "reflect"
+        self._log, self._subspace = log, subspace
+        self._basis = subspace.plain_basis()
+        self._rng = np.random.default_rng(seed)
+        self._deadline = deadline
+        nodes = _NODES if column_limit is None else None
+        self._limits = Limits(column_limit, nodes, deadline, threads)
+        self._side_columns = _WORK // (log.rounds * subspace.rank)
+        counts = self._counts
+        self._batches = list(batches(log.windows, counts, log.count_error, active))
+
+    def reflect(self) -> None:
+        """Relaxed-reflect-reflect for everybody."""
+        for batch in self._batches:
+            self._reflect(batch, Search(deadline=self._deadline), None)
+            self._separate_twins(batch)
+        self._make_independent()
+
+    def assign(self) -> None:
+        """Where counts leave open whose a column is, the assignment that suits all counts best."""
+        counts = self._counts
+        if self._log.count_error == 0 and (counts >= 0).all():
+            return
+        users = np.concatenate([batch.users for batch in self._batches])
+        users.sort()
+        self.columns[users] = self.columns[users[assigned(self._log, users, self.columns[users])]]
+
+    def program(self, *, every: bool) -> None:
+        """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
+        for batch in self._batches:
+            left = np.flatnonzero(~self._fits(batch))
+            if not every:  # with noise a program takes minutes
+                left = left[: self._side_columns if self._subspace.exact else 0]
+            if not len(left) or time.monotonic() > self._deadline:
+                continue
+            program = self._program(self._basis, batch, noisy=not self._subspace.exact)
+            limits = self._limits
+            if every:
+                limits = Limits(limits.seconds, None, limits.deadline, limits.threads)
+            columns, found = program.find(left, limits)
+            better = found & self._nearer(columns, self.columns[batch.users[left]])
+            self.columns[batch.users[left[better]]] = columns[better]
+            self.method = "program" if every else "reflect and program"
+
+    def exclude(
+        self, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns
+    ) -> list[Others]:
+        """Whether other columns in the span of `basis` have the counts of these (`judge`)."""
+        first = places[: self._side_columns]
+        program = self._program(basis, batch, noisy=False)
+        verdicts = program.others(first, columns[: len(first)], self._limits) if len(first) else []
+        return verdicts + ["open"] * (len(places) - len(first))
+
+    @property
+    def _counts(self) -> IntArray:
+        assert self._log.counts is not None
+        return self._log.counts
+
+    def _program(self, basis: FloatArray, batch: Batch, *, noisy: bool) -> Program:
+        soft = self._log.count_error > 0 and noisy
+        return Program(basis, self._subspace if noisy else None, batch, self._log.empty, soft)
+
+    def _reflect(
+        self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
+    ) -> None:
+        found = reflect(
+            self._subspace,
+            AffineSet.of(self._basis, batch),
+            BinarySet(batch, self._log.empty),
+            self._acceptor(batch, taken, outside),
+            rng=self._rng,
+            search=search,
+        )
+        keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
+        self.columns[batch.users[keep]] = found.columns[keep]
+
+    def _separate_twins(self, batch: Batch) -> None:
+        """Users with equal counts may have got one column between them: looks for the others."""
+        for _ in range(_AGAIN):
+            _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
+            again = np.setdiff1d(np.arange(len(batch.users)), first)
+            if not len(again) or time.monotonic() > self._deadline:
+                return
+            search = Search(iterations=300, starts=1, deadline=self._deadline)
+            self._reflect(_part(batch, again), search, self.columns[batch.users[first]])
+
+    def _make_independent(self) -> None:
+        """Looks again for columns that depend on others, outside of their span."""
+        if self._subspace.rank < sum(len(batch.users) for batch in self._batches):
+            return
+        for batch in self._batches * _AGAIN:
+            users = np.flatnonzero(self.columns.any(axis=1))
+            dependent = users[suspects(self.columns[users])]
+            doubtful = np.intersect1d(dependent, batch.users)
+            if not len(dependent) or time.monotonic() > self._deadline:
+                return
+            if not len(doubtful):
+                continue
+            again = _part(batch, np.searchsorted(batch.users, doubtful[:_TOGETHER]))
+            search = Search(iterations=600, starts=1, deadline=self._deadline)
+            self._reflect(again, search, self.columns[users], outside=True)
+
+    def _acceptor(
+        self, batch: Batch, taken: Columns | None, outside: bool = False
+    ) -> Callable[[Columns, IntArray], npt.NDArray[np.bool_]]:
+        """Which columns have their users' counts and are not `taken`."""
+        counts, log = self._counts[batch.users], self._log
+        used = set() if taken is None else {column.tobytes() for column in taken}
+
+        def accept(columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
+            good = agree(columns, log.windows, counts[users], log.count_error)
+            if outside and taken is not None:
+                return good & outside_of(taken, columns)
+            return good & np.array([column.tobytes() not in used for column in columns], np.bool_)
+
+        return accept
+
+    def _fits(self, batch: Batch) -> npt.NDArray[np.bool_]:
+        columns = self.columns[batch.users]
+        points = columns.astype(np.float64)
+        near = self._subspace.distances(points) <= self._subspace.limits(points)
+        counts = self._counts[batch.users]
+        return near & agree(columns, self._log.windows, counts, self._log.count_error)
+
+    def _nearer(self, new: Columns, old: Columns) -> npt.NDArray[np.bool_]:
+        before = np.where(old.any(axis=1), self._subspace.distances(old.astype(np.float64)), np.inf)
+        return np.asarray(self._subspace.distances(new.astype(np.float64)) < before)
+
+
+def _part(batch: Batch, places: IntArray) -> Batch:
+    """Some users of a batch."""
+    return Batch(
+        batch.users[places],
+        batch.shared,
+        batch.shared_counts[places],
+        batch.apart,
+        batch.least[places],
+        batch.most[places],
+    )

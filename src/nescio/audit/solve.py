@@ -1,0 +1,180 @@
+"""From sums and counts to columns, updates and certificates: the whole attack, a step at a time."""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .._arrays import as_count, as_threads
+from ..errors import ArgumentError
+from .blind import blind_columns, match
+from .judge import judge, judge_unnamed
+from .problem import Log
+from .program import has_solver
+from .reflect import Columns
+from .result import Result
+from .search import Columnwise
+from .subspace import Subspace, column_space
+from .updates import least_squares
+from .windows import IntArray
+
+__all__ = ["METHODS", "disaggregate", "solve"]
+
+METHODS = ("auto", "reflect", "program", "skewness")
+
+
+def disaggregate(
+    aggregates: object,
+    windows: object = None,
+    counts: object = None,
+    users: int = 0,
+    *,
+    participants: object = None,
+    count_error: int = 0,
+    method: str = "auto",
+    noise: float | None = None,
+    time_limit: float | None = None,
+    column_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    updates: bool = True,
+) -> Result:
+    """Tells users apart from the sums of their updates.
+
+    `aggregates`: float32 or float64 (rounds, dimensions), a sum for each round. `windows`: a list
+    of (start, stop) rounds; `counts`: integers (users, windows), how often each took part there,
+    -1 where unknown, each at most `count_error` off; both None for an attack without counts.
+    `users`: how many there are. `participants`: integers (rounds,), how many took part, or None.
+
+    `method`: "auto", or one of METHODS by name. `noise`: the standard deviation of an entry of one
+    user's update between rounds; 0 for none, None to find out. `time_limit`: seconds after which no
+    further search begins; `column_limit`: seconds for an integer program; without both, the same
+    seed gives the same result. `threads`: for integer
+    programs, 0 for every processor (products of matrices take what the BLAS was told). `updates`:
+    whether to compute them; without them memory does not grow with the dimensions.
+
+    Raises ArgumentError, before any work, for what cannot be true or cannot be enough.
+    Thesis chapter 6, Algorithm 4, with other solvers.
+    """
+    ranges: Any = () if windows is None else windows
+    given: tuple[Any, Any, Any] = (aggregates, counts, participants)  # Log checks their types
+    log = Log(given[0], users, ranges, given[1], given[2], count_error)
+    return solve(
+        log,
+        method=method,
+        noise=noise,
+        time_limit=time_limit,
+        column_limit=column_limit,
+        seed=seed,
+        threads=threads,
+        updates=updates,
+    )
+
+
+def solve(
+    log: Log,
+    *,
+    method: str = "auto",
+    noise: float | None = None,
+    time_limit: float | None = None,
+    column_limit: float | None = None,
+    seed: int = 0,
+    threads: int = 0,
+    updates: bool = True,
+) -> Result:
+    """The same for a record that has been checked."""
+    _check_options(log, method, noise, (time_limit, column_limit))
+    threads = as_threads(threads) or (os.cpu_count() or 1)
+    seed = as_count(seed, "seed", 0, (1 << 63) - 1)
+    clock = _Clock(time_limit)
+    active = np.flatnonzero(~log.idle)
+    with clock.step("space"):
+        subspace = column_space(log, len(active), noise, seed)
+    blind = method == "skewness" or log.counts is None
+    if blind:
+        name = "skewness"
+        with clock.step("skewness"):
+            columns = _by_skewness(log, subspace, active, seed, clock.deadline)
+    if log.counts is not None:
+        search = Columnwise(
+            log,
+            subspace,
+            active,
+            seed=seed,
+            deadline=clock.deadline,
+            column_limit=column_limit,
+            threads=threads,
+        )
+        use_program = method == "program" or (method == "auto" and has_solver())
+        if blind:
+            search.columns[:] = columns
+        elif method != "program":
+            with clock.step("reflect"):
+                search.reflect()
+        if use_program:
+            with clock.step("program"):
+                search.program(every=method == "program")
+        if has_solver():
+            search.assign()
+        columns, name = search.columns, "skewness" if blind else search.method
+    with clock.step("certificates"):
+        if log.counts is None:
+            certificates = judge_unnamed(subspace, columns)
+        else:
+            exclude = search.exclude if use_program else None
+            certificates = judge(log, subspace, active, columns, exclude)
+    with clock.step("updates"):
+        found = np.array([c.found for c in certificates])
+        solution, conditioning = least_squares(log, subspace, columns, found, wanted=updates)
+    return Result(
+        np.ascontiguousarray(columns.T),
+        solution,
+        tuple(certificates),
+        conditioning,
+        name,
+        clock.seconds,
+        noise=subspace.noise,
+        labelled=log.counts is not None,
+    )
+
+
+class _Clock:
+    """Seconds by step, and when to stop looking."""
+
+    def __init__(self, limit: float | None) -> None:
+        self.deadline = float("inf") if limit is None else time.monotonic() + limit
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
+
+
+def _check_options(
+    log: Log, method: str, noise: float | None, limits: tuple[float | None, float | None]
+) -> None:
+    if method not in METHODS:
+        raise ArgumentError(f"method: found {method!r}, expected one of {', '.join(METHODS)}")
+    if noise is not None and not 0 <= noise < float("inf"):
+        raise ArgumentError(f"noise: found {noise}, expected a standard deviation, 0 or more")
+    for name, limit in zip(("time_limit", "column_limit"), limits, strict=True):
+        if limit is not None and not limit > 0:
+            raise ArgumentError(f"{name}: found {limit}, expected seconds, more than 0")
+    if log.counts is None and method in ("reflect", "program"):
+        raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
+
+
+def _by_skewness(
+    log: Log, subspace: Subspace, active: IntArray, seed: int, deadline: float
+) -> Columns:
+    """uint8 (users, rounds): what is found without counts, given to users by counts if any are."""
+    columns = np.zeros((log.users, log.rounds), np.uint8)
+    found = blind_columns(log, subspace, len(active), seed, deadline)
+    owner = match(log, found, active)
+    columns[owner[owner >= 0]] = found[owner >= 0]
+    return columns

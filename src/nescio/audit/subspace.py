@@ -1,0 +1,217 @@
+"""The space that the columns of P span, from the aggregates: what every method looks into.
+
+A = P G, so the column space of A is that of P, if the active users' updates are linearly
+independent. It comes from the Gram matrix A A^T (rounds x rounds), summed over blocks of
+dimensions, so that memory does not grow with the length of an update.
+
+Without noise: a sketch of A's rows, whose rank says whether there is noise, and two steps of
+subspace iteration, which bring the span to the precision of the aggregates.
+
+With noise: rows divided by the square root of the participants (a sum of m updates has m times the
+noise of one), then the u largest eigenvectors, the hard threshold of thesis section 6.3.4. In the
+spiked model (Benaych-Georges and Nadakuditi, 2012) a direction whose eigenvalue is (1 + l) times
+the noise is off by an angle with
+
+    sin^2 = (c / l^2 + c / l) / (1 + c / l),        c = rounds / dimensions,
+
+which says how far from the space a true column is expected: the measure that recovered columns are
+held against.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .problem import FloatArray, Log
+
+__all__ = ["Subspace", "column_space", "gram_matrix"]
+
+_BLOCK_BYTES = 1 << 27
+_MORE_COLUMNS = 64
+_NO_NOISE = 1e-5
+"""The largest noise, relative to the weakest direction, that passes for rounding."""
+
+_HIDDEN = 0.5
+"""The most of sin^2 over cos^2 that a direction counts with."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    """An estimate of the span of P's columns.
+
+    `basis`: float64, (rounds, rank), orthonormal, of D^-1/2 times the span, where `weights` is the
+    diagonal of D^-1/2 (ones without noise). `spread`: (rank, rank); a true column x = D^1/2 basis a
+    is expected at a squared distance of a^T spread a. `exact`: no noise but rounding. `spectrum`:
+    the eigenvalues of the weighted Gram matrix over the dimensions, largest first (with noise: all;
+    without: as many as the sketch has). `complete`: as many directions stand out as users are
+    active.
+    """
+
+    basis: FloatArray
+    weights: FloatArray
+    spread: FloatArray
+    spectrum: FloatArray
+    noise: float
+    exact: bool
+    complete: bool
+
+    @property
+    def rank(self) -> int:
+        """The dimension of the space."""
+        return int(self.basis.shape[1])
+
+    @property
+    def free(self) -> int:
+        """How many dimensions are outside: what a wrong column has to hide from."""
+        return len(self.basis) - self.rank
+
+    def plain_basis(self) -> FloatArray:
+        """(rounds, rank): an orthonormal basis of the span itself, without weights."""
+        if (self.weights == 1).all():
+            return self.basis
+        return np.asarray(np.linalg.qr(self.basis / self.weights[:, None])[0])
+
+    def residuals(self, columns: FloatArray) -> FloatArray:
+        """(k, rounds): what of the weighted columns (k, rounds) is outside the space."""
+        weighted = columns * self.weights
+        return np.asarray(weighted - (weighted @ self.basis) @ self.basis.T)
+
+    def distances(self, columns: FloatArray) -> FloatArray:
+        """(k,): distances of columns (k, rounds) from the space, in the weighted rounds."""
+        return np.asarray(np.linalg.norm(self.residuals(columns), axis=1))
+
+    def expected(self, columns: FloatArray) -> FloatArray:
+        """(k,): the distances that columns (k, rounds) are expected at, if they are true."""
+        inside = (columns * self.weights) @ self.basis
+        squares = ((inside @ self.spread) * inside).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0)))
+
+    def limits(self, columns: FloatArray) -> FloatArray:
+        """(k,): the distances beyond which columns are refused.
+
+        Six standard deviations of the squared distance above its mean, as of a chi-square variable,
+        and never more than half the distance of an average column that has one round exchanged.
+        """
+        mean = self.expected(columns) ** 2
+        above = mean * (1 + 6 * np.sqrt(2 / self.free)) + 1e-14 * (columns.sum(axis=1) + 1)
+        nearest = 2 * self.free / len(self.basis) * float(np.mean(self.weights**2))
+        return np.asarray(np.sqrt(np.minimum(above, mean + nearest / 2)))
+
+
+def column_space(log: Log, active: int, noise: float | None, seed: int) -> Subspace:
+    """The span of the columns of `active` users; `noise` 0 says that there is none, None: find out.
+
+    `noise` is the standard deviation of an entry of one user's update from round to round.
+    """
+    if not noise:
+        sketched = _sketched(log, active, seed, certain=noise == 0)
+        if sketched is not None:
+            return sketched
+    return _thresholded(log, active, noise)
+
+
+def gram_matrix(aggregates: FloatArray) -> FloatArray:
+    """A A^T in float64, by blocks of dimensions."""
+    rounds, dimensions = aggregates.shape
+    step = max(1, _BLOCK_BYTES // (8 * rounds))
+    total = np.zeros((rounds, rounds))
+    for start in range(0, dimensions, step):
+        block = np.asarray(aggregates[:, start : start + step], np.float64)
+        total += block @ block.T
+    return total
+
+
+def _sketch(aggregates: FloatArray, columns: int, seed: int) -> FloatArray:
+    """(rounds, columns): sums of dimensions with random signs, in random groups."""
+    rounds, dimensions = aggregates.shape
+    if dimensions <= columns:
+        return np.asarray(aggregates, np.float64)
+    rng = np.random.default_rng(seed)
+    if dimensions <= 4 * columns:
+        mixer = rng.standard_normal((dimensions, columns))
+        return np.asarray(np.asarray(aggregates, np.float64) @ mixer)
+    # Many dimensions: signs and groups first, which reads each entry once, then a dense mixture.
+    folded = np.zeros((rounds, 4 * columns))
+    width = 4 * columns
+    for start in range(0, dimensions, width):
+        block = aggregates[:, start : start + width]
+        signs = rng.choice(np.array([-1.0, 1.0]), block.shape[1])
+        folded[:, : block.shape[1]] += block * signs
+    return np.asarray(folded @ rng.standard_normal((width, columns)))
+
+
+def _sketched(log: Log, active: int, seed: int, *, certain: bool) -> Subspace | None:
+    """The span without noise; None if the sketch shows some, or fewer directions than users."""
+    sketch = _sketch(log.aggregates, active + _MORE_COLUMNS, seed)
+    values, vectors = np.linalg.eigh(sketch.T @ sketch)
+    values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
+    floor = max(values[0] * 1e-15 * len(values), 1e-300)
+    rank = min(active, int((values > 64 * floor).sum()))
+    tail = np.sqrt(values[rank:].mean()) if rank < len(values) else 0.0
+    if not certain and (rank < active or tail > _NO_NOISE * np.sqrt(values[rank - 1])):
+        return None
+    basis = _orthonormal(sketch @ (vectors[:, :rank] / np.sqrt(values[:rank])))
+    gram = gram_matrix(log.aggregates)
+    basis = _orthonormal(gram @ basis @ np.linalg.inv(basis.T @ gram @ basis))
+    inner = basis.T @ gram @ basis
+    inverse = np.linalg.inv((inner + inner.T) / 2)
+    total = float(np.trace(gram))
+    outside = max(total - float(np.trace(inner)), 0.0)
+    spread = outside / log.dimensions * inverse + (1e-15 * total) ** 2 * inverse @ inverse
+    rounds = log.rounds
+    return Subspace(
+        basis, np.ones(rounds), spread, values / log.dimensions, 0.0, True, rank == active
+    )
+
+
+def _orthonormal(columns: FloatArray) -> FloatArray:
+    """An orthonormal basis of the span of well-conditioned columns: Cholesky QR, twice."""
+    for _ in range(2):
+        root = np.linalg.cholesky(columns.T @ columns)
+        columns = columns @ np.linalg.inv(root).T
+    return columns
+
+
+def _thresholded(log: Log, active: int, noise: float | None) -> Subspace:
+    """The span by the hard threshold, with rows weighted."""
+    gram = gram_matrix(log.aggregates)
+    weights = _row_weights(log, gram)
+    gram *= weights[:, None] * weights[None, :]
+    values, vectors = np.linalg.eigh(gram)
+    values, vectors = np.maximum(values[::-1], 0) / log.dimensions, vectors[:, ::-1]
+    level = float(values[active:].mean())
+    if noise:  # in weighted rows the noise of a sum is that of one update
+        level = max(level, float(noise**2 * np.mean(weights**2)))
+    level = max(level, 1e-15 * float(values[0]))
+    ratio = log.rounds / log.dimensions
+    angles = _angles(values[:active] / level, ratio)
+    beyond = (log.rounds - active) / log.dimensions  # the noise's own eigenvalues end here
+    stands_out = values[:active] > level * (1 + np.sqrt(beyond)) ** 2 * 1.02
+    rank = max(1, int(stands_out.sum()))
+    return Subspace(
+        vectors[:, :active],
+        weights,
+        np.diag(angles * (log.rounds - active) / log.rounds),
+        values,
+        float(np.sqrt(level)),
+        False,
+        rank == active,
+    )
+
+
+def _row_weights(log: Log, gram: FloatArray) -> FloatArray:
+    """(rounds,): one over the square root of the participants, or of the rows' energy; mean 1."""
+    energy = np.diag(gram) if log.participants is None else log.participants.astype(np.float64)
+    energy = np.where(energy > 0, energy, energy[energy > 0].mean())
+    weights = 1 / np.sqrt(energy)
+    return np.asarray(weights / np.sqrt(np.mean(weights**2)))
+
+
+def _angles(values: npt.NDArray[np.float64], ratio: float) -> FloatArray:
+    """sin^2 over cos^2 of the angles at eigenvalues `values` times the noise."""
+    excess = np.maximum(values - 1 - ratio, 2 * np.sqrt(ratio) + 1e-12)
+    spike = (excess + np.sqrt(np.maximum(excess**2 - 4 * ratio, 0))) / 2
+    cosine = np.maximum(1 - ratio / spike**2, 1e-3) / (1 + ratio / spike)
+    # Of a direction that the noise hides nothing is known from what is seen along it.
+    return np.asarray(np.minimum((1 - cosine) / cosine, _HIDDEN))

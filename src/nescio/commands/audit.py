@@ -1,0 +1,275 @@
+"""`nescio audit`: what a server that sees only sums can tell of its users."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..errors import ArgumentError
+from . import Subparsers
+
+if TYPE_CHECKING:
+    from ..audit.report import Findings
+    from ..audit.sweep import Case, Curve
+
+if TYPE_CHECKING:
+    _Parsers = argparse._SubParsersAction["_Parser"]
+
+NO_VERDICT = 3
+"""The exit code of `nescio audit run` where it could not come to a verdict: 0 to 2 are verdicts."""
+
+_METHODS = ("auto", "reflect", "program", "lattice", "skewness")
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Declares the command and its own commands."""
+    parser = commands.add_parser(
+        "audit",
+        help="what sums of updates tell of single users",
+        description="An audit of secure aggregation, on logs of one's own system.",
+    )
+    whats = parser.add_subparsers(
+        title="commands", required=True, metavar="WHAT", parser_class=_Parser
+    )
+    _add_run(whats)
+    _add_simulate(whats)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Ends with a command's own `failure`, if it has one, where a command line makes no sense.
+
+    Of `run`, argparse's 2 would mean that the log is broken.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(self.get_default("failure") or 2, f"{self.prog}: error: {message}\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:  # which the parser above would complain about, with its own exit code
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
+        return found, rest
+
+
+def _add_run(whats: "_Parsers") -> None:
+    parser = whats.add_parser(
+        "run",
+        help="attack a log, and grade it",
+        description="Attacks a log of sums and counts, and writes what was found as HTML and JSON. "
+        "Ends with 0 if the log is safe under the thresholds, 1 if it is at risk, 2 if it is "
+        f"broken, {NO_VERDICT} if there is no verdict. That it is safe from this attack proves "
+        "nothing of others.",
+    )
+    add = parser.add_argument
+    add("log", metavar="LOG.npz", help="written by nescio.audit.Log.save")
+    add("--html", metavar="FILE", help="(default: LOG.audit.html, beside the log)")
+    add("--json", metavar="FILE", help="(default: LOG.audit.json, beside the log)")
+    add("--broken", type=float, default=0.0, metavar="SHARE", help="of users, more: broken (0)")
+    add("--usable", type=float, default=1.0, metavar="ERROR", help="of an update that counts (1)")
+    add("--chance", type=float, default=1e-3, metavar="P", help="below which it is none (0.001)")
+    add("--noise", type=float, help="of an entry of an update between rounds; found out by default")
+    add("--column-limit", type=float, metavar="SECONDS", help="for each integer program")
+    add("--threads", type=int, default=0, help="of integer programs; 0 is every processor")
+    _add_attack(parser)
+    parser.set_defaults(run=_run, failure=NO_VERDICT)
+
+
+def _add_attack(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--method", choices=_METHODS, default="auto")
+    add("--time-limit", type=float, metavar="SECONDS", help="for each attack")
+    add("--seed", type=int, default=0)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from ..audit.examine import examine  # noqa: PLC0415 - needed only when the command runs
+    from ..audit.grade import Thresholds  # noqa: PLC0415
+    from ..audit.problem import Log  # noqa: PLC0415
+    from ..audit.report import as_html, as_json  # noqa: PLC0415
+
+    path = Path(arguments.log)
+    html = Path(arguments.html or path.with_suffix(".audit.html"))
+    document = Path(arguments.json or path.with_suffix(".audit.json"))
+    _check_files(path, html, document)
+    findings = examine(
+        Log.load(path),
+        thresholds=Thresholds(arguments.broken, arguments.usable, arguments.chance),
+        source=path.name,
+        method=arguments.method,
+        noise=arguments.noise,
+        time_limit=arguments.time_limit,
+        column_limit=arguments.column_limit,
+        seed=arguments.seed,
+        threads=arguments.threads,
+    )
+    html.write_text(as_html(findings), encoding="utf-8")
+    document.write_text(as_json(findings), encoding="utf-8")
+    _print_verdict(findings, html, document)
+    return findings.verdict.code
+
+
+def _check_files(log: Path, *written: Path) -> None:
+    from ..bench.timing import check_writable  # noqa: PLC0415
+
+    files = [path.resolve() for path in (log, *written)]
+    if len(set(files)) < len(files):
+        raise ArgumentError(f"found {log} and {written[0]}, {written[1]}; expected three files")
+    for path in written:
+        check_writable(str(path))
+
+
+def _print_verdict(findings: "Findings", *written: Path) -> None:
+    from ..audit.advice import CAUTION  # noqa: PLC0415
+
+    verdict = findings.verdict
+    print(f"{verdict.grade}: {'; '.join(verdict.reasons)}")
+    print(
+        f"users: {verdict.users} took part; columns: {verdict.unique} unique, "
+        f"{verdict.ambiguous} ambiguous, {verdict.clear} clear of chance; {findings.seconds:.1f} s"
+    )
+    print(f"report: {', '.join(map(str, written))}")
+    if verdict.grade == "safe":
+        print(CAUTION)
+
+
+def _add_simulate(whats: "_Parsers") -> None:
+    parser = whats.add_parser(
+        "simulate",
+        help="at which settings the attack stops",
+        description="Attacks simulated runs, whose truth is known. Options take comma-separated "
+        "lists; every combination is tried, with more rounds until it is broken. Then prints how "
+        "many rounds break a setting, and how much noise still does not save it. Defences: "
+        "none, update-noise:S, sum-noise:S, count-noise:K, coarse-counts:Q, hidden-counts:F, "
+        "no-counts, batched:B, subset:F. That a setting resists this attack proves nothing of "
+        "others.",
+    )
+    add = parser.add_argument
+    add("--users", type=_list_of(int), default=[16, 32, 64])
+    add("--rounds", type=_list_of(int), help="(default: from 1.5 to 8 times the fewest users)")
+    add("--participation", type=_list_of(float), default=[0.1], help="of users in a round")
+    add("--granularity", type=_list_of(int), default=[10], help="rounds of a window of counts")
+    add("--noise", type=_list_of(float), default=[0.0], help="of updates, of their size")
+    add("--defence", type=_list_of(str), default=["none"], help="such as none,update-noise:0.5")
+    add("--step", type=float, default=0.0, help="of the model, each round, to its goal (0: still)")
+    add("--dimensions", type=int, default=0, help="of an update (0: 4096 or more)")
+    add("--trials", type=int, default=3)
+    add("--share", type=float, default=1.0, help="of users, recovered in every trial: broken")
+    _add_attack(parser)
+    add("--json", metavar="FILE", help="write cases and curves as JSON")
+    add("--plot", metavar="FILE.svg", help="draw the curves of rounds")
+    add("--plot-noise", metavar="FILE.svg", help="draw the curves of noise")
+    parser.set_defaults(run=_simulate)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from ..audit import sweep as sweeps  # noqa: PLC0415
+    from ..audit.advice import CAUTION  # noqa: PLC0415
+    from ..audit.defences import Defence  # noqa: PLC0415
+    from ..bench.timing import Report, check_writable  # noqa: PLC0415
+
+    for path in (arguments.json, arguments.plot, arguments.plot_noise):
+        check_writable(path)
+    plan = sweeps.Sweep(
+        users=arguments.users,
+        rounds=arguments.rounds or _default_rounds(arguments.users),
+        participation=arguments.participation,
+        granularity=arguments.granularity,
+        noise=arguments.noise,
+        defences=[Defence.parse(text) for text in arguments.defence],
+        step=arguments.step,
+        dimensions=arguments.dimensions,
+        trials=arguments.trials,
+        share=arguments.share,
+    )
+    if arguments.plot_noise and len(arguments.noise) < 2:
+        raise ArgumentError("--plot-noise: found one noise, expected several, as --noise 0,0.5,1")
+    report, cases = Report(_COLUMNS), []
+    limits = {"method": arguments.method, "time_limit": arguments.time_limit}
+    for case in sweeps.sweep(plan, **limits, seed=arguments.seed):
+        cases.append(case)
+        report.add(_row(case))
+    curves = {
+        "rounds to break": sweeps.rounds_to_break(cases, plan.share),
+        "noise to break": sweeps.noise_to_break(cases, plan.share),
+    }
+    _print_curves(curves)
+    print(CAUTION)
+    _write(arguments, cases, curves, CAUTION)
+    return 0
+
+
+_COLUMNS = [
+    ("defence", "defence", ">18"),
+    ("users", "users", ">5d"),
+    ("rounds", "rounds", ">6d"),
+    ("participation", "share", ">5g"),
+    ("granularity", "window", ">6d"),
+    ("noise", "noise", ">6g"),
+    ("recovered", "recovered", ">9.1%"),
+    ("unique", "proven", ">7.1%"),
+    ("wrong", "wrong", ">6.1%"),
+    ("error", "error", ">8.2g"),
+    ("seconds", "seconds", ">7.2f"),
+]
+
+
+def _row(case: "Case") -> dict[str, object]:
+    return case.as_json()
+
+
+def _default_rounds(users: Sequence[int]) -> list[int]:
+    """Half octaves from 1.5 times the fewest users to 8 times the most."""
+    rounds, one = [], 3 * min(users) // 2
+    while one <= 8 * max(users):
+        rounds.append(max(one, 2))
+        one = max(one * 4 // 3, one + 1)
+    return rounds or [2]
+
+
+def _print_curves(curves: "dict[str, list[Curve]]") -> None:
+    for what, own in curves.items():
+        for curve in own:
+            points = ", ".join(
+                f"{x:g}: {'not broken' if y is None else format(y, 'g')}"
+                for x, y in zip(curve.x, curve.y, strict=True)
+            )
+            print(f"{what}, {curve.name}, by {curve.over}: {points}")
+
+
+def _write(
+    arguments: argparse.Namespace,
+    cases: "list[Case]",
+    curves: "dict[str, list[Curve]]",
+    caution: str,
+) -> None:
+    from ..audit.sweep import plot  # noqa: PLC0415
+
+    for path, what in ((arguments.plot, "rounds"), (arguments.plot_noise, "noise")):
+        if path:
+            Path(path).write_text(plot(curves[f"{what} to break"], f"{what} to break"), "utf-8")
+    if arguments.json:
+        lists: dict[str, Any] = {
+            what.replace(" ", "_"): [
+                {"name": c.name, "over": c.over, "x": c.x, "y": c.y} for c in own
+            ]
+            for what, own in curves.items()
+        }
+        document = {"caution": caution, "cases": [c.as_json() for c in cases], **lists}
+        Path(arguments.json).write_text(
+            json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        )
+
+
+def _list_of(kind: Callable[[str], object]) -> Callable[[str], list[object]]:
+    """A comma-separated list for argparse."""
+
+    def read(text: str) -> list[object]:
+        return [*dict.fromkeys(kind(part) for part in text.split(","))]
+
+    read.__name__ = "comma-separated list"
+    return read

@@ -1,0 +1,67 @@
+"""Drift is seen in the sums, and records are cut to where there is less of it."""
+
+import numpy as np
+import pytest
+
+from audit.records import Run
+from nescio import audit
+from nescio.audit import drift
+
+
+def drifting(change, users=20, rounds=80, seed=0, still_from=None):
+    """Updates that turn from one to another over the run, or until a round."""
+    run = Run(users, rounds, 600, rate=0.2, seed=seed)
+    other = np.random.default_rng(seed + 1).standard_normal(run.updates.shape)
+    last = still_from or rounds
+    angle = change * np.minimum(np.arange(rounds), last) / last * np.pi / 2
+    sums = run.participation @ run.updates * np.cos(angle)[:, None]
+    run.aggregates = sums + run.participation @ other * np.sin(angle)[:, None]
+    return run, audit.Log(run.aggregates, users, run.windows, run.counts, run.participants)
+
+
+def test_constant_updates_show_no_drift():
+    _, log = drifting(0)
+    found = drift.measure(log)
+    assert found.change < 0.2
+    assert found.tail < 1e-12
+    assert np.isfinite(found.trend).all()
+
+
+def test_more_drift_shows_as_more():
+    found = [drift.measure(drifting(change)[1]) for change in (0, 0.4, 1)]
+    assert found[0].tail < found[1].tail < found[2].tail
+    assert found[0].change < found[2].change
+    assert found[2].change > 0.2
+    assert "updates" in found[2].words
+
+
+def test_rescaling_undoes_a_trend():
+    run = Run(30, 100, 300, rate=0.2, seed=3)
+    size = np.exp(-np.arange(100) / 40)[:, None]
+    log = audit.Log(run.aggregates * size, 30, run.windows, run.counts, run.participants)
+    assert drift.measure(log).trend[3] < 0.1
+    again = drift.rescaled(log)
+    assert drift.measure(again).trend[3] > 0.5
+
+
+def test_a_still_stretch_is_found_and_broken():
+    run, log = drifting(1, rounds=120, still_from=60, seed=4)
+    assert drift.slowest(log, 50) >= 40
+    part = drift.cut(log, 60, 120)
+    result = audit.solve(part, method="reflect")
+    assert (result.participation == run.participation[60:]).all()
+    assert not audit.solve(log, method="reflect", time_limit=5).unique.any()
+
+
+def test_remedies_keep_the_windows():
+    _, log = drifting(0.5)
+    found = drift.remedies(log)
+    assert set(found) == {"as it is", "rescaled", "burn-in", "slowest rounds"}
+    assert found["burn-in"].rounds == 60
+    assert found["burn-in"].counts.shape[1] == len(found["burn-in"].windows) == 6
+
+
+def test_cutting_too_much_is_refused():
+    _, log = drifting(0.5)
+    with pytest.raises(ValueError, match="more rounds than users"):
+        drift.cut(log, 0, 10)

@@ -1,0 +1,123 @@
+"""`nescio audit` as a user runs it: exit codes, files, sentences."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from audit.records import Run
+from commands.conftest import assert_one_sentence, nescio
+from nescio.audit import Log
+
+
+def write(path, run, **changes):
+    named = {"windows": run.windows, "counts": run.counts, "participants": run.participants}
+    Log(run.aggregates, run.users, **{**named, **changes}).save(path)
+    return path
+
+
+@pytest.fixture
+def broken(tmp_path):
+    return write(tmp_path / "run.npz", Run(12, 40, 60))
+
+
+def test_a_broken_log_ends_with_2(broken):
+    found = nescio("audit", "run", broken)
+    assert found.returncode == 2, found.stderr
+    assert found.stdout.startswith("broken: ")
+    report = json.loads((broken.parent / "run.audit.json").read_text())
+    assert report["verdict"]["exit_code"] == 2
+    page = (broken.parent / "run.audit.html").read_text()
+    ET.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+
+
+def test_a_log_at_risk_ends_with_1(broken, tmp_path):
+    options = ["--usable", "1e-30", "--html", tmp_path / "a.html", "--json", tmp_path / "a.json"]
+    found = nescio("audit", "run", broken, *options)
+    assert found.returncode == 1, found.stderr
+    assert found.stdout.startswith("at risk: ")
+    assert (tmp_path / "a.html").exists()
+    assert json.loads((tmp_path / "a.json").read_text())["thresholds"]["usable"] == 1e-30
+    assert not (tmp_path / "run.audit.html").exists()
+
+
+def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
+    path = write(tmp_path / "run.npz", Run(12, 40, 60, noise=1000.0))
+    found = nescio("audit", "run", path, "--time-limit", 2)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.startswith("safe: ")
+    assert "proves nothing" in found.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *([], ["--bogus"], ["--broken", "x"], ["--method", "guess"]),
+        *(["--broken", "2"], ["--usable", "nan"], ["--seed", "-1"], ["--time-limit", "0"]),
+        *(["--noise", "-1"], ["--json", "/"], ["--html", "same", "--json", "same"]),
+    ],
+    ids=" ".join,
+)
+def test_without_a_verdict_it_ends_with_3(arguments, broken):
+    log = [broken] if arguments else []
+    found = nescio("audit", "run", *log, *arguments, cwd=broken.parent)
+    assert found.returncode == 3
+    assert "Traceback" not in found.stderr
+    assert found.stdout == ""
+    assert not (broken.parent / "run.audit.json").exists()
+
+
+def test_logs_that_are_none_end_with_3(tmp_path):
+    (tmp_path / "text.npz").write_text("no archive")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    for name in ("missing.npz", "text.npz", "other.npz"):
+        assert_one_sentence(nescio("audit", "run", tmp_path / name), code=3)
+
+
+def test_a_log_is_not_written_over(broken):
+    before = broken.read_bytes()
+    assert_one_sentence(nescio("audit", "run", broken, "--html", broken), code=3)
+    assert broken.read_bytes() == before
+
+
+def test_a_sweep(tmp_path):
+    options = ["--users", "8,12", "--rounds", "16,64", "--defence", "none,batched:4"]
+    options += ["--trials", "1", "--dimensions", "100", "--time-limit", "1"]
+    files = ["--json", tmp_path / "s.json", "--plot", tmp_path / "s.svg"]
+    found = nescio("audit", "simulate", *options, *files)
+    assert found.returncode == 0, found.stderr
+    assert "proves nothing" in found.stdout
+    report = json.loads((tmp_path / "s.json").read_text())
+    curves = {curve["name"]: curve for curve in report["rounds_to_break"]}
+    assert curves["none"]["x"] == [8, 12]
+    assert curves["none"]["y"] == [64, 64]
+    assert curves["batched:4"]["y"] == [None, None]
+    assert all(case["wrong"] in (0, None) for case in report["cases"])
+    assert ET.parse(tmp_path / "s.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_sweep_over_noise(tmp_path):
+    options = ["--users", "8", "--rounds", "64", "--noise", "0,0.1,100", "--trials", "1"]
+    options += ["--time-limit", "1", "--plot-noise", tmp_path / "n.svg"]
+    found = nescio("audit", "simulate", *options)
+    assert found.returncode == 0, found.stderr
+    assert "noise to break, none, by rounds: 64: 0.1" in found.stdout
+    ET.parse(tmp_path / "n.svg")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        *((["--users", "1"], 1), (["--defence", "magic"], 1), (["--noise", "nan"], 1)),
+        *((["--plot-noise", "x.svg"], 1), (["--json", "/"], 1), (["--trials", "0"], 1)),
+    ],
+    ids=str,
+)
+def test_sweeps_that_cannot_be(arguments, code, tmp_path):
+    assert_one_sentence(nescio("audit", "simulate", *arguments, cwd=tmp_path), code)
+
+
+def test_a_sweep_ends_with_2_for_a_command_line_that_makes_no_sense():
+    assert nescio("audit", "simulate", "--bogus").returncode == 2
+    assert nescio("audit", "simulate", "--users", "x").returncode == 2

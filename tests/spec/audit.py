@@ -1,0 +1,83 @@
+"""The attack on sums in plain Python: what is looked for, by trying everything.
+
+Thesis chapter 6, section 6.3: A = P G, P binary (rounds x users), and counts of P over windows.
+Arithmetic is exact, so P and G hold integers here. Only for a dozen rounds.
+"""
+
+from fractions import Fraction
+from itertools import product
+
+Matrix = list[list[int]]
+Windows = list[tuple[int, int]]
+
+UNKNOWN = -1
+
+
+def aggregates(participation: Matrix, updates: Matrix) -> Matrix:
+    """Row t: the sum of the updates of those who take part in round t."""
+    dimensions = len(updates[0])
+    return [
+        [
+            sum(row[j] for taken, row in zip(who, updates, strict=True) if taken)
+            for j in range(dimensions)
+        ]
+        for who in participation
+    ]
+
+
+def counts(participation: Matrix, windows: Windows) -> Matrix:
+    """For each user and window: in how many of the window's rounds the user takes part."""
+    users = len(participation[0])
+    return [
+        [sum(participation[t][k] for t in range(start, stop)) for start, stop in windows]
+        for k in range(users)
+    ]
+
+
+def rank(rows: list[list[int]]) -> int:
+    """The rank of a matrix, by elimination over the rationals."""
+    left = [[Fraction(entry) for entry in row] for row in rows]
+    found = 0
+    for column in range(len(rows[0]) if rows else 0):
+        pivot = next((i for i in range(found, len(left)) if left[i][column]), None)
+        if pivot is None:
+            continue
+        left[found], left[pivot] = left[pivot], left[found]
+        for i in range(found + 1, len(left)):
+            ratio = left[i][column] / left[found][column]
+            left[i] = [a - ratio * b for a, b in zip(left[i], left[found], strict=True)]
+        found += 1
+    return found
+
+
+def has_counts(
+    column: tuple[int, ...], windows: Windows, wanted: list[int], error: int = 0
+) -> bool:
+    """Whether a binary column has the counts wanted, where they are known."""
+    return all(
+        count == UNKNOWN or abs(sum(column[start:stop]) - count) <= error
+        for (start, stop), count in zip(windows, wanted, strict=True)
+    )
+
+
+def solutions(
+    sums: Matrix, windows: Windows, wanted: list[int], error: int = 0
+) -> list[tuple[int, ...]]:
+    """All binary columns in the column space of the sums that have the counts wanted."""
+    space = [list(column) for column in zip(*sums, strict=True)]
+    dimension = rank(space)
+    return [
+        column
+        for column in product((0, 1), repeat=len(sums))
+        if has_counts(column, windows, wanted, error) and rank([*space, list(column)]) == dimension
+    ]
+
+
+def can_be(rounds: int, windows: Windows, wanted: list[int], error: int = 0) -> bool:
+    """Whether any binary column at all has these counts."""
+    return any(has_counts(c, windows, wanted, error) for c in product((0, 1), repeat=rounds))
+
+
+def status(sums: Matrix, windows: Windows, wanted: list[int]) -> str:
+    """What is true of a user whose column is in the span."""
+    return "unique" if len(solutions(sums, windows, wanted)) == 1 else "ambiguous"
