@@ -6,7 +6,7 @@ arrays, and those of `flwr.server.strategy`, which get parameters of clients.
 
 FedAvg sends models, not updates, and averages them by the clients' examples n_k. The sum that is
 recorded is that of n_k (w_k - w), with w the model that the round began with. With Flower's
-SecAgg+ a strategy gets the same average for each client; the sum over it is the same.
+SecAgg+ (older interface) a strategy gets the same average for each client; the sum is the same.
 
 Nothing here imports Flower: a strategy is whatever has its methods.
 """
