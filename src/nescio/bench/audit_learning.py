@@ -124,14 +124,14 @@ def evened(sums: torch.Tensor) -> torch.Tensor:
     return sums / spread.clamp(min=1e-6 * float(spread.max()))
 
 
-def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> Recovered:
-    """Attacks the sums.
+def recovered(plan: Planted, sums: torch.Tensor, seed: int, *, even: bool = False) -> Recovered:
+    """Attacks the sums, or `even` ones.
 
     An attacker takes the best columns met, whatever their certificates say: updates are by least
     squares over all of them.
     """
     begun = time.monotonic()
-    log = plan.log(evened(sums))
+    log = plan.log(evened(sums) if even else sums)
     result = solve(log, seed=seed, updates=False)
     inverse = np.linalg.pinv(result.participation.astype(np.float64)).astype(np.float32)
     updates = inverse @ sums.numpy()
@@ -165,7 +165,7 @@ def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case:
-    found = recovered(plan, made.sums, seed)
+    found = recovered(plan, made.sums, seed, even=True)
     result, right = found.result, found.right
     name = (row.data, row.momentum, row.fraction, row.batch)
     chapter = _CHAPTERS.get(name, (1.0,) * len(_EPOCHS))[_EPOCHS.index(epochs)]
