@@ -62,11 +62,17 @@ class Role(Protocol):
         """The first `count` correlations, from base OTs."""
 
     def grow(
-        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
+        self,
+        shape: Shape,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        room: Blocks | None,
     ) -> tuple[Blocks, Check]:
         """The leaves of all trees, in `room` if there is one, and what proves them.
 
-        `blocks` has a correlation for each level of each tree; trees are hashed under `key`.
+        `blocks` has a correlation for each level of each tree, `checks` those of the proof, if
+        there is to be one; trees are hashed under `key`.
         """
 
 
@@ -190,7 +196,7 @@ class Extender:
         key = self.keys.trees(self._extensions)
         self._extensions += 1
         with self.clock.step("trees"):
-            leaves, check = self._role.grow(shape, levels, key, room)
+            leaves, check = self._role.grow(shape, levels, checks, key, room)
         if len(checks):
             with self.clock.step("check"):
                 check(leaves, checks)

@@ -4,8 +4,9 @@ One extension, after the base OTs of the first:
 
     sender                                   receiver
     grows trees from random seeds            knows a choice for each level: the way it does not go
-      TREE: sums of left nodes, masked  ->   opens one side a level, grows all leaves but one
+      TREE: sums of left nodes, masked  ->
                                         <-   CHAL, only if malicious: coefficients' seed, mask
+                                             opens one side a level, grows all leaves but one
       PROF: hash of its combination     ->   compares with its own
 
 Security model: two parties, semi-honest, or malicious with abort (`malicious=True`): a cheating
@@ -60,9 +61,15 @@ class SenderRole:
         return seed_sender(self._channel, self._delta[0], count, self._randomness, self._malicious)
 
     def grow(
-        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
+        self,
+        shape: Shape,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        room: Blocks | None,
     ) -> "tuple[Blocks, SenderCheck]":
         """Grows every tree, and sends for each level what opens one side of it."""
+        del checks  # the receiver asks first
         seeds = as_blocks(self._randomness.draw(shape.trees * _SEED_BYTES))
         leaves, sums = self._kernels.grow(seeds, shape.depth, self._delta[0], key, room)
         self._channel.send("TREE", packed(sums ^ blocks))
@@ -109,15 +116,21 @@ class ReceiverRole:
         return blocks
 
     def grow(
-        self, shape: Shape, blocks: IndexArray, key: bytes, room: Blocks | None
+        self,
+        shape: Shape,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        room: Blocks | None,
     ) -> "tuple[Blocks, ReceiverCheck]":
         """Grows all leaves but one of each tree, and gets that one but for delta."""
         sums = self._channel.receive("TREE", 16 * len(blocks))
         choices = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
         sides = as_blocks(sums) ^ blocks
-        leaves = self._kernels.puncture(sides, choices, shape.depth, key, room)
         check = ReceiverCheck(self._channel, self._randomness, shape, choices, self._kernels)
-        return leaves, check
+        if len(checks):
+            check.challenge(checks)  # the sender works on it meanwhile
+        return self._kernels.puncture(sides, choices, shape.depth, key, room), check
 
 
 class ReceiverCheck:
@@ -135,14 +148,18 @@ class ReceiverCheck:
         self._randomness = randomness
         self._positions = punctured_positions(choices, shape)
         self._kernels = kernels
+        self._seed = b""
 
-    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
-        """Raises ConsistencyError unless the sender's combination is the receiver's."""
-        seed = self._randomness.draw(_SEED_BYTES)
+    def challenge(self, blocks: IndexArray) -> None:
+        """Sends the coefficients' seed, drawn when all that the sender has to say is there."""
+        seed = self._seed = self._randomness.draw(_SEED_BYTES)
         phi = np.bitwise_xor.reduce(_core.chi_at(self._positions, seed), axis=0)
         masks = np.packbits((blocks[:, 0] & np.uint64(1)).astype(np.uint8), bitorder="little")
         self._channel.send("CHAL", seed + packed(phi ^ masks.view(np.uint64)).tobytes())
-        combined = self._kernels.chi_sum(leaves, seed) ^ _core.pack_bits(blocks)
+
+    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
+        """Raises ConsistencyError unless the sender's combination is the receiver's."""
+        combined = self._kernels.chi_sum(leaves, self._seed) ^ _core.pack_bits(blocks)
         found = self._channel.receive("PROF", hashlib.sha256().digest_size)
         if not hmac.compare_digest(bytes(found), proof(combined)):
             message = "the sender's trees are not what it should have grown: it cheats, or fails"
