@@ -14,17 +14,6 @@
 namespace nescio::bindings {
 namespace {
 
-using Encrypt = void (*)(const prg::aes128::RoundKeys&, const Block*, std::size_t, Block*);
-
-Encrypt encryption(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
-  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
-#endif
-  static_cast<void>(tier);
-  return prg::aes128::portable::encrypt;
-}
-
 /// Copies bytes to where blocks may stand.
 Buffer<Block> to_blocks(const Bytes& bytes) {
   Buffer<Block> blocks(bytes.size() / sizeof(Block));
@@ -45,8 +34,8 @@ OutBytes aes128_encrypt(const Bytes& key, const Bytes& plaintext,
   std::memcpy(&key_block, key.data(), sizeof(key_block));
   const Buffer<Block> in = to_blocks(plaintext);
   Buffer<Block> out(in.size());
-  encryption(tier_of(tier))(prg::aes128::variable_time_expand_key(key_block), in.data(), in.size(),
-                            out.data());
+  const auto keys = prg::aes128::variable_time_expand_key(key_block);
+  prg::aes128::cipher_of(tier_of(tier)).encrypt(keys, in.data(), in.size(), out.data());
   return to_bytes(out);
 }
 

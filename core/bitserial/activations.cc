@@ -39,10 +39,7 @@ const FloatKernels& float_kernels(Tier tier) {
 double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
                        std::size_t number, std::int32_t* out) {
   const std::uint32_t largest = kernels.largest(x, n);
-  if (largest > kLargestFinite) {
-    const std::size_t j = std::find_if_not(x, x + n, [](float v) { return std::isfinite(v); }) - x;
-    refuse(std::isnan(x[j]) ? "NaN" : x[j] < 0 ? "-inf" : "inf", number, j, "finite numbers");
-  }
+  if (largest > kLargestFinite) check_finite(x, n, number);
   if (largest == 0) {
     std::fill(out, out + n, 0);
     return 0;
@@ -50,6 +47,12 @@ double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t 
   const double a = std::bit_cast<float>(largest), top = top_of(bits);
   kernels.quantize(x, n, top, a, out);
   return a / top;
+}
+
+void check_finite(const float* x, std::size_t n, std::size_t number) {
+  const std::size_t j = std::find_if_not(x, x + n, [](float v) { return std::isfinite(v); }) - x;
+  if (j == n) return;
+  refuse(std::isnan(x[j]) ? "NaN" : x[j] < 0 ? "-inf" : "inf", number, j, "finite numbers");
 }
 
 void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number) {

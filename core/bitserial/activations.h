@@ -42,6 +42,9 @@ const FloatKernels& float_kernels(Tier tier);
 double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
                        std::size_t number, std::int32_t* out);
 
+/// Throws Error(argument) if vector `number` has NaN or infinity, and says where the first is.
+void check_finite(const float* x, std::size_t n, std::size_t number);
+
 /// Throws Error(argument) if a value of vector `number` does not fit in so many bits.
 void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number);
 

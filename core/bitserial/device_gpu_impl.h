@@ -1,8 +1,6 @@
 // The body of bitserial/device_gpu.h, included once for each device.
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -143,22 +141,11 @@ void DeviceBitProduct<Device>::queue(const float* x, float* out, Stream stream) 
   device().finish();
 }
 
-/// Throws Error(argument) for the first float that is not finite.
-inline void check_finite(const float* x, std::size_t columns, std::size_t count) {
-  const float* bad = std::find_if_not(x, x + count, [](float v) { return std::isfinite(v); });
-  if (bad == x + count) return;
-  const auto i = static_cast<std::size_t>(bad - x);
-  throw wrong("activations",
-              std::string(std::isnan(*bad) ? "NaN"
-                          : *bad < 0       ? "-inf"
-                                           : "inf") +
-                  " at [" + std::to_string(i / columns) + ", " + std::to_string(i % columns) + "]",
-              "finite numbers");
-}
-
 template <class Device>
 void DeviceBitProduct<Device>::apply(const float* x, float* out) {
-  check_finite(x, matrix_->columns(), inputs());
+  for (std::size_t v = 0; v < batch(); ++v) {
+    check_finite(x + v * matrix_->columns(), matrix_->columns(), v);
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   const Room<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
   device().upload(vectors.data(), x, inputs() * sizeof(float));

@@ -27,17 +27,6 @@ Block reduced(Product p) {
   return p.low ^ folded ^ Block{out ^ out << 1 ^ out << 2 ^ out << 7, 0};
 }
 
-/// AES-128 in the code of a tier.
-using Encrypt = void (*)(const prg::aes128::RoundKeys&, const Block*, std::size_t, Block*);
-Encrypt encryption(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return prg::aes128::avx512::encrypt;
-  if (tier >= Tier::avx2) return prg::aes128::avx2::encrypt;
-#endif
-  static_cast<void>(tier);
-  return prg::aes128::portable::encrypt;
-}
-
 void add(Product& sum, const Product& p) {
   sum.low ^= p.low;
   sum.high ^= p.high;
@@ -49,7 +38,7 @@ Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], Th
               Tier tier) {
   constexpr std::size_t kRows = 64;  // of a task
   const CheckKernels& kernels = check_kernels(tier);
-  const Encrypt encrypt = encryption(tier);
+  const auto encrypt = prg::aes128::cipher_of(tier).encrypt;
   const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
   std::array<Block, kChiRow> factors;
   for (std::size_t k = 0; k < kChiRow; ++k) factors[k] = {k, 0};
@@ -74,10 +63,11 @@ Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], Th
 
 void chi_at(std::span<const std::uint64_t> positions, const std::uint8_t chi_seed[16], Block* out,
             Tier tier) {
+  const auto encrypt = prg::aes128::cipher_of(tier).encrypt;
   const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
   for (std::size_t i = 0; i < positions.size(); ++i) {
     Block factors[2] = {{positions[i] % kChiRow, 0}, {positions[i] / kChiRow, 1}};
-    encryption(tier)(keys, factors, 2, factors);
+    encrypt(keys, factors, 2, factors);
     out[i] = multiply(factors[0], factors[1], tier);
   }
 }

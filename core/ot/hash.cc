@@ -22,18 +22,18 @@ constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
 /// The keys of one stretch after the other, expanded some at a time.
 class StretchKeys {
  public:
-  StretchKeys(Tier tier, Block base) : expand_(expand_keys_of(tier)), base_(base) {}
+  StretchKeys(Tier tier, Block base) : cipher_(prg::aes128::cipher_of(tier)), base_(base) {}
 
   /// The key of a stretch: of the last one that was asked for, or the next.
   const RoundKeys& of(std::uint64_t stretch) {
     if (stretch - first_ >= count_) {
-      expand_(base_, first_ = stretch, count_ = keys_.size(), keys_.data());
+      cipher_.expand_keys(base_, first_ = stretch, count_ = keys_.size(), keys_.data());
     }
     return keys_[stretch - first_];
   }
 
  private:
-  ExpandKeys expand_;
+  prg::aes128::Cipher cipher_;
   Block base_;
   std::uint64_t first_ = 0, count_ = 0;
   std::array<RoundKeys, 16> keys_;

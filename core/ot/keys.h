@@ -2,7 +2,7 @@
 
 // The keys of AES under which trees and transfers are hashed. An attacker who looks for any of T hidden
 // values that were hashed under one key finds one in a T-th of the work, and a session hides delta
-// in every level of every tree and in every transfer: under one key for all, 2^24 transfers would leave 110
+// in every level of every tree and in every transfer: under one key for all, 2^24 transfers would leave 109
 // bits of delta's 127. So keys are many (Guo, Katz, Wang, Weng, Yu, "Better Concrete Security for
 // Half-Gates Garbling", Crypto 2020), and all are public:
 //
@@ -29,26 +29,22 @@ inline constexpr unsigned kLevelBits = 6;
 inline constexpr unsigned kStretchBits = 6;
 static_assert(kMostDepth <= 1u << kLevelBits);
 
-/// Expands the keys base ^ first, base ^ (first + 1), ..., n of them.
-using ExpandKeys = void (*)(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
-
-/// The code of `tier`, or of the next narrower tier that has it.
-ExpandKeys expand_keys_of(Tier tier);
-
 /// The keys of one tree at a time.
 class TreeKeys {
  public:
   TreeKeys(Tier tier, Block base, unsigned depth)
-      : expand_(expand_keys_of(tier)), base_(base), depth_(depth) {}
+      : cipher_(prg::aes128::cipher_of(tier)), base_(base), depth_(depth) {}
 
   /// From now on the keys are those of this tree.
-  void turn_to(std::uint64_t tree) { expand_(base_, tree << kLevelBits, depth_, keys_.data()); }
+  void turn_to(std::uint64_t tree) {
+    cipher_.expand_keys(base_, tree << kLevelBits, depth_, keys_.data());
+  }
 
   /// That under which the nodes of a level, 1 to depth - 1, are hashed.
   const RoundKeys& operator[](unsigned level) const { return keys_[level]; }
 
  private:
-  ExpandKeys expand_;
+  prg::aes128::Cipher cipher_;
   Block base_;
   unsigned depth_;
   std::array<RoundKeys, kMostDepth> keys_;

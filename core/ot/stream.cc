@@ -5,20 +5,6 @@
 #include <cstring>
 
 namespace nescio::ot {
-namespace {
-
-using Count = void (*)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);
-
-Count counter_mode(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return prg::aes128::avx512::count;
-  if (tier >= Tier::avx2) return prg::aes128::avx2::count;
-#endif
-  static_cast<void>(tier);
-  return prg::aes128::portable::count;
-}
-
-}  // namespace
 
 prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]) {
   Block block;
@@ -27,7 +13,7 @@ prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]) {
 }
 
 WordStream::WordStream(const std::uint8_t key[16], Tier tier)
-    : keys_(public_round_keys(key)), count_(counter_mode(tier)) {}
+    : keys_(public_round_keys(key)), count_(prg::aes128::cipher_of(tier).count) {}
 
 void WordStream::words(std::uint64_t first_word, std::size_t count, std::uint32_t* out) const {
   constexpr std::size_t kBlocks = 256, kWords = 4;

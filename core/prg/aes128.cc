@@ -227,6 +227,15 @@ const RoundKeys& fixed_round_keys() {
   return keys;
 }
 
+Cipher cipher_of(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return {avx512::encrypt, avx512::count, avx512::expand_keys};
+  if (tier >= Tier::avx2) return {avx2::encrypt, avx2::count, avx2::expand_keys};
+#endif
+  static_cast<void>(tier);
+  return {portable::encrypt, portable::count, portable::expand_keys};
+}
+
 namespace portable {
 
 void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out) {

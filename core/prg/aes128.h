@@ -16,6 +16,7 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "base/cpu.h"
 #include "prg/corrections.h"
 
 namespace nescio::prg::aes128 {
@@ -55,5 +56,15 @@ NESCIO_AES128_TIER(avx2)
 NESCIO_AES128_TIER(avx512)
 
 #undef NESCIO_AES128_TIER
+
+/// What a tier has of AES itself.
+struct Cipher {
+  void (*encrypt)(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);
+  void (*count)(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);
+  void (*expand_keys)(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
+};
+
+/// The code of `tier`, or of the next narrower tier that has it.
+Cipher cipher_of(Tier tier);
 
 }  // namespace nescio::prg::aes128

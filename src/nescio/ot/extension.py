@@ -51,8 +51,8 @@ class Draw(NamedTuple):
 class Check(Protocol):
     """The proof that the trees of an extension were grown as they should be."""
 
-    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
-        """Proves it to the other party, or checks its proof, with 128 correlations."""
+    def __call__(self, leaves: Blocks) -> None:
+        """Proves it to the other party, or checks its proof."""
 
 
 class Role(Protocol):
@@ -68,11 +68,11 @@ class Role(Protocol):
         checks: IndexArray,
         key: bytes,
         room: Blocks | None,
-    ) -> tuple[Blocks, Check]:
+    ) -> tuple[Blocks, Check | None]:
         """The leaves of all trees, in `room` if there is one, and what proves them.
 
-        `blocks` has a correlation for each level of each tree, `checks` those of the proof, if
-        there is to be one; trees are hashed under `key`.
+        `blocks` has a correlation for each level of each tree, `checks` the 128 of the proof, or
+        none if there is to be no proof; trees are hashed under `key`.
         """
 
 
@@ -197,9 +197,9 @@ class Extender:
         self._extensions += 1
         with self.clock.step("trees"):
             leaves, check = self._role.grow(shape, levels, checks, key, room)
-        if len(checks):
+        if check is not None:
             with self.clock.step("check"):
-                check(leaves, checks)
+                check(leaves)
         with self.clock.step("lpn"):
             seeds = kept[shape.needs - shape.seeds : shape.needs]
             return shape.encode(kernels, leaves, seeds, place)

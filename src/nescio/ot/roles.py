@@ -67,29 +67,33 @@ class SenderRole:
         checks: IndexArray,
         key: bytes,
         room: Blocks | None,
-    ) -> "tuple[Blocks, SenderCheck]":
+    ) -> "tuple[Blocks, SenderCheck | None]":
         """Grows every tree, and sends for each level what opens one side of it."""
-        del checks  # the receiver asks first
         seeds = as_blocks(self._randomness.draw(shape.trees * _SEED_BYTES))
         leaves, sums = self._kernels.grow(seeds, shape.depth, self._delta[0], key, room)
         self._channel.send("TREE", packed(sums ^ blocks))
-        return leaves, SenderCheck(self._channel, self._delta, self._kernels)
+        if not len(checks):
+            return leaves, None
+        return leaves, SenderCheck(self._channel, self._delta, checks, self._kernels)
 
 
 class SenderCheck:
     """Proves that the trees were grown as they should be."""
 
-    def __init__(self, channel: Channel, delta: IndexArray, kernels: Kernels) -> None:
+    def __init__(
+        self, channel: Channel, delta: IndexArray, blocks: IndexArray, kernels: Kernels
+    ) -> None:
         self._channel = channel
         self._delta = delta
+        self._blocks = blocks
         self._kernels = kernels
 
-    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
+    def __call__(self, leaves: Blocks) -> None:
         """Sends the hash of its combination of all leaves."""
         challenge = self._channel.receive("CHAL", 2 * _SEED_BYTES)
         seed, masked = bytes(challenge[:_SEED_BYTES]), challenge[_SEED_BYTES:]
         bits = np.unpackbits(np.frombuffer(masked, np.uint8), bitorder="little")
-        corrected = blocks ^ self._delta * bits.astype(np.uint64)[:, np.newaxis]
+        corrected = self._blocks ^ self._delta * bits.astype(np.uint64)[:, np.newaxis]
         combined = self._kernels.chi_sum(leaves, seed) ^ _core.pack_bits(corrected)
         self._channel.send("PROF", proof(combined))
 
@@ -122,44 +126,40 @@ class ReceiverRole:
         checks: IndexArray,
         key: bytes,
         room: Blocks | None,
-    ) -> "tuple[Blocks, ReceiverCheck]":
+    ) -> "tuple[Blocks, ReceiverCheck | None]":
         """Grows all leaves but one of each tree, and gets that one but for delta."""
         sums = self._channel.receive("TREE", 16 * len(blocks))
         choices = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
         sides = as_blocks(sums) ^ blocks
-        check = ReceiverCheck(self._channel, self._randomness, shape, choices, self._kernels)
-        if len(checks):
-            check.challenge(checks)  # the sender works on it meanwhile
+        check = None
+        if len(checks):  # asks before it opens the trees: the sender works on it meanwhile
+            positions = punctured_positions(choices, shape)
+            check = ReceiverCheck(self._channel, self._randomness, positions, checks, self._kernels)
         return self._kernels.puncture(sides, choices, shape.depth, key, room), check
 
 
 class ReceiverCheck:
-    """Checks the sender's proof."""
+    """Asks for the sender's proof, when all that the sender has to say of its trees is there."""
 
     def __init__(
         self,
         channel: Channel,
         randomness: Randomness,
-        shape: Shape,
-        choices: ByteArray,
+        positions: IndexArray,
+        blocks: IndexArray,
         kernels: Kernels,
     ) -> None:
         self._channel = channel
-        self._randomness = randomness
-        self._positions = punctured_positions(choices, shape)
+        self._blocks = blocks
         self._kernels = kernels
-        self._seed = b""
-
-    def challenge(self, blocks: IndexArray) -> None:
-        """Sends the coefficients' seed, drawn when all that the sender has to say is there."""
-        seed = self._seed = self._randomness.draw(_SEED_BYTES)
-        phi = np.bitwise_xor.reduce(_core.chi_at(self._positions, seed), axis=0)
+        self._seed = randomness.draw(_SEED_BYTES)
+        phi = np.bitwise_xor.reduce(_core.chi_at(positions, self._seed), axis=0)
         masks = np.packbits((blocks[:, 0] & np.uint64(1)).astype(np.uint8), bitorder="little")
-        self._channel.send("CHAL", seed + packed(phi ^ masks.view(np.uint64)).tobytes())
+        channel.send("CHAL", self._seed + packed(phi ^ masks.view(np.uint64)).tobytes())
 
-    def __call__(self, leaves: Blocks, blocks: IndexArray) -> None:
+    def __call__(self, leaves: Blocks) -> None:
         """Raises ConsistencyError unless the sender's combination is the receiver's."""
-        combined = self._kernels.chi_sum(leaves, self._seed) ^ _core.pack_bits(blocks)
+        combined = self._kernels.chi_sum(leaves, self._seed) ^ _core.pack_bits(self._blocks)
         found = self._channel.receive("PROF", hashlib.sha256().digest_size)
         if not hmac.compare_digest(bytes(found), proof(combined)):
             message = "the sender's trees are not what it should have grown: it cheats, or fails"
