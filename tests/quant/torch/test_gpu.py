@@ -55,3 +55,13 @@ def test_batches_of_any_size(layer, batch):
     x = torch.randn(batch, 300)
     expected = layer(x)
     assert torch.equal(layer.to("cuda")(x.cuda()).cpu(), expected)
+
+
+@pytest.mark.gpu
+def test_changed_buffers_are_seen(layer):
+    x = torch.randn(2, 300)
+    layer.to("cuda")
+    layer(x.cuda())
+    layer.scale.mul_(2)
+    found = layer(x.cuda()).cpu()
+    assert torch.equal(found, layer.cpu()(x))

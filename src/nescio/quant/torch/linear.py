@@ -166,8 +166,10 @@ class BitSerialLinear(torch.nn.Module):
         place = self.planes.device
         if x.dtype != torch.float32 or x.device != place:
             raise ArgumentError(f"x: found {x.dtype} on {x.device}, expected float32 on {place}")
-        if self._placed is None:
+        buffers = self._buffers_now()
+        if self._placed is None or not _same_buffers(buffers, self._matrix_of):
             bias = None if self.bias is None else self.bias.cpu().numpy()
+            self._matrix_of = buffers
             self._placed = DeviceMatrix(
                 self.weights, self.activation_bits, bias=bias, device=str(place)
             )
