@@ -53,13 +53,17 @@ def judge(
     active: IntArray,
     columns: Columns,
     exclude: Exclude | None = None,
+    *,
+    prove: bool = True,
 ) -> list[Certificate]:
-    """A certificate for each user; `columns` is (users, rounds).
+    """A certificate for each user; `columns` is (users, rounds). Without `prove` none is "unique".
 
     `exclude(basis, batch, places, columns)` says by an integer program, for users at `places` in
     the batch, whether other columns in the span of `basis` have their counts.
     """
-    evidence = _gather(log, subspace, active, columns, exclude)
+    evidence = _gather(log, subspace, active, columns)
+    if prove and subspace.complete:
+        _prove(log, subspace, active, columns, evidence, exclude=exclude)
     place = {int(user): i for i, user in enumerate(active)}
     everyone = bool(evidence.fits.all())
     return [
@@ -98,9 +102,7 @@ def judge_unnamed(subspace: Subspace, columns: Columns) -> list[Certificate]:
     ]
 
 
-def _gather(
-    log: Log, subspace: Subspace, active: IntArray, columns: Columns, exclude: Exclude | None
-) -> _Evidence:
+def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> _Evidence:
     assert log.counts is not None
     mine, counts = columns[active], log.counts[active]
     points = mine.astype(np.float64)
@@ -109,7 +111,7 @@ def _gather(
     fits = (distance <= limit) & agree(mine, log.windows, counts, log.count_error)
     fits &= ~mine[:, empty].any(axis=1) & mine.any(axis=1)
     rivals = _rivals(log, mine, counts, fits)
-    evidence = _Evidence(
+    return _Evidence(
         distance,
         subspace.expected(points),
         limit,
@@ -119,9 +121,6 @@ def _gather(
         rivals,
         np.zeros(len(active), np.bool_),
     )
-    if subspace.complete:
-        _prove(log, subspace, active, columns, evidence, exclude=exclude)
-    return evidence
 
 
 def _rivals(log: Log, columns: Columns, counts: IntArray, fits: BoolArray) -> BoolArray:

@@ -1,26 +1,34 @@
 """Columns for users, each looked for with the user's own counts."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from .joint import assigned, outside_of, suspects
+from .polish import Polish
 from .problem import FloatArray, Log
 from .program import Limits, Others, Program
 from .projections import AffineSet, BinarySet
-from .reflect import Columns, Search, reflect
+from .reflect import Columns, Found, Search, reflect
 from .subspace import Subspace
 from .windows import Batch, IntArray, agree, batches
 
-__all__ = ["Columnwise"]
+__all__ = ["Columnwise", "nearest_space"]
 
 _AGAIN = 6
+_FIRST = 400
+"""Iterations in noise before columns are polished, and the noise is measured on them."""
 _TOGETHER = 1  # a second column found outside may depend on the first
 _NODES = 100
 _WORK = 2_000_000
 """Entries of programs (rounds times rank) that are solved on the side, all columns together."""
+
+_TRIED = 48
+"""Users on whom spaces are compared."""
+
+_CLEARLY = 0.95
 
 
 class Columnwise:
@@ -39,7 +47,7 @@ class Columnwise:
     ) -> None:
         self.columns: Columns = np.zeros((log.users, log.rounds), np.uint8)
         self.method = "reflect"
-        self._log, self._subspace = log, subspace
+        self._log, self.subspace = log, subspace
         self._basis = subspace.plain_basis()
         self._rng = np.random.default_rng(seed)
         self._deadline = deadline
@@ -50,10 +58,16 @@ class Columnwise:
         self._batches = list(batches(log.windows, counts, log.count_error, active))
 
     def reflect(self) -> None:
-        """Relaxed-reflect-reflect for everybody."""
+        """Relaxed-reflect-reflect for everybody; in noise, again for those far off."""
+        noisy = not self.subspace.exact
+        search = Search(deadline=self._deadline)
+        if noisy:
+            search = Search(iterations=_FIRST, starts=1, deadline=self._deadline)
         for batch in self._batches:
-            self._reflect(batch, Search(deadline=self._deadline), None)
+            self._reflect(batch, search, None)
             self._separate_twins(batch)
+        if noisy:
+            self._settle()
         self._make_independent()
 
     def assign(self) -> None:
@@ -70,10 +84,10 @@ class Columnwise:
         for batch in self._batches:
             left = np.flatnonzero(~self._fits(batch))
             if not every:  # with noise a program takes minutes
-                left = left[: self._side_columns if self._subspace.exact else 0]
+                left = left[: self._side_columns if self.subspace.exact else 0]
             if not len(left) or time.monotonic() > self._deadline:
                 continue
-            program = self._program(self._basis, batch, noisy=not self._subspace.exact)
+            program = self._program(self._basis, batch, noisy=not self.subspace.exact)
             limits = self._limits
             if every:
                 limits = Limits(limits.seconds, None, limits.deadline, limits.threads)
@@ -98,21 +112,50 @@ class Columnwise:
 
     def _program(self, basis: FloatArray, batch: Batch, *, noisy: bool) -> Program:
         soft = self._log.count_error > 0 and noisy
-        return Program(basis, self._subspace if noisy else None, batch, self._log.empty, soft)
+        return Program(basis, self.subspace if noisy else None, batch, self._log.empty, soft)
 
     def _reflect(
         self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
     ) -> None:
-        found = reflect(
-            self._subspace,
+        found = self._met(batch, search, taken, outside)
+        keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
+        self.columns[batch.users[keep]] = found.columns[keep]
+
+    def _met(
+        self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
+    ) -> Found:
+        return reflect(
+            self.subspace,
             AffineSet.of(self._basis, batch),
             BinarySet(batch, self._log.empty),
             self._acceptor(batch, taken, outside),
             rng=self._rng,
             search=search,
         )
-        keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
-        self.columns[batch.users[keep]] = found.columns[keep]
+
+    def _settle(self) -> None:
+        """Polishes columns, measures the noise on them, and looks again where they are too far."""
+        polishers = [Polish(self.subspace, batch, self._log.empty) for batch in self._batches]
+        for batch, polish in zip(self._batches, polishers, strict=True):
+            self._take_nearer(batch.users, polish(self.columns[batch.users]))
+        search = Search(deadline=self._deadline)
+        for _ in range(_AGAIN):
+            self.subspace = self.subspace.calibrated(self.columns.astype(np.float64))
+            for batch in self._batches:
+                left = np.flatnonzero(~self._fits(batch))
+                if not len(left) or time.monotonic() > self._deadline:
+                    continue
+                part = _part(batch, left)
+                found = self._met(part, search, None)
+                polish = Polish(self.subspace, part, self._log.empty)
+                self._take_nearer(part.users, polish(found.columns))
+
+    def _take_nearer(self, users: IntArray, columns: Columns) -> None:
+        """Takes columns (k, rounds) for `users` where they have their counts and are nearer."""
+        counts = self._counts[users]
+        good = agree(columns, self._log.windows, counts, self._log.count_error)
+        good &= self._nearer(columns, self.columns[users])
+        self.columns[users[good]] = columns[good]
 
     def _separate_twins(self, batch: Batch) -> None:
         """Users with equal counts may have got one column between them: looks for the others."""
@@ -126,7 +169,7 @@ class Columnwise:
 
     def _make_independent(self) -> None:
         """Looks again for columns that depend on others, outside of their span."""
-        if self._subspace.rank < sum(len(batch.users) for batch in self._batches):
+        if self.subspace.rank < sum(len(batch.users) for batch in self._batches):
             return
         for batch in self._batches * _AGAIN:
             users = np.flatnonzero(self.columns.any(axis=1))
@@ -158,13 +201,32 @@ class Columnwise:
     def _fits(self, batch: Batch) -> npt.NDArray[np.bool_]:
         columns = self.columns[batch.users]
         points = columns.astype(np.float64)
-        near = self._subspace.distances(points) <= self._subspace.limits(points)
+        near = self.subspace.distances(points) <= self.subspace.limits(points)
         counts = self._counts[batch.users]
         return near & agree(columns, self._log.windows, counts, self._log.count_error)
 
     def _nearer(self, new: Columns, old: Columns) -> npt.NDArray[np.bool_]:
-        before = np.where(old.any(axis=1), self._subspace.distances(old.astype(np.float64)), np.inf)
-        return np.asarray(self._subspace.distances(new.astype(np.float64)) < before)
+        before = np.where(old.any(axis=1), self.subspace.distances(old.astype(np.float64)), np.inf)
+        return np.asarray(self.subspace.distances(new.astype(np.float64)) < before)
+
+
+def nearest_space(
+    log: Log, spaces: Sequence[Subspace], active: IntArray, seed: int, deadline: float
+) -> Subspace:
+    """Of several estimates of the span the one that some users' columns are nearest to.
+
+    The first, unless another one is clearly nearer.
+    """
+    some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
+    away: list[float] = []
+    for space in spaces:
+        search = Columnwise(
+            log, space, some, seed=seed, deadline=deadline, column_limit=None, threads=1
+        )
+        search.reflect()
+        away.append(float(np.median(space.distances(search.columns[some].astype(np.float64)))))
+    best = int(np.argmin(away))
+    return spaces[best] if away[best] < _CLEARLY * away[0] else spaces[0]
 
 
 def _part(batch: Batch, places: IntArray) -> Batch:

@@ -16,8 +16,8 @@ from .problem import Log
 from .program import has_solver
 from .reflect import Columns
 from .result import Result
-from .search import Columnwise
-from .subspace import Subspace, column_space
+from .search import Columnwise, nearest_space
+from .subspace import MOST_DRIFT, Subspace, column_space, evened_space
 from .updates import least_squares
 from .windows import IntArray
 
@@ -41,6 +41,9 @@ def disaggregate(
     seed: int = 0,
     threads: int = 0,
     updates: bool = True,
+    even: bool | None = None,
+    drift: int = 0,
+    certify: bool = True,
 ) -> Result:
     """Tells users apart from the sums of their updates.
 
@@ -54,7 +57,11 @@ def disaggregate(
     further search begins; `column_limit`: seconds for an integer program; without both, the same
     seed gives the same result. `threads`: for integer
     programs, 0 for every processor (products of matrices take what the BLAS was told). `updates`:
-    whether to compute them; without them memory does not grow with the dimensions.
+    whether to compute them; without them memory does not grow with the dimensions. `even`: whether
+    to divide parameters by their standard deviation over the rounds, where there is noise; None for
+    what brings columns nearer. `drift`: how many smooth changes, common to all who take part in a
+    round, to allow for (0 to MOST_DRIFT); they ask for as many more rounds, and suppose noise.
+    `certify`: whether to prove columns to be the only ones.
 
     Raises ArgumentError, before any work, for what cannot be true or cannot be enough.
     Thesis chapter 6, Algorithm 4, with other solvers.
@@ -71,6 +78,9 @@ def disaggregate(
         seed=seed,
         threads=threads,
         updates=updates,
+        even=even,
+        drift=drift,
+        certify=certify,
     )
 
 
@@ -84,15 +94,19 @@ def solve(
     seed: int = 0,
     threads: int = 0,
     updates: bool = True,
+    even: bool | None = None,
+    drift: int = 0,
+    certify: bool = True,
 ) -> Result:
     """The same for a record that has been checked."""
     _check_options(log, method, noise, (time_limit, column_limit))
+    _check_drift(log, drift, noise)
     threads = as_threads(threads) or (os.cpu_count() or 1)
     seed = as_count(seed, "seed", 0, (1 << 63) - 1)
     clock = _Clock(time_limit)
     active = np.flatnonzero(~log.idle)
     with clock.step("space"):
-        subspace = column_space(log, len(active), noise, seed)
+        subspace = _space(log, active, noise, even, drift, seed=seed, deadline=clock.deadline)
     blind = method == "skewness" or log.counts is None
     if blind:
         name = "skewness"
@@ -120,12 +134,13 @@ def solve(
         if has_solver():
             search.assign()
         columns, name = search.columns, "skewness" if blind else search.method
+        subspace = search.subspace
     with clock.step("certificates"):
         if log.counts is None:
             certificates = judge_unnamed(subspace, columns)
         else:
             exclude = search.exclude if use_program else None
-            certificates = judge(log, subspace, active, columns, exclude)
+            certificates = judge(log, subspace, active, columns, exclude, prove=certify)
     with clock.step("updates"):
         found = np.array([c.found for c in certificates])
         solution, conditioning = least_squares(log, subspace, columns, found, wanted=updates)
@@ -167,6 +182,36 @@ def _check_options(
             raise ArgumentError(f"{name}: found {limit}, expected seconds, more than 0")
     if log.counts is None and method in ("reflect", "program"):
         raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
+
+
+def _check_drift(log: Log, drift: int, noise: float | None) -> None:
+    as_count(drift, "drift", 0, MOST_DRIFT)
+    active = log.users - int(log.idle.sum())
+    if drift and log.rounds <= active + drift:
+        raise ArgumentError(
+            f"drift: found {drift}, with {log.rounds} rounds of {active} active users; allow for "
+            f"at most {max(log.rounds - active - 1, 0)} common changes, or log more rounds"
+        )
+    if drift and noise == 0:
+        raise ArgumentError("drift: found it beside noise=0; what drifts is never free of noise")
+
+
+def _space(
+    log: Log,
+    active: IntArray,
+    noise: float | None,
+    even: bool | None,
+    drift: int,
+    *,
+    seed: int,
+    deadline: float,
+) -> Subspace:
+    """The span, with parameters evened out where that is wanted, or helps."""
+    plain = column_space(log, len(active), noise, seed, drift=drift)
+    if plain.exact or even is False or (even is None and log.counts is None):
+        return plain
+    evened = evened_space(log, len(active), plain, drift)
+    return evened if even else nearest_space(log, (plain, evened), active, seed, deadline)
 
 
 def _by_skewness(
