@@ -19,7 +19,7 @@ from .program import Others
 from .projections import AffineSet
 from .result import Certificate, Status
 from .subspace import Subspace
-from .windows import Batch, IntArray, agree, batches, window_sums
+from .windows import Batch, IntArray, agree, batches, log_choices, window_sums
 
 __all__ = ["judge", "judge_unnamed"]
 
@@ -106,8 +106,10 @@ def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) ->
     assert log.counts is not None
     mine, counts = columns[active], log.counts[active]
     points = mine.astype(np.float64)
-    distance, limit = subspace.distances(points), subspace.limits(points)
-    empty = log.empty
+    empty, many = log.empty, np.zeros(log.users)
+    for batch in batches(log.windows, log.counts, log.count_error, active):
+        many[batch.users] = log_choices(batch, empty)
+    distance, limit = subspace.distances(points), subspace.limits(points, many[active])
     fits = (distance <= limit) & agree(mine, log.windows, counts, log.count_error)
     fits &= ~mine[:, empty].any(axis=1) & mine.any(axis=1)
     rivals = _rivals(log, mine, counts, fits)

@@ -60,8 +60,7 @@ def reflect(
 ) -> Found:
     """Looks for a column for every user of a batch.
 
-    `accept(columns, users of the batch)` says which columns, near the span as they are, end the
-    search for their users.
+    `accept(columns, users of the batch)` says which columns end the search for their users.
     """
     users, rounds = affine.origins.shape
     found = Found(np.zeros((users, rounds), np.uint8), np.zeros(users, np.bool_), 0)
@@ -102,7 +101,7 @@ Examine = Callable[
 
 
 def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
-    """Which rows are in the span: by a sketch of what is outside first, then by all of it."""
+    """Which rows end the search: by a sketch of what is outside first, then by all of it."""
     outside = rng.standard_normal((len(subspace.basis), _SKETCH)) / np.sqrt(_SKETCH)
     outside -= subspace.basis @ (subspace.basis.T @ outside)
     sketch = (outside * subspace.weights[:, None]).astype(np.float32)
@@ -117,9 +116,6 @@ def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
         likely = np.flatnonzero(rough <= (slack if subspace.exact else 1.5 * least))
         certain = np.zeros(len(corners), np.bool_)
         if likely.size:
-            points = corners[likely].astype(np.float64)
-            near = subspace.distances(points) <= subspace.limits(points)
-            likely = likely[near]
             certain[likely] = accept(corners[likely].astype(np.uint8), active[likely])
         return rough, certain
 

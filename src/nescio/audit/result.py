@@ -52,7 +52,8 @@ class Result:
     aggregates, it is the standard error of an entry of that user's update.
     `certificates`: one for each user. `method`: what found the columns. `seconds`: by step.
     `labelled`: whether columns belong to the users of their numbers; without counts they come in
-    any order.
+    any order. `evened`, `drift`: whether parameters were divided by their standard deviation, and
+    how many smooth changes common to all were allowed for.
     """
 
     participation: npt.NDArray[np.uint8]
@@ -63,6 +64,8 @@ class Result:
     seconds: dict[str, float]
     noise: float = 0.0
     labelled: bool = True
+    evened: bool = False
+    drift: int = 0
 
     @property
     def found(self) -> npt.NDArray[np.bool_]:

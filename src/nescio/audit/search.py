@@ -13,7 +13,7 @@ from .program import Limits, Others, Program
 from .projections import AffineSet, BinarySet
 from .reflect import Columns, Found, Search, reflect
 from .subspace import Subspace
-from .windows import Batch, IntArray, agree, batches
+from .windows import Batch, IntArray, agree, batches, log_choices
 
 __all__ = ["Columnwise", "nearest_space"]
 
@@ -56,9 +56,12 @@ class Columnwise:
         self._side_columns = _WORK // (log.rounds * subspace.rank)
         counts = self._counts
         self._batches = list(batches(log.windows, counts, log.count_error, active))
+        self._choices = np.zeros(log.users)
+        for batch in self._batches:
+            self._choices[batch.users] = log_choices(batch, log.empty)
 
-    def reflect(self) -> None:
-        """Relaxed-reflect-reflect for everybody; in noise, again for those far off."""
+    def reflect(self, again: int = _AGAIN) -> None:
+        """Relaxed-reflect-reflect for everybody; in noise, so often `again` for those far off."""
         noisy = not self.subspace.exact
         search = Search(deadline=self._deadline)
         if noisy:
@@ -67,7 +70,7 @@ class Columnwise:
             self._reflect(batch, search, None)
             self._separate_twins(batch)
         if noisy:
-            self._settle()
+            self._settle(again)
         self._make_independent()
 
     def assign(self) -> None:
@@ -133,13 +136,13 @@ class Columnwise:
             search=search,
         )
 
-    def _settle(self) -> None:
+    def _settle(self, again: int) -> None:
         """Polishes columns, measures the noise on them, and looks again where they are too far."""
         polishers = [Polish(self.subspace, batch, self._log.empty) for batch in self._batches]
         for batch, polish in zip(self._batches, polishers, strict=True):
             self._take_nearer(batch.users, polish(self.columns[batch.users]))
         search = Search(deadline=self._deadline)
-        for _ in range(_AGAIN):
+        for _ in range(again):
             self.subspace = self.subspace.calibrated(self.columns.astype(np.float64))
             for batch in self._batches:
                 left = np.flatnonzero(~self._fits(batch))
@@ -186,12 +189,11 @@ class Columnwise:
     def _acceptor(
         self, batch: Batch, taken: Columns | None, outside: bool = False
     ) -> Callable[[Columns, IntArray], npt.NDArray[np.bool_]]:
-        """Which columns have their users' counts and are not `taken`."""
-        counts, log = self._counts[batch.users], self._log
+        """Which columns are near, have their users' counts and are not `taken`."""
         used = set() if taken is None else {column.tobytes() for column in taken}
 
         def accept(columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
-            good = agree(columns, log.windows, counts[users], log.count_error)
+            good = self._fit(columns, batch.users[users])
             if outside and taken is not None:
                 return good & outside_of(taken, columns)
             return good & np.array([column.tobytes() not in used for column in columns], np.bool_)
@@ -199,11 +201,14 @@ class Columnwise:
         return accept
 
     def _fits(self, batch: Batch) -> npt.NDArray[np.bool_]:
-        columns = self.columns[batch.users]
-        points = columns.astype(np.float64)
-        near = self.subspace.distances(points) <= self.subspace.limits(points)
-        counts = self._counts[batch.users]
-        return near & agree(columns, self._log.windows, counts, self._log.count_error)
+        return self._fit(self.columns[batch.users], batch.users)
+
+    def _fit(self, columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
+        """Which of `columns` (k, rounds) are near enough and have the counts of `users`."""
+        points, log = columns.astype(np.float64), self._log
+        limits = self.subspace.limits(points, self._choices[users])
+        near = self.subspace.distances(points) <= limits
+        return near & agree(columns, log.windows, self._counts[users], log.count_error)
 
     def _nearer(self, new: Columns, old: Columns) -> npt.NDArray[np.bool_]:
         before = np.where(old.any(axis=1), self.subspace.distances(old.astype(np.float64)), np.inf)
@@ -215,18 +220,19 @@ def nearest_space(
 ) -> Subspace:
     """Of several estimates of the span the one that some users' columns are nearest to.
 
-    The first, unless another one is clearly nearer.
+    For each dimension outside of it; the first, unless another one is clearly nearer.
     """
     some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
     away: list[float] = []
-    for space in spaces:
+    for space in spaces if len(spaces) > 1 else ():
         search = Columnwise(
             log, space, some, seed=seed, deadline=deadline, column_limit=None, threads=1
         )
-        search.reflect()
-        away.append(float(np.median(space.distances(search.columns[some].astype(np.float64)))))
-    best = int(np.argmin(away))
-    return spaces[best] if away[best] < _CLEARLY * away[0] else spaces[0]
+        search.reflect(again=0)
+        distances = space.distances(search.columns[some].astype(np.float64))
+        away.append(float(np.median(distances) / np.sqrt(space.free)))
+    best = int(np.argmin(away)) if away else 0
+    return spaces[best] if best and away[best] < _CLEARLY * away[0] else spaces[0]
 
 
 def _part(batch: Batch, places: IntArray) -> Batch:

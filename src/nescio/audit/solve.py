@@ -25,6 +25,9 @@ __all__ = ["METHODS", "disaggregate", "solve"]
 
 METHODS = ("auto", "reflect", "program", "skewness")
 
+_SMOOTH = 4
+"""Changes common to all that are allowed for where noise is met and nothing was said."""
+
 
 def disaggregate(
     aggregates: object,
@@ -42,7 +45,7 @@ def disaggregate(
     threads: int = 0,
     updates: bool = True,
     even: bool | None = None,
-    drift: int = 0,
+    drift: int | None = None,
     certify: bool = True,
 ) -> Result:
     """Tells users apart from the sums of their updates.
@@ -60,7 +63,8 @@ def disaggregate(
     whether to compute them; without them memory does not grow with the dimensions. `even`: whether
     to divide parameters by their standard deviation over the rounds, where there is noise; None for
     what brings columns nearer. `drift`: how many smooth changes, common to all who take part in a
-    round, to allow for (0 to MOST_DRIFT); they ask for as many more rounds, and suppose noise.
+    round, to allow for (0 to MOST_DRIFT), which asks for as many more rounds; None for none without
+    noise, and with noise for what brings columns nearer.
     `certify`: whether to prove columns to be the only ones.
 
     Raises ArgumentError, before any work, for what cannot be true or cannot be enough.
@@ -95,7 +99,7 @@ def solve(
     threads: int = 0,
     updates: bool = True,
     even: bool | None = None,
-    drift: int = 0,
+    drift: int | None = None,
     certify: bool = True,
 ) -> Result:
     """The same for a record that has been checked."""
@@ -153,6 +157,8 @@ def solve(
         clock.seconds,
         noise=subspace.noise,
         labelled=log.counts is not None,
+        evened=subspace.evened,
+        drift=subspace.drift,
     )
 
 
@@ -184,7 +190,9 @@ def _check_options(
         raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
 
 
-def _check_drift(log: Log, drift: int, noise: float | None) -> None:
+def _check_drift(log: Log, drift: int | None, noise: float | None) -> None:
+    if drift is None:
+        return
     as_count(drift, "drift", 0, MOST_DRIFT)
     active = log.users - int(log.idle.sum())
     if drift and log.rounds <= active + drift:
@@ -201,17 +209,24 @@ def _space(
     active: IntArray,
     noise: float | None,
     even: bool | None,
-    drift: int,
+    drift: int | None,
     *,
     seed: int,
     deadline: float,
 ) -> Subspace:
-    """The span, with parameters evened out where that is wanted, or helps."""
-    plain = column_space(log, len(active), noise, seed, drift=drift)
-    if plain.exact or even is False or (even is None and log.counts is None):
+    """The span, estimated in the way that columns are nearest to."""
+    users = len(active)
+    plain = column_space(log, users, noise, seed, drift=drift or 0)
+    if plain.exact:
         return plain
-    evened = evened_space(log, len(active), plain, drift)
-    return evened if even else nearest_space(log, (plain, evened), active, seed, deadline)
+    spaces = [] if even else [plain]
+    if even or (even is None and log.counts is not None):
+        spaces.append(evened_space(log, users, plain, drift or 0))
+    if drift is None and log.counts is not None and log.rounds > users + 2 * _SMOOTH:
+        plain = column_space(log, users, noise, seed, drift=_SMOOTH)
+        spaces += [plain] if not even else []
+        spaces += [evened_space(log, users, plain, _SMOOTH)] if even is not False else []
+    return nearest_space(log, spaces, active, seed, deadline)
 
 
 def _by_skewness(

@@ -19,8 +19,8 @@ held against.
 
 That is for noise that is alike and independent in all dimensions. That of training is not: it lies
 in few directions, LeNet's in about ten of 62,006. To first order a true column is then still off
-the space by a vector that is alike in all rounds (the rounds' noise is independent); only its length
-is not what the model says, and by about the same factor for all users. So that one factor,
+the space by a vector that is alike in all rounds (the rounds' noise is independent); only its
+length is not what the model says, and by about the same factor for all users. So that one factor,
 `stretch`, is measured on the columns found (`calibrated`).
 
 `evened_space` divides each parameter by its standard deviation over the rounds. P's columns stay in
@@ -35,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .problem import FloatArray, Log
+from .windows import log_binomial
 
 __all__ = ["MOST_DRIFT", "Subspace", "column_space", "evened_space", "gram_matrix"]
 
@@ -49,6 +50,7 @@ _NO_NOISE = 1e-5
 _HIDDEN = 0.5
 """The most of sin^2 over cos^2 that a direction counts with."""
 
+_CHANCE = 1e-3
 _COLOURED = 1.2
 """From this stretch on the noise is not as it is modelled."""
 
@@ -65,7 +67,8 @@ class Subspace:
     is expected at a squared distance of a^T spread a. `exact`: no noise but rounding. `spectrum`:
     the eigenvalues of the weighted Gram matrix over the dimensions, largest first (with noise: all;
     without: as many as the sketch has). `complete`: as many directions stand out as users are
-    active. `stretch`: how much farther off true columns are than the model of noise says.
+    active. `stretch`: how much farther off true columns are than the model of noise says. `evened`,
+    `drift`: how it was made.
     """
 
     basis: FloatArray
@@ -76,6 +79,8 @@ class Subspace:
     exact: bool
     complete: bool
     stretch: float = 1.0
+    evened: bool = False
+    drift: int = 0
 
     @property
     def rank(self) -> int:
@@ -108,37 +113,48 @@ class Subspace:
         squares = ((inside @ self.spread) * inside).sum(axis=1)
         return np.asarray(self.stretch * np.sqrt(np.maximum(squares, 0)))
 
-    @property
-    def exchange(self) -> float:
-        """The squared distance at which an average column is that has one round exchanged."""
-        return 2 * self.free / len(self.basis) * float(np.mean(self.weights**2))
-
     def calibrated(self, columns: FloatArray) -> "Subspace":
-        """With the stretch that `columns` (k, rounds) have, at least a quarter of them true.
-
-        At least 1, and never so much that a true column would be as far off as an exchanged round.
-        """
+        """With the stretch that `columns` (k, rounds) have, at least a quarter of them true."""
         plain = replace(self, stretch=1.0)
         some = columns[columns.any(axis=1)]
         if self.exact or not len(some):
             return plain
         expected = np.maximum(plain.expected(some), 1e-300)
         found = _MIDDLE * float(np.quantile(plain.distances(some) / expected, 0.25))
-        most = float(np.sqrt(self.exchange / np.mean(expected**2)))
-        return replace(self, stretch=max(1.0, min(found, most)))
+        return replace(self, stretch=max(1.0, found))
 
-    def limits(self, columns: FloatArray) -> FloatArray:
+    def limits(self, columns: FloatArray, choices: FloatArray | None = None) -> FloatArray:
         """(k,): the distances beyond which columns are refused.
 
-        Six standard deviations of the squared distance above its mean, as of a chi-square variable,
-        unless the noise is not as modelled; and never more than half the distance of an average
-        column that has one round exchanged.
+        `choices`: (k,), the logarithm of how many columns have the counts of each; None: all with
+        as many ones do. Six standard
+        deviations of the squared distance above its mean, as of a chi-square variable, and never
+        more than half the distance of an average column that has one round exchanged. Where the
+        noise is not as modelled: what is nearer than chance (`chance`).
         """
+        if self.stretch > _COLOURED:
+            return self.chance(columns, choices)
         mean = self.expected(columns) ** 2
         above = mean * (1 + 6 * np.sqrt(2 / self.free)) + 1e-14 * (columns.sum(axis=1) + 1)
-        if self.stretch > _COLOURED:  # users differ by more than chance
-            above = np.full(len(columns), np.inf)
-        return np.asarray(np.sqrt(np.minimum(above, mean + self.exchange / 2)))
+        nearest = 2 * self.free / len(self.basis) * float(np.mean(self.weights**2))
+        return np.asarray(np.sqrt(np.minimum(above, mean + nearest / 2)))
+
+    def chance(self, columns: FloatArray, choices: FloatArray | None = None) -> FloatArray:
+        """(k,): distances that no column is within by chance, but with a probability of `_CHANCE`.
+
+        To a space in no relation to it, a column y has a squared distance of |W y|^2 x / rounds, x
+        a chi-square variable of `free` degrees. It is below r free with a probability of at most
+        exp(-free (r - 1 - ln r) / 2), and there are exp(choices) columns.
+        """
+        if choices is None:
+            ones = columns.sum(axis=1).astype(np.int64).tolist()
+            choices = np.array([log_binomial(len(self.basis), k) for k in ones])
+        wanted = 2 * (choices - np.log(_CHANCE)) / self.free
+        ratio = np.exp(-1 - wanted)  # r - 1 - ln r = wanted, by r = exp(r - 1 - wanted)
+        for _ in range(100):
+            ratio = np.exp(ratio - 1 - wanted)
+        energy = ((columns * self.weights) ** 2).sum(axis=1) * self.free / len(self.basis)
+        return np.asarray(np.sqrt(ratio * energy))
 
 
 def column_space(
@@ -164,7 +180,8 @@ def column_space(
 def evened_space(log: Log, active: int, plain: Subspace, drift: int = 0) -> Subspace:
     """The same with each parameter divided by its standard deviation over the rounds."""
     gram = gram_matrix(log.aggregates, even=True)
-    return replace(_thresholded(log, gram, active, None, drift), noise=plain.noise)
+    made = _thresholded(log, gram, active, None, drift)
+    return replace(made, noise=plain.noise, evened=True)
 
 
 def gram_matrix(aggregates: FloatArray, *, even: bool = False) -> FloatArray:
@@ -272,6 +289,7 @@ def _thresholded(
         float(np.sqrt(level)),
         False,
         rank == active,
+        drift=drift,
     )
 
 

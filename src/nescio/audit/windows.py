@@ -6,6 +6,7 @@ constant at all ends that a chain of windows connects; its differences between n
 all that the windows said, and those of one chain do not overlap.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +14,16 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Batch", "agree", "batches", "disjoint", "refine", "window_sums"]
+__all__ = [
+    "Batch",
+    "agree",
+    "batches",
+    "disjoint",
+    "log_binomial",
+    "log_choices",
+    "refine",
+    "window_sums",
+]
 
 IntArray = npt.NDArray[np.int64]
 Windows = tuple[tuple[int, int], ...]
@@ -133,3 +143,22 @@ def agree(
     """(k,): which rows of `columns` have the counts (k, windows), where those are known."""
     wrong = np.abs(window_sums(columns, windows) - counts) > error
     return np.asarray(~(wrong & (counts >= 0)).any(axis=1))
+
+
+def log_choices(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+    """(users,): the natural logarithm of how many binary columns have a user's counts, or more."""
+    outside = ~empty
+    total = np.zeros(len(batch.users))
+    for i, (start, stop) in enumerate(batch.apart):
+        length = int((~empty[start:stop]).sum())
+        outside[start:stop] = False
+        exactly = np.array([log_binomial(length, k) for k in range(length + 1)])
+        up_to = np.logaddexp.accumulate(exactly)
+        least, most = (np.minimum(x[:, i], length) for x in (batch.least, batch.most))
+        total += np.where(least == most, exactly[most], up_to[most])
+    return total + math.log(2) * int(outside.sum())
+
+
+def log_binomial(n: int, k: int) -> float:
+    """The natural logarithm of n over k."""
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
