@@ -29,7 +29,8 @@ from .windows import Batch
 __all__ = ["choices", "margins", "swap_failures"]
 
 BoolArray = npt.NDArray[np.bool_]
-_STEPS = 250
+_STEPS, _MOST_STEPS = 250, 4000
+"""Steps of the descent for each user on average, and at most for one: few take long."""
 
 
 def choices(batch: Batch, empty: BoolArray) -> BoolArray:
@@ -56,8 +57,10 @@ def margins(
     proven[~free.any(axis=1)] = np.inf
     active = np.flatnonzero(free.any(axis=1))
     descent = _Descent(affine, signs[active], free[active])
-    for step in range(steps):
-        if not len(active):
+    left = steps * len(active)
+    for _ in range(_MOST_STEPS):
+        left -= len(active)
+        if not len(active) or left < 0:
             break
         hopeful = descent.step()
         if not hopeful.any():
@@ -67,8 +70,6 @@ def margins(
         done = proven[active] > 0
         active = active[~done]
         descent.drop(done)
-        if step > steps // 2 and len(active) == 0:
-            break
     return proven
 
 

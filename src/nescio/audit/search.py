@@ -1,7 +1,7 @@
 """Columns for users, each looked for with the user's own counts."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -216,23 +216,34 @@ class Columnwise:
 
 
 def nearest_space(
-    log: Log, spaces: Sequence[Subspace], active: IntArray, seed: int, deadline: float
+    log: Log, spaces: Iterator[Subspace], active: IntArray, seed: int, deadline: float
 ) -> Subspace:
     """Of several estimates of the span the one that some users' columns are nearest to.
 
-    For each dimension outside of it; the first, unless another one is clearly nearer.
+    For each dimension outside of it; the first, unless another one is clearly nearer. No more are
+    made than the first, if that is exact, or if the noise is as it is modelled.
     """
+    chosen = next(spaces)
+    if chosen.exact or log.counts is None:
+        return chosen
     some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
-    away: list[float] = []
-    for space in spaces if len(spaces) > 1 else ():
+
+    def distance(space: Subspace) -> tuple[float, bool]:
         search = Columnwise(
             log, space, some, seed=seed, deadline=deadline, column_limit=None, threads=1
         )
         search.reflect(again=0)
-        distances = space.distances(search.columns[some].astype(np.float64))
-        away.append(float(np.median(distances) / np.sqrt(space.free)))
-    best = int(np.argmin(away)) if away else 0
-    return spaces[best] if best and away[best] < _CLEARLY * away[0] else spaces[0]
+        points = search.columns[some].astype(np.float64)
+        away = float(np.median(space.distances(points)) / np.sqrt(space.free))
+        return away, space.calibrated(points).coloured
+
+    least, coloured = distance(chosen)
+    least *= _CLEARLY
+    for space in spaces if coloured else ():
+        away, _ = distance(space)
+        if away < least:
+            chosen, least = space, away
+    return chosen
 
 
 def _part(batch: Batch, places: IntArray) -> Batch:

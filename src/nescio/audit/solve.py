@@ -215,18 +215,24 @@ def _space(
     deadline: float,
 ) -> Subspace:
     """The span, estimated in the way that columns are nearest to."""
-    users = len(active)
-    plain = column_space(log, users, noise, seed, drift=drift or 0)
-    if plain.exact:
-        return plain
-    spaces = [] if even else [plain]
-    if even or (even is None and log.counts is not None):
-        spaces.append(evened_space(log, users, plain, drift or 0))
-    if drift is None and log.counts is not None and log.rounds > users + 2 * _SMOOTH:
-        plain = column_space(log, users, noise, seed, drift=_SMOOTH)
-        spaces += [plain] if not even else []
-        spaces += [evened_space(log, users, plain, _SMOOTH)] if even is not False else []
-    return nearest_space(log, spaces, active, seed, deadline)
+    users, smooth = len(active), drift or 0
+
+    def estimates() -> Iterator[Subspace]:
+        plain = column_space(log, users, noise, seed, drift=smooth)
+        if plain.exact or not even:
+            yield plain
+        if plain.exact or log.counts is None:
+            return
+        if even is not False:
+            yield evened_space(log, users, plain, smooth)
+        if drift is None and log.rounds > users + 2 * _SMOOTH:
+            plain = column_space(log, users, noise, seed, drift=_SMOOTH)
+            if not even:
+                yield plain
+            if even is not False:
+                yield evened_space(log, users, plain, _SMOOTH)
+
+    return nearest_space(log, estimates(), active, seed, deadline)
 
 
 def _by_skewness(

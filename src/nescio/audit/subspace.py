@@ -92,6 +92,11 @@ class Subspace:
         """How many dimensions are outside: what a wrong column has to hide from."""
         return len(self.basis) - self.rank
 
+    @property
+    def coloured(self) -> bool:
+        """Whether true columns are farther off than noise puts them that is as modelled."""
+        return self.stretch > _COLOURED
+
     def plain_basis(self) -> FloatArray:
         """(rounds, rank): an orthonormal basis of the span itself, without weights."""
         if (self.weights == 1).all():
@@ -132,7 +137,7 @@ class Subspace:
         more than half the distance of an average column that has one round exchanged. Where the
         noise is not as modelled: what is nearer than chance (`chance`).
         """
-        if self.stretch > _COLOURED:
+        if self.coloured:
             return self.chance(columns, choices)
         mean = self.expected(columns) ** 2
         above = mean * (1 + 6 * np.sqrt(2 / self.free)) + 1e-14 * (columns.sum(axis=1) + 1)
