@@ -7,8 +7,9 @@ class Run:
     """P, G and what a server has of them."""
 
     def __init__(
-        self, users, rounds, dimensions=None, *, rate=0.1, window=10, noise=0.0, seed=0, dtype=float
-    ):
+        self, users, rounds, dimensions=None, *, rate=0.1, window=10, noise=0.0, seed=0,
+        dtype=float, directions=None, drift=0.0,
+    ):  # fmt: skip
         rng = np.random.default_rng(seed)
         p = np.zeros((rounds, users), np.uint8)
         while not p.any(axis=0).all() or np.linalg.matrix_rank(p.astype(float)) < users:
@@ -18,7 +19,11 @@ class Run:
         self.participants = p.sum(axis=1).astype(np.int64)
         sums = p.astype(float) @ self.updates
         scale = noise * np.sqrt(self.participants)[:, None]
-        self.aggregates = (sums + scale * rng.standard_normal(sums.shape)).astype(dtype)
+        sums += scale * _noise(sums.shape, directions, rng)
+        time = np.linspace(-1, 1, rounds)[:, None]
+        common = np.cos(2 * time) * rng.standard_normal(sums.shape[1]) + time**3 * self.updates[0]
+        sums += drift * self.participants[:, None] * common
+        self.aggregates = sums.astype(dtype)
         self.windows = [(s, min(s + window, rounds)) for s in range(0, rounds, window)]
         self.counts = self.count(self.windows)
 
@@ -30,6 +35,14 @@ class Run:
     def right(self, result):
         """(users,): whose column is right."""
         return (result.participation == self.participation).all(axis=0)
+
+
+def _noise(shape, directions, rng):
+    """Of variance 1 in all dimensions, or in few directions with as much in all."""
+    if directions is None:
+        return rng.standard_normal(shape)
+    across = np.linalg.qr(rng.standard_normal((shape[1], directions)))[0]
+    return rng.standard_normal((shape[0], directions)) @ across.T * np.sqrt(shape[1] / directions)
 
 
 def never_wrong(run, result):

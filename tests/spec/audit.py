@@ -68,14 +68,21 @@ def solutions(
     dimension = rank(space)
     return [
         column
-        for column in product((0, 1), repeat=len(sums))
-        if has_counts(column, windows, wanted, error) and rank([*space, list(column)]) == dimension
+        for column in columns_with(len(sums), windows, wanted, error)
+        if rank([*space, list(column)]) == dimension
     ]
+
+
+def columns_with(
+    rounds: int, windows: Windows, wanted: list[int], error: int = 0
+) -> list[tuple[int, ...]]:
+    """All binary columns that have the counts wanted."""
+    return [c for c in product((0, 1), repeat=rounds) if has_counts(c, windows, wanted, error)]
 
 
 def can_be(rounds: int, windows: Windows, wanted: list[int], error: int = 0) -> bool:
     """Whether any binary column at all has these counts."""
-    return any(has_counts(c, windows, wanted, error) for c in product((0, 1), repeat=rounds))
+    return bool(columns_with(rounds, windows, wanted, error))
 
 
 def status(sums: Matrix, windows: Windows, wanted: list[int]) -> str:

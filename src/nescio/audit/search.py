@@ -17,7 +17,8 @@ from .windows import Batch, IntArray, agree, batches, log_choices
 
 __all__ = ["Columnwise", "nearest_space"]
 
-_AGAIN = 6
+_AGAIN, _IDLE = 8, 2
+"""How often is looked again, and how often in vain."""
 _FIRST = 400
 """Iterations in noise before columns are polished, and the noise is measured on them."""
 _TOGETHER = 1  # a second column found outside may depend on the first
@@ -49,6 +50,7 @@ class Columnwise:
         self.method = "reflect"
         self._log, self.subspace = log, subspace
         self._basis = subspace.plain_basis()
+        self._users = active
         self._rng = np.random.default_rng(seed)
         self._deadline = deadline
         nodes = _NODES if column_limit is None else None
@@ -141,17 +143,24 @@ class Columnwise:
         polishers = [Polish(self.subspace, batch, self._log.empty) for batch in self._batches]
         for batch, polish in zip(self._batches, polishers, strict=True):
             self._take_nearer(batch.users, polish(self.columns[batch.users]))
-        search = Search(deadline=self._deadline)
-        for _ in range(again):
-            self.subspace = self.subspace.calibrated(self.columns.astype(np.float64))
+        search, idle = Search(starts=1, deadline=self._deadline), 0
+        while again and idle < _IDLE and time.monotonic() < self._deadline:
+            before = self._number_that_fit()
             for batch in self._batches:
-                left = np.flatnonzero(~self._fits(batch))
-                if not len(left) or time.monotonic() > self._deadline:
+                part = _part(batch, np.flatnonzero(~self._fits(batch)))
+                if not len(part.users):
                     continue
-                part = _part(batch, left)
                 found = self._met(part, search, None)
                 polish = Polish(self.subspace, part, self._log.empty)
                 self._take_nearer(part.users, polish(found.columns))
+            now = self._number_that_fit()
+            idle = 0 if now > before else idle + 1
+            again = 0 if now == len(self._users) else again - 1
+
+    def _number_that_fit(self) -> int:
+        """With the noise measured anew."""
+        self.subspace = self.subspace.calibrated(self.columns.astype(np.float64))
+        return sum(int(self._fits(batch).sum()) for batch in self._batches)
 
     def _take_nearer(self, users: IntArray, columns: Columns) -> None:
         """Takes columns (k, rounds) for `users` where they have their counts and are nearer."""

@@ -27,7 +27,8 @@ class Setting:
     """A run to simulate.
 
     `participation`: how probable it is that a user takes part in a round. `granularity`: the rounds
-    of a window of counts. `noise`: of each update between rounds, relative to its size.
+    of a window of counts. `noise`: of each update between rounds, relative to its size;
+    `directions`: how many it lies in, as that of training does, 0 for all.
     `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far
     the model goes towards the users' optimum in each round, 0 for a model that stands still. Raises
     ArgumentError for what cannot be.
@@ -38,6 +39,7 @@ class Setting:
     participation: float = 0.1
     granularity: int = 10
     noise: float = 0.0
+    directions: int = 0
     dimensions: int = 0
     step: float = 0.0
     defence: Defence = field(default_factory=Defence)
@@ -47,6 +49,7 @@ class Setting:
         as_count(self.rounds, "rounds", 2, 1 << 14)
         as_count(self.granularity, "granularity", 1, 1 << 14)
         as_count(self.dimensions, "dimensions", 0, 1 << 24)
+        as_count(self.directions, "directions", 0, 1 << 16)
         if not 0 < self.participation < 1:
             raise ArgumentError(
                 f"participation: found {self.participation}, expected between 0 and 1"
@@ -101,9 +104,12 @@ def simulate(setting: Setting, seed: int = 0) -> Run:
     if setting.step:
         common = _common(updates, columns, setting.step, rng)
         sums += together[:, None] * common
-    scale = setting.noise**2 * together + setting.defence.noise(together) ** 2
-    if scale.any():
-        sums += np.sqrt(scale)[:, None] * rng.standard_normal((rounds, dimensions))
+    own, added = setting.noise**2 * together, setting.defence.noise(together) ** 2
+    if setting.directions and own.any():
+        sums += np.sqrt(own)[:, None] * _in_directions(rounds, dimensions, setting.directions, rng)
+        own = np.zeros(rounds)
+    if (own + added).any():
+        sums += np.sqrt(own + added)[:, None] * rng.standard_normal((rounds, dimensions))
     windows, counts = _counted(columns, setting.granularity)
     lengths = np.array([stop - start for start, stop in windows])
     kept, error = setting.defence.counts(counts, lengths, rng)
@@ -111,6 +117,15 @@ def simulate(setting: Setting, seed: int = 0) -> Run:
         windows = ()
     log = Log(sums, users, windows, kept, together, error)
     return Run(log, columns, updates)
+
+
+def _in_directions(
+    rounds: int, dimensions: int, directions: int, rng: np.random.Generator
+) -> FloatArray:
+    """(rounds, d): noise of variance 1 on average that lies in a random subspace."""
+    across = np.linalg.qr(rng.standard_normal((dimensions, min(directions, dimensions))))[0]
+    inside = rng.standard_normal((rounds, across.shape[1]))
+    return np.asarray(inside @ across.T * np.sqrt(dimensions / across.shape[1]))
 
 
 def _participation(setting: Setting, rng: np.random.Generator) -> npt.NDArray[np.uint8]:

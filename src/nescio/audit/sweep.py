@@ -34,6 +34,7 @@ class Sweep:
     defences: Sequence[Defence] = (Defence(),)
     step: float = 0.0
     dimensions: int = 0
+    directions: int = 0
     trials: int = 3
     share: float = 1.0
 
@@ -50,7 +51,15 @@ class Sweep:
         """The settings, rounds aside."""
         return [
             Setting(
-                users, max(self.rounds), part, grain, noise, self.dimensions, self.step, defence
+                users,
+                max(self.rounds),
+                part,
+                grain,
+                noise,
+                directions=self.directions,
+                dimensions=self.dimensions,
+                step=self.step,
+                defence=defence,
             )
             for defence, users, part, grain, noise in product(
                 self.defences, self.users, self.participation, self.granularity, self.noise

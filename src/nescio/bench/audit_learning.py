@@ -22,7 +22,7 @@ from ..audit.simulate import Setting, simulate
 from ..audit.solve import solve
 from .timing import Case, Column, Report
 
-__all__ = ["Planted", "Recovered", "Row", "evened", "fedavg_cases", "planted", "recovered"]
+__all__ = ["Planted", "Recovered", "Row", "fedavg_cases", "planted", "recovered"]
 
 _CHAPTERS: Mapping[tuple[int, float, float, int], tuple[float, ...]] = {
     (64, 0.9, 1.0, 8): (0.99, 1, 1, 1, 1, 1, 1),
@@ -114,25 +114,14 @@ class Recovered(NamedTuple):
         return float(self.right.mean())
 
 
-def evened(sums: torch.Tensor) -> torch.Tensor:
-    """The sums with each parameter divided by its standard deviation over the rounds.
-
-    Columns of P stay in the span, whatever parameters are multiplied with. The noise of FedAvg
-    updates is in few directions, those of the largest parameters; so it is in more of them.
-    """
-    spread = sums.std(dim=0)
-    return sums / spread.clamp(min=1e-6 * float(spread.max()))
-
-
-def recovered(plan: Planted, sums: torch.Tensor, seed: int, *, even: bool = False) -> Recovered:
-    """Attacks the sums, or `even` ones.
+def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> Recovered:
+    """Attacks the sums.
 
     An attacker takes the best columns met, whatever their certificates say: updates are by least
     squares over all of them.
     """
     begun = time.monotonic()
-    log = plan.log(evened(sums) if even else sums)
-    result = solve(log, seed=seed, updates=False)
+    result = solve(plan.log(sums), seed=seed, updates=False)
     inverse = np.linalg.pinv(result.participation.astype(np.float64)).astype(np.float32)
     updates = inverse @ sums.numpy()
     seconds = time.monotonic() - begun
@@ -165,7 +154,7 @@ def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case:
-    found = recovered(plan, made.sums, seed, even=True)
+    found = recovered(plan, made.sums, seed)
     result, right = found.result, found.right
     name = (row.data, row.momentum, row.fraction, row.batch)
     chapter = _CHAPTERS.get(name, (1.0,) * len(_EPOCHS))[_EPOCHS.index(epochs)]
@@ -185,6 +174,8 @@ def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case
         "chapter": chapter,
         "found": float(result.found.mean()),
         "unique": float(result.unique.mean()),
+        "evened": result.evened,
+        "drift": result.drift,
         "wrong": float((result.unique & ~right).mean()),
         "update_error": _error(found, made.means),
         "seconds": found.seconds,

@@ -52,14 +52,6 @@ def test_recovered_updates_are_those_that_were_sent():
     assert found.right.all()
 
 
-def test_evened_sums_have_the_same_columns_in_their_span():
-    sums = torch.randn(9, 5) @ torch.diag(torch.tensor([1e-3, 1.0, 50.0, 2.0, 0.0]))
-    even = audit_learning.evened(sums)
-    assert torch.allclose(even[:, :4].std(dim=0), torch.ones(4), atol=1e-3)
-    assert even.isfinite().all()
-    assert np.linalg.matrix_rank(torch.cat([sums[:, :4], even], dim=1).double(), 1e-5) == 4
-
-
 def test_rows_of_table_6_1(arguments, monkeypatch, capsys):
     """As small as a row can be: eight pictures a user."""
     monkeypatch.setattr(audit_learning, "_SMALL", (Row(8, 8, 0.0, 0.9, (1, 2)),))
