@@ -3,8 +3,9 @@
 "unique" asks for all of this: as many directions stand out of the noise as users are active, so
 that every true column is in the span; the column is as near to the span as a true one, with the
 user's counts; no other recovered column has the user's counts; every other column with these counts
-is proven to be farther from the span than true ones are; and, with noise, all columns are found and
-the likelihood of all columns near by is small.
+is proven to be farther from the span than true ones are; and, with noise, all columns are found,
+this one is nearer than any by chance and about as near as the others, and the likelihood of all
+columns near by is small.
 """
 
 from collections.abc import Callable
@@ -26,6 +27,9 @@ __all__ = ["judge", "judge_unnamed"]
 MOST_FAILURE = 1e-6
 """With noise, columns that are wrong with a larger probability are not called unique."""
 
+_MOST_OFF = 2.0
+"""How much farther off than noise puts most columns one may be that is called unique."""
+
 Columns = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
 
@@ -38,6 +42,7 @@ class _Evidence:
     expected: FloatArray
     limit: FloatArray
     fits: BoolArray
+    typical: BoolArray
     margin: FloatArray
     failure: FloatArray
     rivals: BoolArray
@@ -113,11 +118,17 @@ def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) ->
     fits = (distance <= limit) & agree(mine, log.windows, counts, log.count_error)
     fits &= ~mine[:, empty].any(axis=1) & mine.any(axis=1)
     rivals = _rivals(log, mine, counts, fits)
+    expected = subspace.expected(points)
+    typical = np.ones(len(active), np.bool_)
+    if not subspace.exact:
+        typical &= distance <= subspace.chance(points, many[active], MOST_FAILURE)
+        typical &= (distance <= _MOST_OFF * expected) | (not subspace.coloured)
     return _Evidence(
         distance,
-        subspace.expected(points),
+        expected,
         limit,
         fits,
+        typical,
         np.zeros(len(active)),
         np.ones(len(active)),
         rivals,
@@ -197,6 +208,8 @@ def _certificate(
         reason = "fewer directions stand out than users are active"
     elif not subspace.exact and not everyone:
         reason = "with noise, all columns are needed to exclude others, and some were not found"
+    elif not all_evidence.typical[i]:
+        reason = "with this noise, columns as near as this one are too probable"
     elif margin <= needed and not all_evidence.only[i]:
         reason = "other columns could not be excluded"
     elif failure > MOST_FAILURE:

@@ -17,7 +17,7 @@ from .windows import Batch, IntArray, agree, batches, log_choices
 
 __all__ = ["Columnwise", "nearest_space"]
 
-_AGAIN, _IDLE = 8, 2
+_AGAIN, _IDLE = 12, 3
 """How often is looked again, and how often in vain."""
 _FIRST = 400
 """Iterations in noise before columns are polished, and the noise is measured on them."""

@@ -50,7 +50,6 @@ _NO_NOISE = 1e-5
 _HIDDEN = 0.5
 """The most of sin^2 over cos^2 that a direction counts with."""
 
-_CHANCE = 1e-3
 _COLOURED = 1.2
 """From this stretch on the noise is not as it is modelled."""
 
@@ -144,8 +143,10 @@ class Subspace:
         nearest = 2 * self.free / len(self.basis) * float(np.mean(self.weights**2))
         return np.asarray(np.sqrt(np.minimum(above, mean + nearest / 2)))
 
-    def chance(self, columns: FloatArray, choices: FloatArray | None = None) -> FloatArray:
-        """(k,): distances that no column is within by chance, but with a probability of `_CHANCE`.
+    def chance(
+        self, columns: FloatArray, choices: FloatArray | None = None, failure: float = 1e-3
+    ) -> FloatArray:
+        """(k,): distances that no column is within by chance, but with a probability of `failure`.
 
         To a space in no relation to it, a column y has a squared distance of |W y|^2 x / rounds, x
         a chi-square variable of `free` degrees. It is below r free with a probability of at most
@@ -154,7 +155,7 @@ class Subspace:
         if choices is None:
             ones = columns.sum(axis=1).astype(np.int64).tolist()
             choices = np.array([log_binomial(len(self.basis), k) for k in ones])
-        wanted = 2 * (choices - np.log(_CHANCE)) / self.free
+        wanted = 2 * (choices - np.log(failure)) / self.free
         ratio = np.exp(-1 - wanted)  # r - 1 - ln r = wanted, by r = exp(r - 1 - wanted)
         for _ in range(100):
             ratio = np.exp(ratio - 1 - wanted)
@@ -299,10 +300,13 @@ def _thresholded(
 
 
 def _smooth_columns(log: Log, number: int) -> FloatArray:
-    """(rounds, number): the participants of each round times Legendre polynomials of its time."""
+    """(rounds, number): the participants of each round times Legendre polynomials of its time.
+
+    From the first degree on: what all updates have in common and does not change is in all of them.
+    """
     time = np.linspace(-1, 1, log.rounds)
     people = np.ones(log.rounds) if log.participants is None else log.participants
-    polynomials = np.polynomial.legendre.legvander(time, max(number - 1, 0))[:, :number]
+    polynomials = np.polynomial.legendre.legvander(time, number)[:, 1:]
     return np.asarray(polynomials * people[:, None])
 
 
