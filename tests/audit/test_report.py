@@ -13,8 +13,9 @@ from nescio.audit.chart import Series, bars, lines
 from nescio.audit.control import _rank_sum, shuffled_control
 from nescio.audit.examine import examine
 from nescio.audit.grade import Thresholds
+from nescio.audit.page import as_html
 from nescio.audit.quality import measure
-from nescio.audit.report import as_html, as_json
+from nescio.audit.report import as_json
 from nescio.audit.solve import solve
 from nescio.errors import ArgumentError
 
@@ -88,7 +89,7 @@ def test_idle_users_break_nothing():
 def test_without_counts_there_is_no_control():
     run = Run(6, 60, 200)
     log = Log(run.aggregates, 6)
-    assert shuffled_control(log) is None
+    assert shuffled_control(log, solve(log)) is None
     json.loads(as_json(examine(log)))
 
 
@@ -97,7 +98,8 @@ def test_the_control_is_even_where_there_is_nothing():
     found = []
     for seed in range(6):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
-        found.append(shuffled_control(log, seed=seed, time_limit=0.2).probability)
+        nothing = solve(log, method="reflect", time_limit=0.01)
+        found.append(shuffled_control(log, nothing, seed=seed, time_limit=0.2).probability)
     assert min(found) > 1e-4
     assert max(found) > 0.2
 

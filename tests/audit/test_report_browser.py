@@ -10,7 +10,7 @@ import pytest
 from audit.records import Run
 from nescio.audit import Log
 from nescio.audit.examine import examine
-from nescio.audit.report import as_html
+from nescio.audit.page import as_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 BROWSER = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

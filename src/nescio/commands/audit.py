@@ -82,15 +82,16 @@ def _add_run(whats: "_Parsers") -> None:
 def _add_attack(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--method", choices=_METHODS, default="auto")
-    add("--time-limit", type=float, metavar="SECONDS", help="for each attack")
+    add("--time-limit", type=float, metavar="SECONDS", help="for each attack; remedies share it")
     add("--seed", type=int, default=0)
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..audit.examine import examine  # noqa: PLC0415 - needed only when the command runs
     from ..audit.grade import Thresholds  # noqa: PLC0415
+    from ..audit.page import as_html  # noqa: PLC0415
     from ..audit.problem import Log  # noqa: PLC0415
-    from ..audit.report import as_html, as_json  # noqa: PLC0415
+    from ..audit.report import as_json  # noqa: PLC0415
 
     path = Path(arguments.log)
     html = Path(arguments.html or path.with_suffix(".audit.html"))
