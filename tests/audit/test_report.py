@@ -99,7 +99,7 @@ def test_the_control_is_even_where_there_is_nothing():
     for seed in range(6):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
         nothing = solve(log, method="reflect", time_limit=0.01)
-        found.append(shuffled_control(log, nothing, seed=seed, time_limit=0.2).probability)
+        found.append(shuffled_control(log, nothing, seed=seed, time_limit=0.1).probability)
     assert min(found) > 1e-4
     assert max(found) > 0.2
 

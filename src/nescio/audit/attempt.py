@@ -112,11 +112,12 @@ def attempt(
     log, seed = remedy.log, options["seed"]
     result = solve(log, updates=False, **{**options, **remedy.options})
     worth = quality.measure(log, result, seed)
-    verdict, control = grade(log, result, worth, thresholds), None
+    sharp = attempts == 1  # of few rounds there is little to see noise by
+    verdict, control = grade(log, result, worth, thresholds, sharp=sharp), None
     if verdict.grade != "broken":
         limit, more = options["time_limit"], remedy.options
         control = shuffled_control(log, result, seed=seed, time_limit=limit, options=more)
         if control is not None:
             control = replace(control, probability=min(1.0, attempts * control.probability))
-        verdict = grade(log, result, worth, thresholds, control)
+        verdict = grade(log, result, worth, thresholds, control, sharp=sharp)
     return Attempt(remedy, result, worth, control, verdict, time.monotonic() - begun)

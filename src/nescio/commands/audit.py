@@ -82,7 +82,7 @@ def _add_run(whats: "_Parsers") -> None:
 def _add_attack(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--method", choices=_METHODS, default="auto")
-    add("--time-limit", type=float, metavar="SECONDS", help="for each attack; remedies share it")
+    add("--time-limit", type=float, metavar="SECONDS", help="for each attack")
     add("--seed", type=int, default=0)
 
 
