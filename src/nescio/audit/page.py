@@ -28,6 +28,7 @@ svg{max-width:100%;height:auto}
 .broken{border-color:#b91c1c}.at-risk{border-color:#b45309}.safe{border-color:#15803d}
 details{margin:1rem 0}
 tr.best{font-weight:bold}
+.wide{overflow-x:auto;font-size:.85rem}
 """
 
 _HEAD = (
@@ -163,34 +164,29 @@ def _how_updates_change(findings: Findings) -> list[str]:
     return parts
 
 
-_ATTEMPTS = {
-    "remedy": "attack on",
-    "rounds": "rounds left",
-    "users": "users in them",
-    "found": "found",
-    "unique": "unique",
-    "clear": "clear of chance",
-    "distance": "distance, median",
-    "chance": "of chance",
-    "probability": "probability",
-    "grade": "grade",
-    "seconds": "seconds",
-}
+_ATTEMPTS = (
+    *("attack on", "rounds", "users", "found", "unique", "clear of chance"),
+    *("distance, of chance", "probability", "grade", "seconds"),
+)
 
 
 def _attempts(tried: tuple[Tried, ...], best: str) -> str:
     """A table, the best in bold."""
-    head = "".join(f"<th>{title}</th>" for title in _ATTEMPTS.values())
     rows = ""
     for one in tried:
+        chance = "" if one.chance is None else f", {one.chance:.3g}"
+        cells = (
+            *(one.remedy, one.rounds, one.users, one.found, one.unique, one.clear),
+            *(f"{one.distance:.3g}{chance}", one.probability, one.grade, one.seconds),
+        )
         kind = ' class="best"' if one.remedy == best else ""
-        cells = one.as_json()
-        rows += f"<tr{kind}>{''.join(f'<td>{_shown(cells[name])}</td>' for name in _ATTEMPTS)}</tr>"
+        rows += f"<tr{kind}>{''.join(f'<td>{_shown(cell)}</td>' for cell in cells)}</tr>"
+    head = "".join(f"<th>{title}</th>" for title in _ATTEMPTS)
     return (
-        f'<table id="remedies"><tr>{head}</tr>{rows}</table><p>Distances are those of columns from '
-        "the span of the sums; of chance: of the same attack on shuffled rounds. The more attempts "
-        f"there are, the sooner one does well by chance: probabilities are those of chance times "
-        f"{len(tried)}, but for the first attempt.</p>"
+        f'<div class="wide"><table id="remedies"><tr>{head}</tr>{rows}</table></div><p>Distances '
+        "are medians, of columns from the span of the sums, and of columns of chance, from "
+        "shuffled rounds. The more attempts there are, the sooner one does well by chance: "
+        f"probabilities are those of chance times {len(tried)}, but for the first attempt.</p>"
     )
 
 
