@@ -3,13 +3,17 @@
 import json
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 from audit.digits import run
 from audit.records import Run
+from audit.test_drift import drifting
 from nescio.audit import Log, solve
 from nescio.audit.attempt import attempt
+from nescio.audit.control import Control
 from nescio.audit.drift import Remedy
+from nescio.audit.examine import examine
 from nescio.audit.grade import Thresholds
 from nescio.cli import main
 
@@ -87,6 +91,33 @@ def test_probabilities_count_the_attempts():
     )
     assert one > 1e-9
     assert five == min(1, 5 * one)
+
+
+def test_a_search_that_failed_is_held_against_the_log_but_not_against_a_remedy():
+    """Sums without noise are a risk by themselves; few rounds that show little of it are not."""
+    data = Run(40, 60, 100, seed=1)
+    log = Log(data.aggregates, 40, data.windows, data.counts, data.participants)
+    options = {"seed": 0, "time_limit": 1e-6, "method": "reflect"}
+    grades = [
+        attempt(Remedy("a", log), options, Thresholds(), attempts=many).verdict.grade
+        for many in (1, 5)
+    ]
+    assert grades == ["at risk", "safe"]
+
+
+def test_a_column_is_clear_of_chance_only_if_both_attacks_found_it():
+    near, far = np.zeros(3), np.ones(3)
+    control = Control(near, far, 1e-9, np.array([True, False, True]))
+    assert control.clear.tolist() == [True, False, True]
+
+
+def test_without_counts_it_says_that_nothing_was_tried():
+    _, log = drifting(0.4)
+    findings = examine(Log(log.aggregates, log.users), time_limit=0.5)
+    assert not findings.drift.small
+    assert not findings.tried
+    assert "without counts" in findings.remedies
+    assert "without counts" in " ".join(findings.verdict.reasons)
 
 
 def test_where_nothing_helps_it_says_so(tmp_path, capsys):

@@ -109,19 +109,19 @@ def _tail(gram: FloatArray, active: int) -> float:
 
 def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
     """1 - the tail of stretches over that of as many rounds from everywhere; 0 within chance."""
-    rows = np.flatnonzero(~log.empty)
-    length = max(len(rows) // 2, active + (len(rows) - active) // 4)
-    if not active + 2 < length < len(rows):
+    filled = np.flatnonzero(~log.empty)
+    rounds = len(filled)
+    length = max(rounds // 2, active + (rounds - active) // 4)
+    if not active + 2 < length < rounds:
         return float("nan")
-    weight = 1 / np.sqrt(np.diag(gram) if log.participants is None else log.participants + 1e-9)
+    people = np.diag(gram) if log.participants is None else log.participants
+    weights = 1 / np.sqrt(people[filled])
+    gram = gram[np.ix_(filled, filled)] * weights[:, None] * weights
     rng = np.random.default_rng(seed)
-    starts = np.linspace(0, len(rows) - length, _STRETCHES).astype(int)
-    chosen = [rows[start : start + length] for start in starts]
-    chosen += [np.sort(rng.choice(rows, length, replace=False)) for _ in range(_SUBSETS)]
-    tails = [
-        _tail(gram[np.ix_(some, some)] * weight[some, None] * weight[some], active)
-        for some in chosen
-    ]
+    starts = np.linspace(0, rounds - length, _STRETCHES).astype(int)
+    chosen = [np.arange(start, start + length) for start in starts]
+    chosen += [np.sort(rng.choice(rounds, length, replace=False)) for _ in range(_SUBSETS)]
+    tails = [_tail(gram[np.ix_(some, some)], active) for some in chosen]
     stretch, anywhere = np.array(tails[:_STRETCHES]), np.array(tails[_STRETCHES:])
     less = float(anywhere.mean() - stretch.mean())
     doubt = float(anywhere.std(ddof=1)) * np.sqrt(1 / _STRETCHES + 1 / _SUBSETS)

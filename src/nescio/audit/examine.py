@@ -83,8 +83,8 @@ def _worded(best: Attempt, changes: Drift, tried: list[Tried]) -> Verdict:
         )
     elif len(tried) > 1:
         why = f"updates change, and none of {len(tried) - 1} remedies found more"
-    elif not changes.small and best.verdict.grade != "broken":
-        why = "updates change, and there was no remedy to try: too few rounds, or no counts"
+    elif not changes.small and best.remedy.log.counts is None:
+        why = "updates change, and without counts no remedy was tried"
     else:
         return best.verdict
     return replace(best.verdict, reasons=(*best.verdict.reasons, why))
