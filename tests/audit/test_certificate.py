@@ -33,7 +33,7 @@ def case(seed):
     return run, basis, empty, batch, true
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 def test_margins_are_proofs(seed):
     run, basis, empty, batch, true = case(seed)
     columns = run.participation.T.copy()
@@ -56,7 +56,7 @@ def test_margins_bound_the_distance_of_every_other_column():
             assert distance >= margin or (point == columns[k]).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 def test_programs_tell_whether_there_is_another(seed):
     run, basis, empty, batch, true = case(seed)
     program = Program(basis, None, batch, empty)

@@ -84,7 +84,7 @@ def test_the_page_has_every_attempt(learned):
 def test_probabilities_count_the_attempts():
     data = Run(10, 60, 100, noise=3.0, seed=1)
     log = Log(data.aggregates, 10, data.windows, data.counts, data.participants)
-    options = {"seed": 0, "time_limit": 0.2, "method": "reflect"}
+    options = {"seed": 0, "time_limit": 0.05, "method": "reflect"}
     one, five = (
         attempt(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
         for many in (1, 5)
@@ -121,12 +121,12 @@ def test_without_counts_it_says_that_nothing_was_tried():
 
 
 def test_where_nothing_helps_it_says_so(tmp_path, capsys):
-    _, code, found, page = audited(tmp_path, 20, 120, batch=16, seed=1)
+    _, code, found, page = audited(tmp_path, 20, 50, batch=16)
     assert code == found["verdict"]["exit_code"] == 0
     assert found["drift"]["change"] > 0.05
-    assert "none of 4 remedies found more" in found["verdict"]["reasons"][-1]
+    assert "none of 2 remedies found more" in found["verdict"]["reasons"][-1]
     assert "none found more" in found["drift"]["remedies"]
     assert "change as the model moves" in page
     said = capsys.readouterr().out
-    assert "none of 4 remedies found more" in said
+    assert "none of 2 remedies found more" in said
     assert "proves nothing" in said
