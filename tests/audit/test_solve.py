@@ -10,7 +10,7 @@ from nescio import audit
 from nescio.errors import ArgumentError
 from spec import audit as spec
 
-TRIALS = int(os.environ.get("AUDIT_TRIALS", "60"))
+TRIALS = int(os.environ.get("AUDIT_TRIALS", "40"))
 
 
 def solve(run, **options):
