@@ -1,5 +1,6 @@
 """Proofs that a column is the only one, against trying everything."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -15,9 +16,11 @@ from nescio.audit.windows import batches
 from spec import audit as spec
 
 
+@functools.cache
 def case(seed):
+    """A tiny record, and all columns that there are for each user, which takes a while."""
     rng = np.random.default_rng(seed)
-    run = Run(4, 11, rate=0.4, window=int(rng.choice([3, 4, 11])), seed=seed)
+    run = Run(4, 10, rate=0.4, window=int(rng.choice([3, 4, 10])), seed=seed)
     run.updates = rng.integers(-9, 10, (4, 9)).astype(float)
     run.aggregates = run.participation @ run.updates
     basis = np.linalg.qr(run.participation.astype(float))[0]
@@ -30,7 +33,7 @@ def case(seed):
     return run, basis, empty, batch, true
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 def test_margins_are_proofs(seed):
     run, basis, empty, batch, true = case(seed)
     columns = run.participation.T.copy()
@@ -45,7 +48,7 @@ def test_margins_bound_the_distance_of_every_other_column():
     found = margins(AffineSet.of(basis, batch), columns, choices(batch, empty))
     assert (found > 0).any()
     for k, margin in enumerate(found):
-        for other in itertools.product((0, 1), repeat=11):
+        for other in itertools.product((0, 1), repeat=10):
             if not spec.has_counts(other, run.windows, run.counts[k].tolist()):
                 continue
             point = np.array(other, float)
@@ -53,7 +56,7 @@ def test_margins_bound_the_distance_of_every_other_column():
             assert distance >= margin or (point == columns[k]).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(7))
 def test_programs_tell_whether_there_is_another(seed):
     run, basis, empty, batch, true = case(seed)
     program = Program(basis, None, batch, empty)

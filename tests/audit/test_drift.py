@@ -22,17 +22,41 @@ def drifting(change, users=20, rounds=80, seed=0, still_from=None):
 def test_constant_updates_show_no_drift():
     _, log = drifting(0)
     found = drift.measure(log)
-    assert found.change < 0.2
+    assert found.small
+    assert found.change == 0
     assert found.tail < 1e-12
     assert np.isfinite(found.trend).all()
+    assert "do not change at all" in found.words
+
+
+@pytest.mark.parametrize("noise", [0.01, 1.0, 1000.0])
+def test_noise_is_no_drift(noise):
+    """However much there is of it."""
+    for seed in range(4):
+        run = Run(20, 80, 200, rate=0.2, noise=noise, seed=seed)
+        log = audit.Log(run.aggregates, 20, run.windows, run.counts, run.participants)
+        assert drift.measure(log).change < 0.15
+    assert drift.measure(log).half_life == np.inf
+
+
+@pytest.mark.parametrize("change", [0.05, 0.4, 1])
+def test_change_is_seen_however_small(change):
+    found = drift.measure(drifting(change)[1])
+    assert not found.small
+    assert found.change > 0.5
+    assert "change as the model moves" in found.words
 
 
 def test_more_drift_shows_as_more():
-    found = [drift.measure(drifting(change)[1]) for change in (0, 0.4, 1)]
-    assert found[0].tail < found[1].tail < found[2].tail
-    assert found[0].change < found[2].change
-    assert found[2].change > 0.2
-    assert "updates" in found[2].words
+    found = [drift.measure(drifting(change)[1]).tail for change in (0, 0.4, 1)]
+    assert found[0] < found[1] < found[2]
+
+
+def test_too_few_rounds_do_not_tell():
+    found = drift.measure(drifting(1, users=20, rounds=22)[1])
+    assert np.isnan(found.change)
+    assert found.small
+    assert "too few rounds" in found.words
 
 
 def test_rescaling_undoes_a_trend():
@@ -54,11 +78,19 @@ def test_a_still_stretch_is_found_and_broken():
 
 
 def test_remedies_keep_the_windows():
-    _, log = drifting(0.5)
+    _, log = drifting(0.5, rounds=125)
     found = drift.remedies(log)
-    assert set(found) == {"as it is", "rescaled", "burn-in", "slowest rounds"}
-    assert found["burn-in"].rounds == 60
-    assert found["burn-in"].counts.shape[1] == len(found["burn-in"].windows) == 6
+    assert [one.log.rounds for one in found] == [125, 75, 60, 40]
+    for one in found:
+        assert one.log.windows[0][0] == 0
+        assert one.log.windows[-1][1] == one.log.rounds
+        assert one.log.counts.shape[1] == len(one.log.windows)
+        assert one.name
+    assert "without the first 50 rounds" in [one.name for one in found]
+
+
+def test_a_short_log_is_not_made_shorter():
+    assert [one.log.rounds for one in drift.remedies(drifting(0.5, rounds=24)[1])] == [24]
 
 
 def test_cutting_too_much_is_refused():

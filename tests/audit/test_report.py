@@ -1,6 +1,7 @@
 """What an audit says: grades, the control, the page and the JSON."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -13,12 +14,14 @@ from nescio.audit.chart import Series, bars, lines
 from nescio.audit.control import _rank_sum, shuffled_control
 from nescio.audit.examine import examine
 from nescio.audit.grade import Thresholds
+from nescio.audit.page import as_html
 from nescio.audit.quality import measure
-from nescio.audit.report import as_html, as_json
+from nescio.audit.report import as_json
 from nescio.audit.solve import solve
 from nescio.errors import ArgumentError
 
-SVG = "{http://www.w3.org/2000/svg}svg"
+NAME = "{http://www.w3.org/2000/svg}"
+SVG = f"{NAME}svg"
 
 
 def record(run, **changes):
@@ -88,7 +91,7 @@ def test_idle_users_break_nothing():
 def test_without_counts_there_is_no_control():
     run = Run(6, 60, 200)
     log = Log(run.aggregates, 6)
-    assert shuffled_control(log) is None
+    assert shuffled_control(log, solve(log)) is None
     json.loads(as_json(examine(log)))
 
 
@@ -97,7 +100,8 @@ def test_the_control_is_even_where_there_is_nothing():
     found = []
     for seed in range(6):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
-        found.append(shuffled_control(log, seed=seed, time_limit=0.2).probability)
+        nothing = solve(log, method="reflect", time_limit=0.01)
+        found.append(shuffled_control(log, nothing, seed=seed, time_limit=0.1).probability)
     assert min(found) > 1e-4
     assert max(found) > 0.2
 
@@ -172,10 +176,15 @@ def test_the_page_is_well_formed_and_loads_nothing(which, request):
     strict.close()
     assert strict.open == []
     names = {name for _, name, _ in strict.attributes}
-    assert not names & {"src", "href", "xlink:href", "srcset", "data", "action"}
+    assert not names & {"src", "href", "srcset", "data", "action"}
+    assert all(v.startswith("#") for _, name, v in strict.attributes if name == "xlink:href")
     assert not any(name.startswith("on") for name in names)
     assert "<script" not in page
-    assert "url(" not in page
+    assert page.count("url(") == page.count('"url(#')  # parts of the same plot
+    ids = [value for _, name, value in strict.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    namespaces = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert set(re.findall(r"https?://[^\"' <]*", page)) == namespaces
     assert "@import" not in page
     assert "default-src 'none'" in page
 
@@ -199,12 +208,25 @@ def test_names_from_outside_are_escaped(broken):
 def test_a_plot_has_its_points_within_it():
     drawn = lines("a < b", [Series("s", [1, 10, 100], [1e-9, None, 0.0])], "x", "y", log_y=True)
     tree = ET.fromstring(drawn)
-    dots = list(tree.iter("{http://www.w3.org/2000/svg}circle"))
-    assert len(dots) == 2
+    assert tree.attrib["aria-label"] == tree[0].text == "a < b"
     _, _, width, height = map(float, tree.attrib["viewBox"].split())
+    dots = [use for use in tree.iter(f"{NAME}use") if "#2563a8" in use.get("style")]
+    assert len(dots) >= 2
     for dot in dots:
-        assert 0 < float(dot.attrib["cx"]) < width
-        assert 0 < float(dot.attrib["cy"]) < height
+        assert 0 < float(dot.attrib["x"]) < width
+        assert 0 < float(dot.attrib["y"]) < height
+    said = {"".join(node.itertext()) for node in tree.iter(f"{NAME}text")}
+    assert {"x", "y", "s"} <= said
+
+
+def test_a_plot_is_the_same_each_time():
+    series = [Series("s", list(range(9)), list(range(9))), Series("t", [1], [2], dots=True)]
+    assert lines("a", series, "x", "y") == lines("a", series, "x", "y")
+
+
+def test_a_plot_of_many_points_stays_small():
+    many = list(range(16384))
+    assert len(lines("many", [Series("s", many, many, dots=True)], "x", "y")) < 60_000
 
 
 @pytest.mark.parametrize(

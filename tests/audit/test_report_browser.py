@@ -10,7 +10,7 @@ import pytest
 from audit.records import Run
 from nescio.audit import Log
 from nescio.audit.examine import examine
-from nescio.audit.report import as_html
+from nescio.audit.page import as_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 BROWSER = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -39,17 +39,20 @@ def page(tmp_path_factory):
     return path
 
 
-def test_the_page_says_its_verdict(page):
-    found = chromium(page.parent, "--dump-dom", page.as_uri())
-    assert found.returncode == 0, found.stderr
-    assert re.search(r'<strong id="verdict">broken</strong>', found.stdout)
-    assert found.stdout.count("<svg") >= 3
+@pytest.fixture(scope="module")
+def opened(page):
+    return chromium(page.parent, "--enable-logging=stderr", "--v=0", "--dump-dom", page.as_uri())
 
 
-def test_the_page_breaks_no_policy_of_its_own(page):
-    found = chromium(page.parent, "--enable-logging=stderr", "--v=0", "--dump-dom", page.as_uri())
-    assert "Content Security Policy" not in found.stderr
-    assert "CONSOLE" not in found.stderr
+def test_the_page_says_its_verdict(opened):
+    assert opened.returncode == 0, opened.stderr
+    assert re.search(r'<strong id="verdict">broken</strong>', opened.stdout)
+    assert opened.stdout.count("<svg") >= 3
+
+
+def test_the_page_breaks_no_policy_of_its_own(opened):
+    assert "Content Security Policy" not in opened.stderr
+    assert "CONSOLE" not in opened.stderr
 
 
 def test_plots_are_drawn(page):

@@ -1,6 +1,8 @@
 """`nescio audit` as a user runs it: exit codes, files, sentences."""
 
 import json
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -121,3 +123,39 @@ def test_sweeps_that_cannot_be(arguments, code, tmp_path):
 def test_a_sweep_ends_with_2_for_a_command_line_that_makes_no_sense():
     assert nescio("audit", "simulate", "--bogus").returncode == 2
     assert nescio("audit", "simulate", "--users", "x").returncode == 2
+
+
+WITHOUT = """
+import sys
+sys.modules["matplotlib"] = None
+from nescio.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def without_matplotlib(*arguments):
+    command = [sys.executable, "-c", WITHOUT, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_without_matplotlib_there_is_the_json_alone(broken):
+    found = without_matplotlib("audit", "run", broken)
+    assert found.returncode == 2, found.stderr
+    assert found.stderr == (
+        "nescio: no HTML, only JSON: plots need matplotlib: pip install 'nescio[audit]'\n"
+    )
+    assert "audit.html" not in found.stdout
+    assert not (broken.parent / "run.audit.html").exists()
+    assert json.loads((broken.parent / "run.audit.json").read_text())["verdict"]["exit_code"] == 2
+
+
+def test_plots_that_are_asked_for_need_matplotlib(broken):
+    page, plot = broken.parent / "a.html", broken.parent / "a.svg"
+    for arguments, code in [
+        (["run", broken, "--html", page], 3),
+        (["simulate", "--plot", plot], 1),
+    ]:
+        found = without_matplotlib("audit", *arguments)
+        assert found.returncode == code
+        assert found.stderr == "nescio: plots need matplotlib: pip install 'nescio[audit]'\n"
+        assert not list(broken.parent.glob("*.audit.*"))

@@ -8,12 +8,15 @@ from one distribution; their ranks say how probable that is (Mann and Whitney, 1
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .problem import Log
+from .result import Result
 from .solve import solve
 
 __all__ = ["Control", "shuffled_control"]
@@ -26,24 +29,34 @@ class Control:
     """Distances of the columns from the sums as they are, and from the sums shuffled.
 
     `found`, `chance`: float64 (users who took part,). `probability`: of so small distances, or
-    smaller ones, if the sums told nothing of who took part.
+    smaller ones, if the sums told nothing of who took part. `agreed`: bool (users who took part,),
+    whose column is the one that the audit's own attack, which knows the participants, has found.
     """
 
     found: FloatArray
     chance: FloatArray
     probability: float
+    agreed: npt.NDArray[np.bool_]
 
     @property
     def clear(self) -> npt.NDArray[np.bool_]:
-        """(users who took part,): whose column is at most half as far as any that chance gave."""
-        return np.asarray(self.found <= self.chance.min() / 2)
+        """(users who took part,): agreed, and at most half as far as any column of chance."""
+        return np.asarray(self.agreed & (self.found <= self.chance.min() / 2))
 
 
-def shuffled_control(log: Log, *, seed: int = 0, time_limit: float | None = None) -> Control | None:
+def shuffled_control(
+    log: Log,
+    result: Result,
+    *,
+    seed: int = 0,
+    time_limit: float | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Control | None:
     """The test, which takes as long as two attacks; None without counts to shuffle against.
 
     Both attacks are made in the same way, without the participants of the rounds, which would
-    contradict the counts once shuffled. Raises ArgumentError for no seed or limit.
+    contradict the counts once shuffled. `result`: of the audit's own attack. `options`: more of
+    `solve`'s. Raises ArgumentError for no seed or limit.
     """
     if log.counts is None:
         return None
@@ -51,16 +64,22 @@ def shuffled_control(log: Log, *, seed: int = 0, time_limit: float | None = None
     full = np.flatnonzero(~log.empty)
     order[full] = np.random.default_rng(seed).permutation(full)
     active = ~log.idle
-    found, chance = (
-        _distances(log, sums, seed, time_limit)[active]
+    limits = {"seed": seed, "time_limit": time_limit, **(options or {})}
+    plain, shuffled = (
+        solve(
+            Log(sums, log.users, log.windows, log.counts, None, log.count_error),
+            method="reflect",
+            updates=False,
+            **limits,
+        )
         for sums in (log.aggregates, log.aggregates[order])
     )
-    return Control(found, chance, _rank_sum(found, chance))
+    found, chance = _distances(plain)[active], _distances(shuffled)[active]
+    agreed = (plain.participation == result.participation).all(axis=0)
+    return Control(found, chance, _rank_sum(found, chance), agreed[active])
 
 
-def _distances(log: Log, sums: FloatArray, seed: int, time_limit: float | None) -> FloatArray:
-    record = Log(sums, log.users, log.windows, log.counts, None, log.count_error)
-    result = solve(record, method="reflect", time_limit=time_limit, seed=seed, updates=False)
+def _distances(result: Result) -> FloatArray:
     return np.array([c.distance for c in result.certificates], np.float64)
 
 

@@ -1,38 +1,55 @@
 """How much updates change from round to round, from the aggregates alone, and what may help.
 
 The attack supposes that a user sends one update again and again. A model that learns makes updates
-change: A_t = sum over participants of g_k(t). Three marks of it are in the Gram matrix A A^T:
+change: A_t = sum over participants of g_k(t). Marks of it are in the Gram matrix A A^T:
 
-    similarity(lag)   mean of <A_t, A_t+lag> over the mean energy. With constant updates and
-                      participants drawn anew each round it is the same for all lags from 1 on;
-                      with drift it falls, and the lag at which it has halved is the half-life.
-    trend             the energy of a participant's update by quarters of the run.
     tail              the share of the energy outside of the u strongest directions: what the
                       attack has to take for noise. Constant updates leave only the users' noise.
+    change            how much less of it a stretch of neighbouring rounds has than as many rounds
+                      from the whole run: nothing if it is noise, which is alike everywhere; much
+                      if it is change, of which a stretch sees little.
+    similarity(lag)   mean cosine of A_t and A_t+lag. With constant updates and participants drawn
+                      anew each round it is the same for all lags; it falls where the mean update
+                      turns, and the lag at which it has halved is the half-life.
+    trend             the energy of a participant's update by quarters of the run.
 
-None of this needs the participation; the tail is an upper bound for what drift adds.
+None of this needs the participation.
+
+What may help (`remedies`): rounds divided by the size of an update; fewer rounds, among which
+updates change less. Differences of neighbouring rounds are no remedy of their own. If all updates
+of a round change by a common b(t), it adds m_t b(t) to a sum of m_t participants. Differences of
+the means A_t / m_t take a constant b away, and differences of differences a linear one: what the
+n-th lose are the columns m_t t^j with j < n. But their columns are not binary any more, counts say
+nothing of them, and neighbours share noise. Letting columns lie in the span of A and of m_t t^j
+allows exactly as much, and keeps all three.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from .problem import FloatArray, Log
 from .subspace import gram_matrix
 
-__all__ = ["Drift", "burnt_in", "measure", "remedies", "rescaled", "slowest"]
+__all__ = ["Drift", "Remedy", "burnt_in", "measure", "remedies", "rescaled", "slowest"]
 
-_STEADY, _FAST = 0.05, 0.5
+_STEADY = 0.05
+_STRETCHES, _SUBSETS = 3, 8
+_SHARP = 1e-9
+"""A tail that is rounding."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Drift:
     """What `measure` found.
 
+    `tail`: the share of the energy outside of as many directions as users are active. `change`: the
+    share of the tail, at least, that is slow change; NaN if there are too few rounds to tell.
     `similarity`: float64, entry lag - 1 is that of `lag`. `half_life`: rounds; infinite if the
-    similarity never halves. `change`: 1 - similarity of the longest lags over that of the shortest,
-    0 for constant updates. `trend`: (4,), energy of an update by quarters, the first as 1. `tail`:
-    the share of the energy outside of as many directions as users are active.
+    similarity is lost in noise or never halves. `trend`: (4,), energy of an update by quarters, the
+    first as 1.
     """
 
     similarity: FloatArray
@@ -42,41 +59,73 @@ class Drift:
     tail: float
 
     @property
+    def small(self) -> bool:
+        """Whether no change was seen that would be worth a remedy."""
+        return not self.change >= _STEADY
+
+    @property
     def words(self) -> str:
         """What it means for the attack."""
-        if self.change < _STEADY:
-            return "updates hardly change: the attack meets what it supposes"
-        if self.change < _FAST:
-            return (
-                f"updates change by {self.change:.0%} over the run: to the attack that is noise; "
-                "columns that it finds are checked all the same"
-            )
+        if np.isnan(self.change):
+            return "there are too few rounds to tell updates that change from updates with noise"
+        if self.tail < _SHARP:
+            return "updates do not change at all: the attack meets what it supposes"
+        if self.small:
+            return "updates do not change slowly; what they leave unexplained is noise"
         return (
-            f"updates change by {self.change:.0%} over the run (half-life {self.half_life:.0f} "
-            "rounds): the attack will mostly fail on the whole run. An attacker who keeps the "
-            "model fixed, or a slower stretch of rounds, does not have this problem"
+            f"updates change as the model moves: of what constant updates do not explain "
+            f"({self.tail:.1g} of the sums' energy), {self.change:.0%} or more is slow change. By "
+            "it true columns are farther from the span of the sums: fewer are found, and "
+            "certificates refuse those that are. An attacker who keeps the model fixed does not "
+            "have this problem"
         )
 
 
-def measure(log: Log) -> Drift:
+def measure(log: Log, seed: int = 0) -> Drift:
     """The drift of a record, from its sums."""
     gram = gram_matrix(log.aggregates)
     filled = ~log.empty
     active = log.users - int(log.idle.sum())
-    values = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0)
+    tail = _tail(gram, active)
     similarity = _similarity(gram, filled)
     ends = max(1, len(similarity) // 8)
-    near, far = float(similarity[:ends].mean()), float(similarity[-ends:].mean())
-    change = float(np.clip(1 - far / near, 0, 1)) if near > 0 else 1.0
+    near = float(similarity[:ends].mean())
     smooth = np.convolve(similarity, np.ones(ends) / ends, mode="valid")
     below = np.flatnonzero(smooth < near / 2)
+    clear = near > 3 * float(similarity.std()) / np.sqrt(ends)
     return Drift(
         similarity,
-        float(below[0] + (ends + 1) / 2) if len(below) else float("inf"),
-        change,
+        float(below[0] + (ends + 1) / 2) if clear and len(below) else float("inf"),
+        _change(log, gram, active, seed) if tail >= _SHARP else 0.0,
         _trend(log, gram, filled),
-        float(values[active:].sum() / values.sum()),
+        tail,
     )
+
+
+def _tail(gram: FloatArray, active: int) -> float:
+    values = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0)
+    return float(values[active:].sum() / values.sum())
+
+
+def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
+    """1 - the tail of stretches over that of as many rounds from everywhere; 0 within chance."""
+    filled = np.flatnonzero(~log.empty)
+    rounds = len(filled)
+    length = max(rounds // 2, active + (rounds - active) // 4)
+    if not active + 2 < length < rounds:
+        return float("nan")
+    people = np.diag(gram) if log.participants is None else log.participants
+    weights = 1 / np.sqrt(people[filled])
+    gram = gram[np.ix_(filled, filled)] * weights[:, None] * weights
+    rng = np.random.default_rng(seed)
+    starts = np.linspace(0, rounds - length, _STRETCHES).astype(int)
+    chosen = [np.arange(start, start + length) for start in starts]
+    chosen += [np.sort(rng.choice(rounds, length, replace=False)) for _ in range(_SUBSETS)]
+    tails = [_tail(gram[np.ix_(some, some)], active) for some in chosen]
+    stretch, anywhere = np.array(tails[:_STRETCHES]), np.array(tails[_STRETCHES:])
+    less = float(anywhere.mean() - stretch.mean())
+    doubt = float(anywhere.std(ddof=1)) * np.sqrt(1 / _STRETCHES + 1 / _SUBSETS)
+    return less / float(anywhere.mean()) if less > 2 * doubt else 0.0
 
 
 def _similarity(gram: FloatArray, filled: FloatArray) -> FloatArray:
@@ -105,17 +154,34 @@ def _trend(log: Log, gram: FloatArray, filled: FloatArray) -> FloatArray:
     return np.array(quarters) / quarters[0]
 
 
-def remedies(log: Log) -> dict[str, Log]:
-    """Records to try the attack on, by name: those that leave enough rounds."""
-    found = {"as it is": log, "rescaled": rescaled(log)}
+@dataclass(frozen=True, eq=False, slots=True)
+class Remedy:
+    """A record to try the attack on in another's place, and the options of `solve` for it."""
+
+    name: str
+    log: Log
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def remedies(log: Log) -> list[Remedy]:
+    """What may help where updates change: those that leave enough rounds."""
+    found = [Remedy("rounds divided by the size of an update", rescaled(log))]
     active = log.users - int(log.idle.sum())
-    if 3 * log.rounds // 4 > active:
-        found["burn-in"] = burnt_in(log, log.rounds // 4)
-    length = max(active + 1, min(2 * active, 3 * log.rounds // 4))
-    if length < log.rounds:
-        start = slowest(log, length)
-        found["slowest rounds"] = cut(log, start, start + length)
+    first = _next(log, log.rounds // 3)
+    if 4 * (log.rounds - first) > 5 * active and first:
+        found.append(Remedy(f"without the first {first} rounds", burnt_in(log, first)))
+    for times in (3, 2):
+        length = max(times * active, active + 2)
+        if length <= 3 * log.rounds // 4:
+            start = slowest(log, length)
+            stop = _next(log, start + length)
+            found.append(Remedy(f"rounds {start + 1} to {stop} alone", cut(log, start, stop)))
     return found
+
+
+def _next(log: Log, place: int) -> int:
+    """The first end of a window from `place` on, so that no count is lost."""
+    return min((stop for _, stop in log.windows if stop >= place), default=place)
 
 
 def burnt_in(log: Log, rounds: int) -> Log:
@@ -140,7 +206,7 @@ def cut(log: Log, start: int, stop: int) -> Log:
 
 
 def slowest(log: Log, length: int) -> int:
-    """The first of `length` rounds in which the halves are most alike.
+    """The first of `length` rounds in which the ends are most alike; a window begins there.
 
     The measure is the similarity between the first and the last third of the stretch, against that
     of neighbouring rounds.
@@ -164,7 +230,9 @@ def slowest(log: Log, length: int) -> int:
         near *= third / max(1, third - 1)  # the diagonals are left out
         return 2 * block(start, start + third, stop - third, stop) / max(near, 1e-300)
 
-    return max(range(log.rounds - length + 1), key=steadiness)
+    last = log.rounds - length
+    starts = {start for start, _ in log.windows if start <= last} or range(last + 1)
+    return max(sorted(starts), key=steadiness)
 
 
 def rescaled(log: Log) -> Log:

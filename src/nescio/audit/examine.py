@@ -1,14 +1,15 @@
-"""The whole audit of a log: the attack, what it is worth, the control, the verdict."""
+"""The whole audit of a log: the attack, what it is worth, the control, remedies, the verdict."""
 
 import time
+from dataclasses import replace
+from typing import Any
 
 from . import drift
-from .control import shuffled_control
-from .grade import Thresholds, grade
+from .attempt import AS_IT_IS, Attempt, Tried, attempt
+from .drift import Drift, Remedy
+from .grade import Thresholds, Verdict
 from .problem import Log
-from .quality import measure
 from .report import Findings
-from .solve import solve
 
 __all__ = ["examine"]
 
@@ -27,27 +28,63 @@ def examine(
 ) -> Findings:
     """Attacks a log and grades it; the options are those of `solve`.
 
-    The control, which takes as long as two more attacks, is made where certificates alone do not
-    say that the log is broken. Raises ArgumentError for options that cannot be.
+    Where updates change, and users are left, the attack is made again with each remedy, all of
+    them within the time of the first; the verdict is that of the best attempt. Raises ArgumentError
+    for options that cannot be.
     """
     begun = time.monotonic()
     thresholds = thresholds or Thresholds()
-    result = solve(
+    options: dict[str, Any] = {
+        "method": method,
+        "noise": noise,
+        "time_limit": time_limit,
+        "column_limit": column_limit,
+        "seed": seed,
+        "threads": threads,
+    }
+    best = attempt(Remedy(AS_IT_IS, log), options, thresholds)
+    changes = drift.measure(log, seed)
+    tried: list[Tried] = []
+    if not (changes.small or best.complete or log.counts is None):
+        best, tried = _with_remedies(best, options, thresholds)
+    return Findings(
         log,
-        method=method,
-        noise=noise,
-        time_limit=time_limit,
-        column_limit=column_limit,
-        seed=seed,
-        threads=threads,
-        updates=False,
+        best,
+        changes,
+        tuple(tried),
+        thresholds,
+        _worded(best, changes, tried),
+        source,
+        time.monotonic() - begun,
     )
-    quality = measure(log, result, seed)
-    verdict = grade(log, result, quality, thresholds)
-    control = None
-    if verdict.grade != "broken":
-        control = shuffled_control(log, seed=seed, time_limit=time_limit)
-        verdict = grade(log, result, quality, thresholds, control)
-    changes = drift.measure(log)
-    seconds = time.monotonic() - begun
-    return Findings(log, result, quality, control, changes, thresholds, verdict, source, seconds)
+
+
+def _with_remedies(
+    best: Attempt, options: dict[str, Any], thresholds: Thresholds
+) -> tuple[Attempt, list[Tried]]:
+    """The best of all attempts, the first among them, and all in numbers."""
+    tried, remedies = [best.summary()], drift.remedies(best.remedy.log)
+    limit = options["time_limit"]
+    shared = {**options, "time_limit": limit and limit / max(len(remedies), 1)}
+    for remedy in remedies:
+        one = attempt(remedy, shared, thresholds, attempts=1 + len(remedies))
+        tried.append(one.summary())
+        best = max(best, one, key=lambda each: each.rank)
+    return best, tried
+
+
+def _worded(best: Attempt, changes: Drift, tried: list[Tried]) -> Verdict:
+    """The verdict, with what remedies have to do with it among the reasons."""
+    name = best.remedy.name
+    if len(tried) > 1 and name != AS_IT_IS:
+        why = (
+            f"the attack found this with {name}, the best of {len(tried)} attempts, because "
+            "updates change; that there were several is counted against it"
+        )
+    elif len(tried) > 1:
+        why = f"updates change, and none of {len(tried) - 1} remedies found more"
+    elif not changes.small and best.remedy.log.counts is None:
+        why = "updates change, and without counts no remedy was tried"
+    else:
+        return best.verdict
+    return replace(best.verdict, reasons=(*best.verdict.reasons, why))

@@ -82,8 +82,13 @@ def grade(
     quality: Quality,
     thresholds: Thresholds,
     control: Control | None = None,
+    *,
+    sharp: bool = True,
 ) -> Verdict:
-    """The verdict on a log, by what was recovered from it."""
+    """The verdict on a log, by what was recovered from it.
+
+    `sharp`: whether sums with hardly any noise are a risk, even if nothing was found.
+    """
     active = ~log.idle
     users = int(active.sum())
     unique = result.unique & active
@@ -104,7 +109,7 @@ def grade(
     elif control is not None and control.probability <= thresholds.chance:
         word = "at risk"
         reason = "columns fit better than on shuffled rounds: the sums tell of who took part"
-    elif _sharp(result, active):
+    elif sharp and _sharp(result, active):
         word = "at risk"
         reason = (
             "the sums have hardly any noise, so that the columns are in them; this search did not "

@@ -50,7 +50,7 @@ def measure(log: Log, result: Result, seed: int = 0) -> Quality:
     errors = np.full(log.users, np.nan)
     errors[some] = np.where(np.isnan(relative), np.inf, relative)
     together = max(float(columns.sum(axis=1).mean()), 1.0)
-    typical = float(np.median(energy))
+    typical = float(np.median(energy)) if len(energy) else 0.0
     noise = float(np.sqrt(variance / together / typical)) if typical > 0 else float("inf")
     return Quality(errors, noise, sums.shape[1])
 

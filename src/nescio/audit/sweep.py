@@ -10,7 +10,6 @@ from itertools import product
 from statistics import fmean
 
 from ..errors import ArgumentError
-from .chart import Series, lines
 from .defences import Defence
 from .simulate import Outcome, Setting, attempt, describe
 
@@ -178,7 +177,9 @@ def _curves(over: str, points: dict[Setting, float | None], others: list[str]) -
 
 
 def plot(curves: Sequence[Curve], y_label: str) -> str:
-    """The curves as an <svg>; points that nothing broke are left out."""
+    """The curves as an <svg>; points that nothing broke are left out. Needs matplotlib."""
+    from .chart import Series, lines  # noqa: PLC0415 - an extra
+
     drawn = [Series(curve.name, curve.x, curve.y) for curve in curves]
     over = curves[0].over if curves else "users"
     doubling = over in ("users", "rounds")

@@ -90,12 +90,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..audit.examine import examine  # noqa: PLC0415 - needed only when the command runs
     from ..audit.grade import Thresholds  # noqa: PLC0415
     from ..audit.problem import Log  # noqa: PLC0415
-    from ..audit.report import as_html, as_json  # noqa: PLC0415
+    from ..audit.report import as_json  # noqa: PLC0415
 
-    path = Path(arguments.log)
+    path, as_html = Path(arguments.log), _page(wanted=arguments.html is not None)
     html = Path(arguments.html or path.with_suffix(".audit.html"))
     document = Path(arguments.json or path.with_suffix(".audit.json"))
-    _check_files(path, html, document)
+    written = [document, html] if as_html else [document]
+    _check_files(path, *written)
     findings = examine(
         Log.load(path),
         thresholds=Thresholds(arguments.broken, arguments.usable, arguments.chance),
@@ -107,10 +108,23 @@ def _run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         threads=arguments.threads,
     )
-    html.write_text(as_html(findings), encoding="utf-8")
+    if as_html:
+        html.write_text(as_html(findings), encoding="utf-8")
     document.write_text(as_json(findings), encoding="utf-8")
-    _print_verdict(findings, html, document)
+    _print_verdict(findings, *written)
     return findings.verdict.code
+
+
+def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
+    """What makes the HTML; without matplotlib None, or an error if the page is wanted."""
+    try:
+        from ..audit.page import as_html  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if wanted:
+            raise
+        print(f"nescio: no HTML, only JSON: {error}", file=sys.stderr)
+        return None
+    return as_html
 
 
 def _check_files(log: Path, *written: Path) -> None:
@@ -118,7 +132,8 @@ def _check_files(log: Path, *written: Path) -> None:
 
     files = [path.resolve() for path in (log, *written)]
     if len(set(files)) < len(files):
-        raise ArgumentError(f"found {log} and {written[0]}, {written[1]}; expected three files")
+        names = ", ".join(map(str, (log, *written)))
+        raise ArgumentError(f"found {names}; expected a file for each")
     for path in written:
         check_writable(str(path))
 
@@ -174,6 +189,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
     for path in (arguments.json, arguments.plot, arguments.plot_noise):
         check_writable(path)
+    if arguments.plot or arguments.plot_noise:
+        from ..audit import chart  # noqa: F401, PLC0415 - before the work, if it is missing
     plan = sweeps.Sweep(
         users=arguments.users,
         rounds=arguments.rounds or _default_rounds(arguments.users),

@@ -1,0 +1,132 @@
+"""Logs of models that learn: what is said of drift, of what was tried, and of what helped."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+from audit.digits import run
+from audit.records import Run
+from audit.test_drift import drifting
+from nescio.audit import Log, solve
+from nescio.audit.attempt import attempt
+from nescio.audit.control import Control
+from nescio.audit.drift import Remedy
+from nescio.audit.examine import examine
+from nescio.audit.grade import Thresholds
+from nescio.cli import main
+
+STRETCH = "rounds 161 to 220 alone"
+
+
+def audited(folder, users, rounds, **changes):
+    """A recorded run, and what `nescio audit run` makes of it: exit code, JSON, page."""
+    recorder, accuracy = run(users, rounds, share=0.2, server_rate=1.0, **changes)
+    assert accuracy > 0.8
+    path = folder / "learns.npz"
+    recorder.log().save(path)
+    code = main(["audit", "run", str(path)])
+    found = json.loads((folder / "learns.audit.json").read_text())
+    page = (folder / "learns.audit.html").read_text()
+    return recorder, code, found, page
+
+
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory):
+    """Full batches: all change is the model's."""
+    return audited(tmp_path_factory.mktemp("learns"), 20, 240, batch=1000, seed=2)
+
+
+def test_drift_hides_users_and_a_slow_stretch_shows_them(learned):
+    _, code, found, _ = learned
+    assert code == found["verdict"]["exit_code"] == 2
+    assert found["verdict"]["usable"] >= 15
+    drift = found["drift"]
+    assert drift["change"] > 0.2
+    assert "change as the model moves" in drift["words"]
+    first, *rest = drift["tried"]
+    assert (first["grade"], first["clear"]) == ("safe", 0)
+    assert len(rest) == 4
+    best = max(rest, key=lambda one: one["clear"])
+    assert best["remedy"] == STRETCH
+    assert best["rounds"] == 60
+    assert best["distance"] < best["chance"] / 2
+    assert STRETCH in drift["remedies"]
+    assert any(STRETCH in reason for reason in found["verdict"]["reasons"])
+
+
+def test_what_the_stretch_shows_is_true(learned):
+    recorder, _, found, _ = learned
+    log = recorder.log()
+    part = Log(log.aggregates[160:220], 20, log.windows[:6], log.counts[:, 16:22])
+    right = (solve(part).participation == recorder.participation()[160:220]).all(axis=0)
+    assert right.sum() >= found["verdict"]["usable"]
+    whole = solve(log, method="reflect").participation == recorder.participation()
+    assert whole.all(axis=0).mean() < 0.5
+
+
+def test_the_page_has_every_attempt(learned):
+    _, _, found, page = learned
+    tree = ET.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
+    table = next(node for node in tree.iter("table") if node.get("id") == "remedies")
+    head, *rows = ["".join(row.itertext()) for row in table.iter("tr")]
+    assert "probability" in head
+    assert len(rows) == len(found["drift"]["tried"]) == 5
+    best = [row for row in table.iter("tr") if row.get("class") == "best"]
+    assert [row[0].text for row in best] == [STRETCH]
+    said = "".join(tree.itertext())
+    assert "4 remedies were tried" in said
+    assert "probabilities are those of chance times 5" in said
+    assert "change as the model moves" in said
+
+
+def test_probabilities_count_the_attempts():
+    data = Run(10, 60, 100, noise=3.0, seed=1)
+    log = Log(data.aggregates, 10, data.windows, data.counts, data.participants)
+    options = {"seed": 0, "time_limit": 0.05, "method": "reflect"}
+    one, five = (
+        attempt(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
+        for many in (1, 5)
+    )
+    assert one > 1e-9
+    assert five == min(1, 5 * one)
+
+
+def test_a_search_that_failed_is_held_against_the_log_but_not_against_a_remedy():
+    """Sums without noise are a risk by themselves; few rounds that show little of it are not."""
+    data = Run(40, 60, 100, seed=1)
+    log = Log(data.aggregates, 40, data.windows, data.counts, data.participants)
+    options = {"seed": 0, "time_limit": 1e-6, "method": "reflect"}
+    grades = [
+        attempt(Remedy("a", log), options, Thresholds(), attempts=many).verdict.grade
+        for many in (1, 5)
+    ]
+    assert grades == ["at risk", "safe"]
+
+
+def test_a_column_is_clear_of_chance_only_if_both_attacks_found_it():
+    near, far = np.zeros(3), np.ones(3)
+    control = Control(near, far, 1e-9, np.array([True, False, True]))
+    assert control.clear.tolist() == [True, False, True]
+
+
+def test_without_counts_it_says_that_nothing_was_tried():
+    _, log = drifting(0.4)
+    findings = examine(Log(log.aggregates, log.users), time_limit=0.5)
+    assert not findings.drift.small
+    assert not findings.tried
+    assert "without counts" in findings.remedies
+    assert "without counts" in " ".join(findings.verdict.reasons)
+
+
+def test_where_nothing_helps_it_says_so(tmp_path, capsys):
+    _, code, found, page = audited(tmp_path, 20, 50, batch=16)
+    assert code == found["verdict"]["exit_code"] == 0
+    assert found["drift"]["change"] > 0.05
+    assert "none of 2 remedies found more" in found["verdict"]["reasons"][-1]
+    assert "none found more" in found["drift"]["remedies"]
+    assert "change as the model moves" in page
+    said = capsys.readouterr().out
+    assert "none of 2 remedies found more" in said
+    assert "proves nothing" in said
