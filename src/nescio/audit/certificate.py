@@ -134,7 +134,7 @@ def swap_failures(
     points = columns.astype(np.float64)
     pull = 2 * subspace.residuals(points) * weights
     variance = np.maximum(subspace.distances(points), subspace.expected(points)) ** 2
-    variance /= subspace.free
+    variance /= max(subspace.free, 1)
     signs = 1 - 2 * points
     sums = np.zeros(len(columns))
     for k, column in enumerate(columns):

@@ -243,7 +243,7 @@ def nearest_space(
         )
         search.reflect(again=0)
         points = search.columns[some].astype(np.float64)
-        away = float(np.median(space.distances(points)) / np.sqrt(space.free))
+        away = float(np.median(space.distances(points)) / np.sqrt(max(space.free, 1)))
         return away, space.calibrated(points).coloured
 
     least, coloured = distance(chosen)

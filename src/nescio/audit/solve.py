@@ -194,11 +194,11 @@ def _check_drift(log: Log, drift: int | None, noise: float | None) -> None:
     if drift is None:
         return
     as_count(drift, "drift", 0, MOST_DRIFT)
-    active = log.users - int(log.idle.sum())
-    if drift and log.rounds <= active + drift:
+    active, filled = log.users - int(log.idle.sum()), log.rounds - int(log.empty.sum())
+    if drift and filled <= active + drift:
         raise ArgumentError(
-            f"drift: found {drift}, with {log.rounds} rounds of {active} active users; allow for "
-            f"at most {max(log.rounds - active - 1, 0)} common changes, or log more rounds"
+            f"drift: found {drift}, with {filled} rounds of {active} active users; allow for at "
+            f"most {max(filled - active - 1, 0)} common changes, or log more rounds"
         )
     if drift and noise == 0:
         raise ArgumentError("drift: found it beside noise=0; what drifts is never free of noise")
@@ -225,7 +225,7 @@ def _space(
             return
         if even is not False:
             yield evened_space(log, users, plain, smooth)
-        if drift is None and log.rounds > users + 2 * _SMOOTH:
+        if drift is None and int((~log.empty).sum()) > users + 2 * _SMOOTH:
             plain = column_space(log, users, noise, seed, drift=_SMOOTH)
             if not even:
                 yield plain

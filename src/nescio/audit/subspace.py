@@ -18,10 +18,10 @@ which says how far from the space a true column is expected: the measure that re
 held against.
 
 That is for noise that is alike and independent in all dimensions. That of training is not: it lies
-in few directions, LeNet's in about ten of 62,006. To first order a true column is then still off
-the space by a vector that is alike in all rounds (the rounds' noise is independent); only its
-length is not what the model says, and by about the same factor for all users. So that one factor,
-`stretch`, is measured on the columns found (`calibrated`).
+in few directions, LeNet's in about ten of 62,006. So `dimensions` is what the spread of the noise's
+own eigenvalues says. To first order a true column is then still off the space by a vector that is
+alike in all rounds (the rounds' noise is independent); only its length is not what the model says,
+and by about the same factor for all users: it is measured on the columns found (`calibrated`).
 
 `evened_space` divides each parameter by its standard deviation over the rounds. P's columns stay in
 the span whatever parameters are multiplied with, and the noise is in more directions. `drift` takes
@@ -66,8 +66,9 @@ class Subspace:
     is expected at a squared distance of a^T spread a. `exact`: no noise but rounding. `spectrum`:
     the eigenvalues of the weighted Gram matrix over the dimensions, largest first (with noise: all;
     without: as many as the sketch has). `complete`: as many directions stand out as users are
-    active. `stretch`: how much farther off true columns are than the model of noise says. `evened`,
-    `drift`: how it was made.
+    active. `filled`: how many rounds anybody took part in. `few`: the noise lies in few of the
+    dimensions. `stretch`: how much farther off true columns are than the model of noise says.
+    `evened`, `drift`: how it was made.
     """
 
     basis: FloatArray
@@ -77,6 +78,8 @@ class Subspace:
     noise: float
     exact: bool
     complete: bool
+    filled: int
+    few: bool = False
     stretch: float = 1.0
     evened: bool = False
     drift: int = 0
@@ -89,12 +92,12 @@ class Subspace:
     @property
     def free(self) -> int:
         """How many dimensions are outside: what a wrong column has to hide from."""
-        return len(self.basis) - self.rank
+        return max(self.filled - self.rank, 0)
 
     @property
     def coloured(self) -> bool:
-        """Whether true columns are farther off than noise puts them that is as modelled."""
-        return self.stretch > _COLOURED
+        """Whether the noise is not alike and independent in all dimensions."""
+        return self.few or self.stretch > _COLOURED
 
     def plain_basis(self) -> FloatArray:
         """(rounds, rank): an orthonormal basis of the span itself, without weights."""
@@ -125,7 +128,7 @@ class Subspace:
             return plain
         expected = np.maximum(plain.expected(some), 1e-300)
         found = _MIDDLE * float(np.quantile(plain.distances(some) / expected, 0.25))
-        return replace(self, stretch=max(1.0, found))
+        return replace(self, stretch=found if self.few else max(1.0, found))
 
     def limits(self, columns: FloatArray, choices: FloatArray | None = None) -> FloatArray:
         """(k,): the distances beyond which columns are refused.
@@ -139,8 +142,9 @@ class Subspace:
         if self.coloured:
             return self.chance(columns, choices)
         mean = self.expected(columns) ** 2
-        above = mean * (1 + 6 * np.sqrt(2 / self.free)) + 1e-14 * (columns.sum(axis=1) + 1)
-        nearest = 2 * self.free / len(self.basis) * float(np.mean(self.weights**2))
+        free = max(self.free, 1)
+        above = mean * (1 + 6 * np.sqrt(2 / free)) + 1e-14 * (columns.sum(axis=1) + 1)
+        nearest = 2 * free / self.filled * float(np.mean(self.weights**2))
         return np.asarray(np.sqrt(np.minimum(above, mean + nearest / 2)))
 
     def chance(
@@ -148,18 +152,20 @@ class Subspace:
     ) -> FloatArray:
         """(k,): distances that no column is within by chance, but with a probability of `failure`.
 
-        To a space in no relation to it, a column y has a squared distance of |W y|^2 x / rounds, x
+        To a space in no relation to it, a column y has a squared distance of |W y|^2 x / filled, x
         a chi-square variable of `free` degrees. It is below r free with a probability of at most
         exp(-free (r - 1 - ln r) / 2), and there are exp(choices) columns.
         """
         if choices is None:
             ones = columns.sum(axis=1).astype(np.int64).tolist()
-            choices = np.array([log_binomial(len(self.basis), k) for k in ones])
+            choices = np.array([log_binomial(self.filled, min(k, self.filled)) for k in ones])
+        if not self.free:
+            return np.zeros(len(columns))
         wanted = 2 * (choices - np.log(failure)) / self.free
         ratio = np.exp(-1 - wanted)  # r - 1 - ln r = wanted, by r = exp(r - 1 - wanted)
         for _ in range(100):
             ratio = np.exp(ratio - 1 - wanted)
-        energy = ((columns * self.weights) ** 2).sum(axis=1) * self.free / len(self.basis)
+        energy = ((columns * self.weights) ** 2).sum(axis=1) * self.free / self.filled
         return np.asarray(np.sqrt(ratio * energy))
 
 
@@ -251,10 +257,9 @@ def _sketched(log: Log, active: int, seed: int, *, certain: bool) -> Subspace | 
     total = float(np.trace(gram))
     outside = max(total - float(np.trace(inner)), 0.0)
     spread = outside / log.dimensions * inverse + (1e-15 * total) ** 2 * inverse @ inverse
-    rounds = log.rounds
-    return Subspace(
-        basis, np.ones(rounds), spread, values / log.dimensions, 0.0, True, rank == active
-    )
+    weights, filled = np.ones(log.rounds), int((~log.empty).sum())
+    spectrum, complete = values / log.dimensions, rank == active
+    return Subspace(basis, weights, spread, spectrum, 0.0, True, complete, filled)
 
 
 def _orthonormal(columns: FloatArray) -> FloatArray:
@@ -277,16 +282,18 @@ def _thresholded(
     gram -= (gram @ smooth) @ smooth.T
     values, vectors = np.linalg.eigh((gram + gram.T) / 2)
     values, vectors = np.maximum(values[::-1], 0) / log.dimensions, vectors[:, ::-1]
-    level = float(values[active : len(values) - drift].mean())
+    filled = int((~log.empty).sum())
+    tail = values[active : filled - drift]
+    level = float(tail.mean()) if len(tail) else 0.0
     if noise:  # in weighted rows the noise of a sum is that of one update
         level = max(level, float(noise**2 * np.mean(weights**2)))
     level = max(level, 1e-15 * float(values[0]))
-    ratio = log.rounds / log.dimensions
-    angles = _angles(values[:active] / level, ratio)
-    beyond = (log.rounds - active) / log.dimensions  # the noise's own eigenvalues end here
+    dimensions = min(float(log.dimensions), _effective(tail))
+    angles = _angles(values[:active] / level, filled / dimensions)
+    beyond = (filled - active) / dimensions  # the noise's own eigenvalues end here
     stands_out = values[:active] > level * (1 + np.sqrt(beyond)) ** 2 * 1.02
     rank = max(1, int(stands_out.sum()))
-    angles = np.concatenate((angles * (log.rounds - active) / log.rounds, np.zeros(drift)))
+    angles = np.concatenate((angles * (filled - active) / filled, np.zeros(drift)))
     return Subspace(
         np.hstack((vectors[:, :active], smooth)),
         weights,
@@ -295,8 +302,20 @@ def _thresholded(
         float(np.sqrt(level)),
         False,
         rank == active,
+        filled,
+        few=2 * dimensions < log.dimensions,
         drift=drift,
     )
+
+
+def _effective(tail: FloatArray) -> float:
+    """In how many dimensions noise lies whose eigenvalues these are: (sum s)^2 / sum s^2.
+
+    The eigenvalues of f rounds of it have a variance of f / dimensions times their mean's square.
+    """
+    if len(tail) < 2:
+        return 1.0
+    return len(tail) / max(float(tail.var() / max(tail.mean() ** 2, 1e-300)), 1e-12)
 
 
 def _smooth_columns(log: Log, number: int) -> FloatArray:
