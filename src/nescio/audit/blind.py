@@ -46,8 +46,8 @@ def blind_columns(
     for _ in range(_STARTS):
         directions = _skewed_directions(white, rng, deadline)
         rounded = _two_values(white @ directions).T
-        good = _pull(rounded, basis, subspace, log.empty)
-        kept = _lightest(np.concatenate((kept, good)), users)
+        good = pull(rounded, basis, subspace, log.empty)
+        kept = lightest(np.concatenate((kept, good)), users)
         if len(kept) == users or time.monotonic() > deadline:
             break
         white = _without(white, kept)
@@ -102,7 +102,7 @@ def _two_values(sources: FloatArray) -> Columns:
     return np.asarray((sources > cut).astype(np.uint8))
 
 
-def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
+def pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
     """Columns that rounding and projecting in turn bring into the span; the others are dropped."""
     points = columns.astype(np.float64)
     for _ in range(_PULLS):
@@ -112,7 +112,7 @@ def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolAr
     return np.asarray(points[good].astype(np.uint8))
 
 
-def _lightest(columns: Columns, users: int) -> Columns:
+def lightest(columns: Columns, users: int) -> Columns:
     """Of different columns the independent ones with the fewest ones."""
     columns = np.unique(columns, axis=0)
     columns = columns[np.argsort(columns.sum(axis=1), kind="stable")]
