@@ -22,7 +22,7 @@ import numpy.typing as npt
 from .blind import lightest, pull
 from .problem import FloatArray, Log
 from .reduction import BLOCKS, Lattice, lll
-from .settle import settle
+from .settle import binary, binary_pairs, settle
 from .subspace import Subspace
 from .windows import IntArray
 
@@ -41,8 +41,9 @@ _BITS = 3
 _MOST_SCALE = 38
 _LEAST_SCALE = 6
 _WHOLE = 0.02
-_WIDTH = 4096
-_MORE = 1.5
+_SMALL = 64
+_WORK = 1 << 24
+_MORE = 2.5
 
 
 def lattice_columns(
@@ -58,13 +59,14 @@ def lattice_columns(
     if rows is None:
         return _noisy(log, subspace, users, deadline)
     lattice = Lattice(rows, _centred(rows))
-    lattice.reduce(BLOCKS, lambda rows: int(_is_column(rows).sum()) >= len(rows), deadline)
-    found = lightest(_columns(lattice.rows), users)
-    if len(found) < users and time.monotonic() < deadline:
+    lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows), deadline)
+    pool = binary_pairs(lattice.rows)
+    found = lightest(pool, users)
+    if (len(pool) != users or users <= _SMALL) and time.monotonic() < deadline:
         longest = _MORE * float((lattice.image**2).sum(axis=1).max())
-        more = np.concatenate((lattice.rows, lattice.short(_WIDTH, longest)))
-        found = lightest(np.concatenate((found, _binary(more))), users)
-    return settle(log, found)
+        pool = np.concatenate((pool, binary(lattice.short(_WORK // users**2, longest))))
+        found = lightest(pool, users)
+    return settle(log, found, pool)
 
 
 def _integers(basis: FloatArray, subspace: Subspace) -> IntArray | None:
@@ -120,26 +122,36 @@ def _centred(rows: IntArray) -> FloatArray:
     return values - _CENTRED * values.mean(axis=1, keepdims=True)
 
 
-def _is_column(rows: IntArray) -> npt.NDArray[np.bool_]:
-    """(k,): which rows are binary, up to their sign."""
-    low, high = rows.min(axis=1), rows.max(axis=1)
-    return np.asarray(((low == 0) & (high == 1)) | ((low == -1) & (high == 0)))
-
-
-def _columns(rows: IntArray) -> Columns:
-    """uint8 (k, n): the binary ones of the rows, and of sums and differences of two."""
-    found = [rows]
-    for k, row in enumerate(rows[:-1]):
-        for others in (rows[k + 1 :] + row, rows[k + 1 :] - row):
-            found.append(others[_is_column(others)])
-    return _binary(np.concatenate(found))
-
-
-def _binary(rows: IntArray) -> Columns:
-    """The different ones of the rows that are binary, up to their sign."""
-    return np.unique(np.abs(rows[_is_column(rows)]).astype(np.uint8), axis=0)
-
-
 def _noisy(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
-    """With noise: among all integer vectors of some rounds, those near the span are short."""
-    raise NotImplementedError
+    """With noise: among all integer vectors of some rounds, those near the span are short.
+
+    Being off the span by e costs as much as a vector of length s e; with s^2 e^2 about the squared
+    length of a column, columns stand out most from other vectors of this lattice.
+    """
+    basis = subspace.plain_basis()
+    rounds = _some_rounds(basis)
+    weights = subspace.weights[rounds]
+    inside = np.linalg.qr(subspace.basis[rounds])[0]
+    outside = np.diag(weights) - (weights[:, None] * inside) @ inside.T
+    share = 1 - subspace.rank / len(rounds)
+    stress = share / (1 - share) * subspace.rank / max(float(np.trace(subspace.spread)), 1e-20)
+    every = np.eye(len(rounds), dtype=np.int64)
+    lattice = Lattice(every, np.hstack((_centred(every), SCALE * np.sqrt(stress) * outside)))
+    widen = np.linalg.pinv(basis[rounds]).T @ basis.T
+
+    def near(rows: IntArray) -> Columns:
+        whole = (binary(rows) @ widen > 0.5).astype(np.uint8)
+        return lightest(pull(whole, basis, subspace, log.empty), users)
+
+    lattice.reduce(BLOCKS, lambda rows: len(near(rows)) >= users, deadline)
+    return settle(log, *[lightest(near(lattice.rows), users)]*2)
+
+SCALE=1.
+
+def _some_rounds(basis: FloatArray) -> IntArray:
+    """Rounds that span the basis, and others, in order: up to three times its rank."""
+    rounds, rank = basis.shape
+    pivots = _pivots(basis)
+    rest = np.setdiff1d(np.arange(rounds), pivots)
+    more = min(_MOST_ROUNDS, 3 * rank) - rank
+    return np.sort(np.concatenate((pivots, rest[:more])))

@@ -91,7 +91,7 @@ class Lattice:
 
     def short(self, width: int, longest: float) -> IntArray:
         """Vectors (m, n) whose squared length is below `longest`, some `width` of them."""
-        vectors, _ = _search(_triangle(self.image), width, longest)
+        vectors, _ = _search(_triangle(self.image), width, np.full(len(self.rows), longest))
         return vectors.astype(np.int64) @ self.rows
 
     def _tour(self, blocks: Blocks, deadline: float) -> bool:
@@ -172,7 +172,10 @@ def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
 
     `triangle`: (b, b), upper; its columns are the block's vectors.
     """
-    vectors, lengths = _search(triangle, width, _SHORTER * float(triangle[0, 0] ** 2))
+    size = len(triangle)
+    share = np.minimum(np.arange(size, 0, -1) / size + _SLACK, 1)  # linear pruning
+    bounds = _SHORTER * float(triangle[0, 0] ** 2) * share
+    vectors, lengths = _search(triangle, width, bounds)
     for k in np.argsort(lengths, kind="stable")[:_TRIED]:
         vector = vectors[k].astype(np.int64)
         places = np.flatnonzero(np.abs(vector) == 1)
@@ -182,12 +185,11 @@ def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
 
 
 def _search(
-    triangle: FloatArray, width: int, bound: float
+    triangle: FloatArray, width: int, bounds: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.float64]]:
-    """Integer combinations (m, b), one of each pair of signs, and their squared lengths < bound.
+    """Integer combinations (m, b), one of each pair of signs, and their squared lengths.
 
-    From the last vector to the first, what is not longer than its part of the bound, linear in how
-    many are decided (linear pruning), the shortest `width` of it.
+    From the last vector to the first, of what is at most `bounds` there the shortest `width`.
     """
     size = len(triangle)
     offsets = np.array([0.0, 1, -1, 2, -2])
@@ -200,7 +202,7 @@ def _search(
         values = nearest[:, None] + signs[:, None] * offsets
         longer = lengths[:, None] + ((values - centre[:, None]) * triangle[i, i]) ** 2
         zero = ~chosen.any(axis=1)
-        good = longer <= bound * min(1.0, (size - i) / size + _SLACK)
+        good = longer <= bounds[i]
         good &= ~(zero[:, None] & (values < 0))
         parent, which = np.nonzero(good)
         new = longer[parent, which]
