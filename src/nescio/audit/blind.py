@@ -1,4 +1,4 @@
-"""Columns without any counts: what the sums alone give away.
+"""Columns without any counts from many rounds: what the sums alone give away.
 
 Rows of P are many samples of independent, skewed variables (who takes part), seen through an
 unknown mixture: independent component analysis. In whitened coordinates of the span, w <- mean of z
@@ -22,7 +22,7 @@ from .problem import FloatArray, Log
 from .subspace import Subspace
 from .windows import agree
 
-__all__ = ["ROUNDS_PER_USER", "blind_columns", "match"]
+__all__ = ["ROUNDS_PER_USER", "blind_columns", "lightest", "match", "pull"]
 
 Columns = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]

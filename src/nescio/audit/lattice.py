@@ -3,15 +3,15 @@
 Columns of P are integer vectors in the span of the sums, and short ones. Two steps:
 
 1. The integer vectors of the span. With u rounds that span it as pivots, x_rest = T x_pivots, and a
-   few equations K (T_i x_pivots - x_i) = small, K as large as the precision of T allows, leave only
-   vectors x_pivots whose other rounds are integers, too: a lattice of u and a few dimensions,
-   however many rounds there are. With noise no vector is in the span; there the lattice is that of
-   all integer vectors, and being off the span makes them long.
-2. The shortest of them (`reduction`), measured around their mean, which is the same for all
-   participations. In the hidden-subset-sum problem (Nguyen and Stern, CRYPTO 1999; Coron and Gini,
-   CRYPTO 2020) these are the columns and a few of their sums and differences.
+   few equations 2^s (T_i x_pivots - x_i) = small, s as large as the precision of T allows, leave
+   only vectors x_pivots whose other rounds are integers, too: a lattice of u and a few dimensions,
+   however many rounds there are. With noise no integer vector is in the span; there the lattice is
+   that of all integer vectors, and being off the span makes them long.
+2. The shortest of them (reduction.py), measured around their mean, because then participation of
+   one half is no harder than of one tenth. These are the columns, and a few of their sums and
+   differences, among which settle.py chooses.
 
-LLL is FLINT's, the extra `audit-lattice`.
+The hidden-subset-sum problem: Nguyen and Stern (CRYPTO 1999), Coron and Gini (CRYPTO 2020).
 """
 
 import time
@@ -26,51 +26,57 @@ from .settle import binary, binary_pairs, settle
 from .subspace import Subspace
 from .windows import IntArray
 
-__all__ = ["MOST_USERS", "lattice_columns"]
+__all__ = ["MOST_USERS", "MOST_USERS_NOISY", "lattice_columns"]
 
 Columns = npt.NDArray[np.uint8]
 
 MOST_USERS = 160
-"""Beyond, a reduction takes more than minutes."""
+"""Beyond, block reduction in NumPy finds nothing in minutes."""
 
-_MOST_ROUNDS = 320
-"""With noise: dimensions of the lattice."""
+MOST_USERS_NOISY = 64
+"""With noise, the lattice has a dimension for every round, and beyond this little is found."""
 
+_MOST_ROUNDS = 256
 _CENTRED = 0.98
+_STRESS = 2.0
+
 _BITS = 3
 _MOST_SCALE = 38
 _LEAST_SCALE = 6
+_TRIES = ((_BITS, 0), (2 * _BITS, 0), (2 * _BITS, 4), (3 * _BITS, 8))
+"""Bits of equations for each user, and by how much 2^s is less than the precision allows."""
+
 _WHOLE = 0.02
 _SMALL = 64
 _WORK = 1 << 24
-_MORE = 2.5
+_LONGER = 2.5
 
 
 def lattice_columns(
     log: Log, subspace: Subspace, users: int, deadline: float = float("inf")
 ) -> Columns:
-    """uint8 (k, rounds), k at most `users`: independent columns in the span, lightest first.
+    """uint8 (k, rounds), k at most `users`: independent binary columns in the span.
 
-    `deadline` (monotonic) is looked at between blocks; a call of LLL, seconds for MOST_USERS, is
-    not interrupted.
+    `deadline` (monotonic) is looked at between blocks. A call of LLL is not interrupted: seconds
+    for MOST_USERS, or for 256 rounds with noise, of which no more are looked at. Raises
+    ModuleNotFoundError without python-flint.
     """
-    basis = subspace.plain_basis()
-    rows = _integers(basis, subspace) if subspace.exact else None
+    rows = _integers(subspace) if subspace.exact else None
     if rows is None:
-        return _noisy(log, subspace, users, deadline)
+        return _with_noise(log, subspace, users, deadline)
     lattice = Lattice(rows, _centred(rows))
     lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows), deadline)
     pool = binary_pairs(lattice.rows)
-    found = lightest(pool, users)
     if (len(pool) != users or users <= _SMALL) and time.monotonic() < deadline:
-        longest = _MORE * float((lattice.image**2).sum(axis=1).max())
-        pool = np.concatenate((pool, binary(lattice.short(_WORK // users**2, longest))))
-        found = lightest(pool, users)
-    return settle(log, found, pool)
+        longest = _LONGER * float(lattice.squares.max())
+        short = binary(lattice.short(_WORK // len(rows) ** 2, longest))
+        pool = np.unique(np.concatenate((pool, short)), axis=0)
+    return settle(log, lightest(pool, users), pool)
 
 
-def _integers(basis: FloatArray, subspace: Subspace) -> IntArray | None:
+def _integers(subspace: Subspace) -> IntArray | None:
     """int64 (rank, rounds): a basis of the integer vectors in the span; None if that fails."""
+    basis = subspace.basis
     rounds, rank = basis.shape
     pivots = _pivots(basis)
     rest = np.setdiff1d(np.arange(rounds), pivots)
@@ -78,10 +84,10 @@ def _integers(basis: FloatArray, subspace: Subspace) -> IntArray | None:
     error = float(np.sqrt(np.linalg.eigvalsh(subspace.spread)[-1] * rounds))
     error *= 1 + float(np.linalg.norm(table, 2))
     scale = min(_MOST_SCALE, int(-np.log2(max(error, 1e-300))) - 1)
-    for bits, lower in ((_BITS, 0), (2 * _BITS, 0), (2 * _BITS, 4), (3 * _BITS, 8)):
-        if scale - lower < _LEAST_SCALE:
-            return None
-        inside = _inside(table, scale - lower, bits)
+    for bits, less in _TRIES:
+        if scale - less < _LEAST_SCALE:
+            break
+        inside = _inside(table, scale - less, bits)
         others = inside @ table.T
         if np.abs(others - np.rint(others)).max(initial=0) < _WHOLE:
             rows = np.zeros((rank, rounds), np.int64)
@@ -110,48 +116,45 @@ def _inside(table: FloatArray, scale: int, bits: int) -> IntArray:
     """
     rank = table.shape[1]
     number = min(len(table), -(-bits * rank // scale))
-    lattice = np.zeros((rank + number, rank + number), np.int64)
-    lattice[:rank, :rank] = np.eye(rank, dtype=np.int64)
+    lattice = np.eye(rank + number, dtype=np.int64)
     lattice[:rank, rank:] = np.rint(table[:number].T * 2.0**scale)
-    lattice[rank:, rank:] = np.eye(number, dtype=np.int64) << scale
+    lattice[rank:] <<= scale
     return lll(lattice)[:rank, :rank]
 
 
 def _centred(rows: IntArray) -> FloatArray:
     values = rows.astype(np.float64)
-    return values - _CENTRED * values.mean(axis=1, keepdims=True)
+    return np.asarray(values - _CENTRED * values.mean(axis=1, keepdims=True))
 
 
-def _noisy(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
-    """With noise: among all integer vectors of some rounds, those near the span are short.
+def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
+    """Among all integer vectors of some rounds those near the span.
 
-    Being off the span by e costs as much as a vector of length s e; with s^2 e^2 about the squared
-    length of a column, columns stand out most from other vectors of this lattice.
+    Being off the span by e costs as much as a length of s e, the stress s such that columns, off by
+    what the noise does, get little longer by it.
     """
     basis = subspace.plain_basis()
     rounds = _some_rounds(basis)
+    angles = float(np.trace(subspace.spread)) * log.rounds / subspace.free / subspace.rank
+    stress = _STRESS / np.sqrt(max(angles, 1e-20))
     weights = subspace.weights[rounds]
     inside = np.linalg.qr(subspace.basis[rounds])[0]
     outside = np.diag(weights) - (weights[:, None] * inside) @ inside.T
-    share = 1 - subspace.rank / len(rounds)
-    stress = share / (1 - share) * subspace.rank / max(float(np.trace(subspace.spread)), 1e-20)
     every = np.eye(len(rounds), dtype=np.int64)
-    lattice = Lattice(every, np.hstack((_centred(every), SCALE * np.sqrt(stress) * outside)))
+    lattice = Lattice(every, np.hstack((_centred(every), stress * outside)))
     widen = np.linalg.pinv(basis[rounds]).T @ basis.T
 
     def near(rows: IntArray) -> Columns:
         whole = (binary(rows) @ widen > 0.5).astype(np.uint8)
-        return lightest(pull(whole, basis, subspace, log.empty), users)
+        return pull(whole, basis, subspace, log.empty)
 
-    lattice.reduce(BLOCKS, lambda rows: len(near(rows)) >= users, deadline)
-    return settle(log, *[lightest(near(lattice.rows), users)]*2)
+    lattice.reduce(BLOCKS, lambda rows: len(lightest(near(rows), users)) >= users, deadline)
+    pool = near(lattice.rows)
+    return settle(log, lightest(pool, users), pool)
 
-SCALE=1.
 
 def _some_rounds(basis: FloatArray) -> IntArray:
-    """Rounds that span the basis, and others, in order: up to three times its rank."""
-    rounds, rank = basis.shape
+    """Rounds that span the basis, and others, in order."""
     pivots = _pivots(basis)
-    rest = np.setdiff1d(np.arange(rounds), pivots)
-    more = min(_MOST_ROUNDS, 3 * rank) - rank
-    return np.sort(np.concatenate((pivots, rest[:more])))
+    rest = np.setdiff1d(np.arange(len(basis)), pivots)
+    return np.sort(np.concatenate((pivots, rest[: max(_MOST_ROUNDS - len(pivots), 0)])))

@@ -10,7 +10,7 @@ random.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, SupportsInt
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +19,25 @@ from ..errors import ArgumentError
 from .problem import FloatArray
 from .windows import IntArray
 
-__all__ = ["BLOCKS", "Blocks", "Lattice", "check_library", "has_library"]
+__all__ = ["BLOCKS", "Blocks", "Lattice", "check_library", "has_library", "lll"]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How to look for shorter vectors: the size of a block, partial vectors kept, most tours."""
+    """How to look for shorter vectors: the size of a block, partial vectors kept."""
 
     size: int
     width: int
-    tours: int
 
 
-BLOCKS = (Blocks(12, 30, 2), Blocks(20, 60, 6), Blocks(30, 200, 30), Blocks(40, 600, 20))
+BLOCKS = (Blocks(12, 30), Blocks(20, 60), Blocks(30, 200), Blocks(40, 600), Blocks(50, 1500))
 
 _SHORTER = 0.99
 _TRIED = 20
 _PRECISION = 1 << 10
 _SLACK = 0.15
+_TOURS = 2
+_GAIN = 0.2
 
 
 def has_library() -> bool:
@@ -56,115 +57,127 @@ def check_library() -> None:
         )
 
 
+class _Matrix(Protocol):
+    """FLINT's."""
+
+    def tolist(self) -> list[list[SupportsInt]]:
+        """Rows of FLINT's integers."""
+
+
 class Lattice:
     """A basis that gets shorter.
 
-    `rows`: int64 (k, n), the vectors. Lengths are those of `image`, float64 (k, k), a linear image
-    of theirs that keeps products: (k, m) when made, of any m.
+    `rows`: int64 (k, n), the vectors. `image`: float64 (k, m), vectors for them, linear in them,
+    whose lengths are meant; they must be independent. `triangle`: (k, k), upper, of a positive
+    diagonal: the same vectors as columns, in the coordinates that Gram and Schmidt give them.
     """
 
     def __init__(self, rows: IntArray, image: FloatArray) -> None:
         self.rows = rows
-        self.image = _triangle(image).T
+        self.triangle = _triangle(image.T)[1]
+
+    @property
+    def squares(self) -> FloatArray:
+        """(k,): squared lengths."""
+        return np.asarray((self.triangle**2).sum(axis=0))
 
     def lll(self) -> None:
         """Reduces the whole basis. One call of FLINT, which cannot be interrupted."""
-        diagonal = np.abs(np.diag(_triangle(self.image)))
-        shortest = float(np.linalg.norm(self.image, axis=1).min())
-        scale = max(_PRECISION / shortest, 64 / float(diagonal.min()))
-        self._turn(slice(None), _lll_transform(self.image * scale))
-        self.image = _triangle(self.image).T
+        self._turn(0, len(self.rows), _lll_transform(self.triangle))
 
     def reduce(
         self, plan: Sequence[Blocks], done: Callable[[IntArray], bool], deadline: float
     ) -> None:
-        """Tours of `plan`, until `done(rows)`, the clock (monotonic), or nothing gets shorter."""
+        """Tours with blocks of each size, while they gain; until `done(rows)` or the clock."""
         self.lll()
         for blocks in plan:
-            for _ in range(blocks.tours):
-                if done(self.rows) or time.monotonic() > deadline:
-                    return
-                changed = self._tour(blocks, deadline)
-                self.lll()
-                if not changed:
-                    break
+            least = np.inf
+            while self._potential < least - _GAIN:
+                least = self._potential
+                for _ in range(_TOURS):
+                    if done(self.rows) or time.monotonic() > deadline:
+                        return
+                    self._tour(blocks, deadline)
+                    self.lll()
 
     def short(self, width: int, longest: float) -> IntArray:
-        """Vectors (m, n) whose squared length is below `longest`, some `width` of them."""
-        vectors, _ = _search(_triangle(self.image), width, np.full(len(self.rows), longest))
+        """Vectors (m, n) whose squared length is at most `longest`, some `width` of them."""
+        vectors, _ = _search(self.triangle, width, np.full(len(self.rows), longest))
         return vectors.astype(np.int64) @ self.rows
 
-    def _tour(self, blocks: Blocks, deadline: float) -> bool:
-        """Each block once; whether one of them got shorter."""
-        changed = False
+    @property
+    def _potential(self) -> float:
+        """What a reduction lowers: the mean of log det of the first i vectors."""
+        return float(np.log(np.diag(self.triangle)).cumsum().mean())
+
+    def _tour(self, blocks: Blocks, deadline: float) -> None:
+        """Each block once."""
         size = len(self.rows)
-        triangle = _triangle(self.image)
         for start in range(size - 1):
             if time.monotonic() > deadline:
                 break
             stop = min(start + blocks.size, size)
-            found = _shorter(triangle[start:stop, start:stop], blocks.width)
-            if found is None:
-                continue
-            self._insert(start, stop, *found)
-            triangle = _triangle(self.image)
-            changed = True
-        return changed
+            found = _shorter(self.triangle[start:stop, start:stop], blocks.width)
+            if found is not None:
+                self._insert(start, stop, *found)
 
     def _insert(self, start: int, stop: int, vector: IntArray, place: int) -> None:
         """Puts a combination of a block, in place of its vector `place`, first; reduces the block.
 
         The combination has 1 or -1 of that vector, so what the block spans stays.
         """
-        turn = np.eye(stop - start, dtype=np.int64)
-        turn = np.concatenate((vector[None], np.delete(turn, place, axis=0)))
-        here = slice(start, stop)
-        self._turn(here, turn)
-        triangle = _triangle(self.image)
-        block = triangle[here, here].T
-        scale = _PRECISION / float(np.abs(np.diag(block)).min())
-        self._turn(here, _lll_transform(block * scale))
+        turn = np.delete(np.eye(stop - start, dtype=np.int64), place, axis=0)
+        self._turn(start, stop, np.concatenate((vector[None], turn)))
+        self._turn(start, stop, _lll_transform(self.triangle[start:stop, start:stop]))
         self._size_reduce(start, stop)
 
     def _size_reduce(self, start: int, stop: int) -> None:
         """Takes from a block's vectors what they have along those before the block."""
-        triangle = _triangle(self.image)
-        block, turn = triangle[:, start:stop], np.zeros((stop - start, start), np.int64)
+        block, turn = self.triangle[:start, start:stop], np.zeros((stop - start, start), np.int64)
         for i in range(start - 1, -1, -1):
-            times = np.rint(block[i] / triangle[i, i])
-            block -= triangle[:, i, None] * times
+            times = np.rint(block[i] / self.triangle[i, i])
+            block[: i + 1] -= self.triangle[: i + 1, i, None] * times
             turn[:, i] = times
         self.rows[start:stop] -= turn @ self.rows[:start]
-        self.image[start:stop] -= turn @ self.image[:start]
 
-    def _turn(self, here: slice, turn: IntArray) -> None:
+    def _turn(self, start: int, stop: int, turn: IntArray) -> None:
+        """Combinations of a block's vectors in their place."""
+        here = slice(start, stop)
         self.rows[here] = turn @ self.rows[here]
-        self.image[here] = turn @ self.image[here]
+        self.triangle[:stop, here] = self.triangle[:stop, here] @ turn.T
+        rotation, block = _triangle(self.triangle[here, here])
+        self.triangle[here, here] = block
+        self.triangle[here, stop:] = rotation.T @ self.triangle[here, stop:]
 
 
-def _triangle(image: FloatArray) -> FloatArray:
-    """(k, k): the upper triangle R, of a positive diagonal, with R^T R = image image^T."""
-    triangle = np.linalg.qr(image.T, mode="r")
+def _triangle(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Q R = columns, the diagonal of R positive."""
+    rotation, triangle = np.linalg.qr(columns)
     signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
-    return np.asarray(triangle * signs[:, None])
+    return np.asarray(rotation * signs), np.asarray(triangle * signs[:, None])
 
 
-def lll(rows: Any) -> IntArray:
+def lll(rows: IntArray) -> IntArray:
     """The LLL-reduced basis of integer rows, as int64 (k, m). Cannot be interrupted."""
-    return _reduced(rows)[0]
-
-
-def _lll_transform(image: FloatArray) -> IntArray:
-    """int64 (k, k): what makes the rows of `image`, rounded, LLL-reduced."""
-    return _reduced(np.rint(image).astype(np.int64), transform=True)[1]
-
-
-def _reduced(rows: Any, *, transform: bool = False) -> list[IntArray]:
     from flint import fmpz_mat  # noqa: PLC0415 - an extra
 
-    reduced = fmpz_mat(rows.tolist()).lll(transform=transform)
-    parts = reduced if transform else (reduced, )
-    return [np.array([[int(v) for v in row] for row in part.tolist()], np.int64) for part in parts]
+    return _as_array(fmpz_mat(rows.tolist()).lll())
+
+
+def _lll_transform(triangle: FloatArray) -> IntArray:
+    """int64 (k, k): what makes the columns of a triangle LLL-reduced, at a thousandth's precision.
+
+    A triangle of integers stays one, so the columns stay independent.
+    """
+    from flint import fmpz_mat  # noqa: PLC0415 - an extra
+
+    scale = _PRECISION / float(np.diag(triangle).min())
+    rounded = np.rint(triangle.T * scale).astype(np.int64)
+    return _as_array(fmpz_mat(rounded.tolist()).lll(transform=True)[1])
+
+
+def _as_array(matrix: _Matrix) -> IntArray:
+    return np.array([[int(value) for value in row] for row in matrix.tolist()], np.int64)
 
 
 def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
@@ -201,7 +214,7 @@ def _search(
         signs = np.where(centre >= nearest, 1.0, -1.0)
         values = nearest[:, None] + signs[:, None] * offsets
         longer = lengths[:, None] + ((values - centre[:, None]) * triangle[i, i]) ** 2
-        zero = ~chosen.any(axis=1)
+        zero = np.asarray(~chosen.any(axis=1))
         good = longer <= bounds[i]
         good &= ~(zero[:, None] & (values < 0))
         parent, which = np.nonzero(good)

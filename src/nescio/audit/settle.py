@@ -67,7 +67,7 @@ def binary_pairs(rows: npt.NDArray[np.int64]) -> Columns:
     found = [rows]
     for k, row in enumerate(rows[:-1]):
         for others in (rows[k + 1 :] + row, rows[k + 1 :] - row):
-            found.append(others[_is_binary(others)])
+            found += [others[_is_binary(others)]]
     return binary(np.concatenate(found))
 
 

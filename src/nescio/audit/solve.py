@@ -10,20 +10,18 @@ import numpy as np
 
 from .._arrays import as_count, as_threads
 from ..errors import ArgumentError
-from .blind import blind_columns, match
+from . import unnamed
 from .judge import judge, judge_unnamed
 from .problem import Log
 from .program import has_solver
-from .reflect import Columns
 from .result import Result
 from .search import Columnwise
-from .subspace import Subspace, column_space
+from .subspace import column_space
 from .updates import least_squares
-from .windows import IntArray
 
 __all__ = ["METHODS", "disaggregate", "solve"]
 
-METHODS = ("auto", "reflect", "program", "skewness")
+METHODS = ("auto", "reflect", "program", *unnamed.METHODS)
 
 
 def disaggregate(
@@ -93,11 +91,12 @@ def solve(
     active = np.flatnonzero(~log.idle)
     with clock.step("space"):
         subspace = column_space(log, len(active), noise, seed)
-    blind = method == "skewness" or log.counts is None
+    blind = method in unnamed.METHODS or log.counts is None
     if blind:
-        name = "skewness"
-        with clock.step("skewness"):
-            columns = _by_skewness(log, subspace, active, seed, clock.deadline)
+        with clock.step("without counts"):
+            columns, name = unnamed.find_unnamed(
+                log, subspace, active, method=method, seed=seed, deadline=clock.deadline
+            )
     if log.counts is not None:
         search = Columnwise(
             log,
@@ -119,7 +118,7 @@ def solve(
                 search.program(every=method == "program")
         if has_solver():
             search.assign()
-        columns, name = search.columns, "skewness" if blind else search.method
+        columns, name = search.columns, name if blind else search.method
     with clock.step("certificates"):
         if log.counts is None:
             certificates = judge_unnamed(subspace, columns)
@@ -166,15 +165,7 @@ def _check_options(
         if limit is not None and not limit > 0:
             raise ArgumentError(f"{name}: found {limit}, expected seconds, more than 0")
     if log.counts is None and method in ("reflect", "program"):
-        raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
-
-
-def _by_skewness(
-    log: Log, subspace: Subspace, active: IntArray, seed: int, deadline: float
-) -> Columns:
-    """uint8 (users, rounds): what is found without counts, given to users by counts if any are."""
-    columns = np.zeros((log.users, log.rounds), np.uint8)
-    found = blind_columns(log, subspace, len(active), seed, deadline)
-    owner = match(log, found, active)
-    columns[owner[owner >= 0]] = found[owner >= 0]
-    return columns
+        raise ArgumentError(
+            f"method {method} needs counts; without them, use auto, lattice or skewness"
+        )
+    unnamed.check(log, method)
