@@ -119,9 +119,11 @@ def lightest(columns: Columns, users: int) -> Columns:
     chosen: list[int] = []
     directions = np.zeros((0, columns.shape[1]))
     for i, column in enumerate(columns.astype(np.float64)):
+        if len(chosen) == users:
+            break
         rest = column - (directions @ column) @ directions
         rest -= (directions @ rest) @ directions
-        if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column) and len(chosen) < users:
+        if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column):
             chosen.append(i)
             directions = np.concatenate((directions, rest[None] / np.linalg.norm(rest)))
     return columns[chosen]

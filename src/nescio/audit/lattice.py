@@ -41,11 +41,11 @@ _CENTRED = 0.98
 _STRESS = 2.0
 
 _BITS = 3
+"""Bits of equations for each user, at a time."""
+
 _MOST_SCALE = 38
 _LEAST_SCALE = 6
-_TRIES = ((_BITS, 0), (2 * _BITS, 0), (2 * _BITS, 4), (3 * _BITS, 8))
-"""Bits of equations for each user, and by how much 2^s is less than the precision allows."""
-
+_PASSES = 8
 _WHOLE = 0.02
 _SMALL = 64
 _WORK = 1 << 24
@@ -84,14 +84,13 @@ def _integers(subspace: Subspace) -> IntArray | None:
     error = float(np.sqrt(np.linalg.eigvalsh(subspace.spread)[-1] * rounds))
     error *= 1 + float(np.linalg.norm(table, 2))
     scale = min(_MOST_SCALE, int(-np.log2(max(error, 1e-300))) - 1)
-    for bits, less in _TRIES:
-        if scale - less < _LEAST_SCALE:
+    for lower in (scale, scale - 4, scale - 8):
+        if lower < _LEAST_SCALE:
             break
-        inside = _inside(table, scale - less, bits)
-        others = inside @ table.T
-        if np.abs(others - np.rint(others)).max(initial=0) < _WHOLE:
+        inside = _inside(table, lower)
+        if inside is not None:
             rows = np.zeros((rank, rounds), np.int64)
-            rows[:, pivots], rows[:, rest] = inside, np.rint(others)
+            rows[:, pivots], rows[:, rest] = inside, np.rint(inside @ table.T)
             return rows
     return None
 
@@ -109,17 +108,26 @@ def _pivots(basis: FloatArray) -> IntArray:
     return np.array(chosen)
 
 
-def _inside(table: FloatArray, scale: int, bits: int) -> IntArray:
-    """(rank, rank): short x_pivots for which the first rows of `table` give nearly integers.
+def _inside(table: FloatArray, scale: int) -> IntArray | None:
+    """(rank, rank): short x_pivots for which `table` (rest, rank) gives integers; None: none.
 
-    Equations of `bits` bits for each pivot altogether, each scaled by 2^scale.
+    A few equations at a time, those that are farthest from being met, each times 2^scale.
     """
     rank = table.shape[1]
-    number = min(len(table), -(-bits * rank // scale))
-    lattice = np.eye(rank + number, dtype=np.int64)
-    lattice[:rank, rank:] = np.rint(table[:number].T * 2.0**scale)
-    lattice[rank:] <<= scale
-    return lll(lattice)[:rank, :rank]
+    number = -(-_BITS * rank // scale)
+    inside = np.eye(rank, dtype=np.int64)
+    for _ in range(_PASSES):
+        others = inside @ table.T
+        off = np.abs(others - np.rint(others)).max(axis=0)
+        if off.max() < _WHOLE:
+            return inside
+        worst = np.argsort(-off, kind="stable")[:number]
+        lattice = np.zeros((rank + len(worst), rank + len(worst)), np.int64)
+        lattice[:rank, :rank] = inside
+        lattice[:rank, rank:] = np.rint(others[:, worst] * 2.0**scale)
+        lattice[rank:, rank:] = np.eye(len(worst), dtype=np.int64) << scale
+        inside = lll(lattice)[:rank, :rank]
+    return None
 
 
 def _centred(rows: IntArray) -> FloatArray:

@@ -78,7 +78,7 @@ def binary(rows: npt.NDArray[np.int64]) -> Columns:
 
 def _is_binary(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     low, high = rows.min(axis=1), rows.max(axis=1)
-    return np.asarray(((low == 0) & (high == 1)) | ((low == -1) & (high == 0)))
+    return np.asarray(((low >= 0) & (high == 1)) | ((low == -1) & (high <= 0)))
 
 
 def _apart(products: FloatArray) -> FloatArray:
