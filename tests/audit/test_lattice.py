@@ -80,6 +80,18 @@ def test_columns_get_names_and_certificates_from_counts(flint):
     assert never_wrong(run, result)
 
 
+def test_what_a_search_with_counts_leaves_is_filled_in(flint):
+    """40 users, 46 rounds: too few for the search, and for certificates."""
+    run = Run(40, 46, 500, seed=5)
+    given = {"windows": run.windows, "counts": run.counts, "users": 40, "threads": 1}
+    search = audit.disaggregate(run.aggregates, **given, method="reflect")
+    both = audit.disaggregate(run.aggregates, **given, time_limit=10)
+    assert both.method.startswith("reflect and ")
+    assert run.right(search).mean() < 0.8
+    assert run.right(both).mean() > 0.9
+    assert never_wrong(run, both)
+
+
 def test_too_few_rounds_are_not_enough(flint):
     run = Run(30, 32, 200, seed=6)
     result = audit.disaggregate(run.aggregates, users=30)

@@ -113,6 +113,10 @@ def solve(
         elif method != "program":
             with clock.step("reflect"):
                 search.reflect()
+            if method == "auto":
+                with clock.step("lattice"):
+                    if unnamed.fill(log, subspace, active, search.columns, clock.deadline):
+                        search.method = "reflect and lattice"
         if use_program:
             with clock.step("program"):
                 search.program(every=method == "program")

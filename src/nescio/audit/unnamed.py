@@ -11,9 +11,9 @@ from .problem import Log
 from .reduction import check_library, has_library
 from .settle import settle
 from .subspace import Subspace
-from .windows import IntArray
+from .windows import IntArray, agree
 
-__all__ = ["METHODS", "check", "find_unnamed"]
+__all__ = ["METHODS", "check", "fill", "find_unnamed"]
 
 METHODS = ("lattice", "skewness")
 
@@ -55,6 +55,28 @@ def find_unnamed(
     owner = match(log, found, active)
     columns[owner[owner >= 0]] = found[owner >= 0]
     return columns, " and ".join(used)
+
+
+def fill(log: Log, subspace: Subspace, active: IntArray, columns: Columns, deadline: float) -> bool:
+    """Columns (users, rounds) for those who have none that fits, by lattice reduction, in place.
+
+    Without noise alone, where it needs fewer rounds than a search with counts does. Whether any was
+    found.
+    """
+    assert log.counts is not None
+    if not subspace.exact or len(active) > MOST_USERS or not has_library():
+        return False
+    points = columns[active].astype(np.float64)
+    good = subspace.distances(points) <= subspace.limits(points)
+    good &= agree(columns[active], log.windows, log.counts[active], log.count_error)
+    if good.all() or time.monotonic() > deadline:
+        return False
+    taken = {column.tobytes() for column in columns[active[good]]}
+    found = lattice_columns(log, subspace, len(active), deadline)
+    found = found[np.array([column.tobytes() not in taken for column in found], np.bool_)]
+    owner = match(log, found, active[~good])
+    columns[owner[owner >= 0]] = found[owner >= 0]
+    return bool((owner >= 0).any())
 
 
 def _order(log: Log, subspace: Subspace, users: int, method: str) -> tuple[str, ...]:
