@@ -34,7 +34,7 @@ MOST_USERS = 160
 """Beyond, block reduction in NumPy finds nothing in minutes."""
 
 MOST_USERS_NOISY = 64
-"""With noise, the lattice has a dimension for every round, and beyond this little is found."""
+"""With noise, the lattice has a dimension for every round: beyond, it takes minutes, on request."""
 
 _MOST_ROUNDS = 256
 _CENTRED = 0.98

@@ -47,7 +47,8 @@ def disaggregate(
     -1 where unknown, each at most `count_error` off; both None for an attack without counts.
     `users`: how many there are. `participants`: integers (rounds,), how many took part, or None.
 
-    `method`: "auto", or one of METHODS by name. `noise`: the standard deviation of an entry of one
+    `method`: "auto", or one of METHODS by name ("lattice": python-flint, at most 160 users; a call
+    of LLL, some seconds, is not interrupted). `noise`: the standard deviation of an entry of one
     user's update between rounds; 0 for none, None to find out. `time_limit`: seconds after which no
     further search begins; `column_limit`: seconds for an integer program; without both, the same
     seed gives the same result. `threads`: for integer
