@@ -16,6 +16,7 @@ from .errors import NescioError
 
 _COMMANDS = (demo, serve, lookup, ot, quant, audit, bench, info)
 _EXTRAS = {
+    "flint": "audit-lattice",
     "flwr": "flower",
     "httptools": "service",
     "httpx": "service",

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from commands.conftest import assert_one_sentence, nescio
 from nescio import cli
 from nescio.audit.simulate import Setting, simulate
-from nescio.bench import audit, audit_figures, audit_trial
+from nescio.bench import audit, audit_blind, audit_figures, audit_trial
 from nescio.bench.audit_figures import FIGURES, Curve, Figure
 from nescio.bench.audit_trial import Options, Trial
 from nescio.bench.timing import WrongResultError
@@ -136,10 +138,45 @@ def test_the_chapters_figures_are_whole():
             assert hard == sorted(hard, reverse=True)  # from easy to hard
 
 
+def test_without_counts_each_method_is_measured(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("flint")
+    small = tiny(30, 120).small
+    monkeypatch.setattr(audit_blind, "BLIND", replace(audit_blind.BLIND, small=small))
+    words = (
+        "--only",
+        "blind",
+        "--trials",
+        2,
+        "--plot",
+        tmp_path,
+        "--json",
+        tmp_path / "cases.json",
+    )
+    assert cli.main(["bench", "audit", *map(str, words)]) == 0
+    cases = json.loads((tmp_path / "cases.json").read_text())
+    assert [(case["method"], case["rounds"]) for case in cases] == [
+        *(("lattice", 30), ("skewness", 30), ("lattice", 120), ("skewness", 120))
+    ]
+    assert cases[0]["right"] >= cases[1]["right"]
+    assert [case["exact"] for case in cases[2:]] == [2, 2]
+    assert all(case["least_seconds"] <= case["seconds"] for case in cases)
+    assert (tmp_path / "blind.svg").exists()
+    assert "exact" in capsys.readouterr().out
+
+
+def test_without_the_library_skewness_alone_is_measured(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    small = tiny(120).small
+    monkeypatch.setattr(audit_blind, "BLIND", replace(audit_blind.BLIND, small=small))
+    (case,) = audit_blind.blind_cases(Options(1), full=False)
+    assert case["method"] == "skewness"
+    assert "pip install 'nescio[audit-lattice]'" in capsys.readouterr().out
+
+
 def test_other_names_of_figures():
     assert audit.names(["figure-6.3", "figure-6.2"]) == ["figure-6.2b", "figure-6.2a"]
     assert audit.names(["figure-6.6"]) == ["figure-6.6a", "table-6.1"]
-    assert len(audit.names(None)) == len(FIGURES) + len(audit.LEARNED)
+    assert len(audit.names(None)) == len(FIGURES) + 1 + len(audit.LEARNED)
     known = audit.names(None)
     assert all(name in known for names in audit_figures.ALIASES.values() for name in names)
 

@@ -1,4 +1,4 @@
-"""Columns without any counts: what the sums alone give away.
+"""Columns without any counts from many rounds: what the sums alone give away.
 
 Rows of P are many samples of independent, skewed variables (who takes part), seen through an
 unknown mixture: independent component analysis. In whitened coordinates of the span, w <- mean of z
@@ -22,7 +22,7 @@ from .problem import FloatArray, Log
 from .subspace import Subspace
 from .windows import agree
 
-__all__ = ["ROUNDS_PER_USER", "blind_columns", "match"]
+__all__ = ["ROUNDS_PER_USER", "blind_columns", "lightest", "match", "pull"]
 
 Columns = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
@@ -46,8 +46,8 @@ def blind_columns(
     for _ in range(_STARTS):
         directions = _skewed_directions(white, rng, deadline)
         rounded = _two_values(white @ directions).T
-        good = _pull(rounded, basis, subspace, log.empty)
-        kept = _lightest(np.concatenate((kept, good)), users)
+        good = pull(rounded, basis, subspace, log.empty)
+        kept = lightest(np.concatenate((kept, good)), users)
         if len(kept) == users or time.monotonic() > deadline:
             break
         white = _without(white, kept)
@@ -102,7 +102,7 @@ def _two_values(sources: FloatArray) -> Columns:
     return np.asarray((sources > cut).astype(np.uint8))
 
 
-def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
+def pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
     """Columns that rounding and projecting in turn bring into the span; the others are dropped."""
     points = columns.astype(np.float64)
     for _ in range(_PULLS):
@@ -112,16 +112,18 @@ def _pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolAr
     return np.asarray(points[good].astype(np.uint8))
 
 
-def _lightest(columns: Columns, users: int) -> Columns:
+def lightest(columns: Columns, users: int) -> Columns:
     """Of different columns the independent ones with the fewest ones."""
     columns = np.unique(columns, axis=0)
     columns = columns[np.argsort(columns.sum(axis=1), kind="stable")]
     chosen: list[int] = []
     directions = np.zeros((0, columns.shape[1]))
     for i, column in enumerate(columns.astype(np.float64)):
+        if len(chosen) == users:
+            break
         rest = column - (directions @ column) @ directions
         rest -= (directions @ rest) @ directions
-        if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column) and len(chosen) < users:
+        if np.linalg.norm(rest) > 1e-6 * np.linalg.norm(column):
             chosen.append(i)
             directions = np.concatenate((directions, rest[None] / np.linalg.norm(rest)))
     return columns[chosen]

@@ -13,6 +13,7 @@ from .program import Limits, Others, Program
 from .projections import AffineSet, BinarySet
 from .reflect import Columns, Found, Search, reflect
 from .subspace import Subspace
+from .unnamed import fill
 from .windows import Batch, IntArray, agree, batches, log_choices
 
 __all__ = ["Columnwise", "nearest_space"]
@@ -75,6 +76,11 @@ class Columnwise:
             self._settle(again)
         self._make_independent()
 
+    def lattice(self) -> None:
+        """Lattice reduction for those who are left, without noise."""
+        if fill(self._log, self.subspace, self._users, self.columns, self._deadline):
+            self.method = "reflect and lattice"
+
     def assign(self) -> None:
         """Where counts leave open whose a column is, the assignment that suits all counts best."""
         counts = self._counts
@@ -99,7 +105,7 @@ class Columnwise:
             columns, found = program.find(left, limits)
             better = found & self._nearer(columns, self.columns[batch.users[left]])
             self.columns[batch.users[left[better]]] = columns[better]
-            self.method = "program" if every else "reflect and program"
+            self.method = "program" if every else f"{self.method} and program"
 
     def exclude(
         self, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns

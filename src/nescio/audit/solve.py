@@ -10,20 +10,18 @@ import numpy as np
 
 from .._arrays import as_count, as_threads
 from ..errors import ArgumentError
-from .blind import blind_columns, match
+from . import unnamed
 from .judge import judge, judge_unnamed
 from .problem import Log
 from .program import has_solver
-from .reflect import Columns
 from .result import Result
 from .search import Columnwise, nearest_space
 from .subspace import MOST_DRIFT, Subspace, column_space, evened_space
 from .updates import least_squares
-from .windows import IntArray
 
 __all__ = ["METHODS", "disaggregate", "solve"]
 
-METHODS = ("auto", "reflect", "program", "skewness")
+METHODS = ("auto", "reflect", "program", *unnamed.METHODS)
 
 _SMOOTH = 4
 """Changes common to all that are allowed for where noise is met and nothing was said."""
@@ -55,7 +53,8 @@ def disaggregate(
     -1 where unknown, each at most `count_error` off; both None for an attack without counts.
     `users`: how many there are. `participants`: integers (rounds,), how many took part, or None.
 
-    `method`: "auto", or one of METHODS by name. `noise`: the standard deviation of an entry of one
+    `method`: "auto", or one of METHODS by name ("lattice": python-flint, at most 160 users; a call
+    of LLL, some seconds, is not interrupted). `noise`: the standard deviation of an entry of one
     user's update between rounds; 0 for none, None to find out. `time_limit`: seconds after which no
     further search begins; `column_limit`: seconds for an integer program; without both, the same
     seed gives the same result. `threads`: for integer
@@ -111,11 +110,14 @@ def solve(
     active = np.flatnonzero(~log.idle)
     with clock.step("space"):
         subspace = _space(log, active, noise, even, drift, seed=seed, deadline=clock.deadline)
-    blind = method == "skewness" or log.counts is None
-    if blind:
-        name = "skewness"
-        with clock.step("skewness"):
-            columns = _by_skewness(log, subspace, active, seed, clock.deadline)
+    unlabelled = method in unnamed.METHODS or log.counts is None
+    columns, name = np.zeros((log.users, log.rounds), np.uint8), method
+    if unlabelled:
+        with clock.step("without counts"):
+            columns, name = unnamed.find_unnamed(
+                log, subspace, active, method=method, seed=seed, deadline=clock.deadline
+            )
+    exclude = None
     if log.counts is not None:
         search = Columnwise(
             log,
@@ -126,24 +128,17 @@ def solve(
             column_limit=column_limit,
             threads=threads,
         )
-        use_program = method == "program" or (method == "auto" and has_solver())
-        if blind:
-            search.columns[:] = columns
-        elif method != "program":
-            with clock.step("reflect"):
-                search.reflect()
-        if use_program:
-            with clock.step("program"):
-                search.program(every=method == "program")
+        search.columns[:] = columns
+        if not unlabelled:
+            name = _look(search, method, clock)
         if has_solver():
             search.assign()
-        columns, name = search.columns, "skewness" if blind else search.method
-        subspace = search.subspace
+        exclude = search.exclude if method in ("auto", "program") and has_solver() else None
+        columns, subspace = search.columns, search.subspace
     with clock.step("certificates"):
         if log.counts is None:
             certificates = judge_unnamed(subspace, columns)
         else:
-            exclude = search.exclude if use_program else None
             certificates = judge(log, subspace, active, columns, exclude, prove=certify)
     with clock.step("updates"):
         found = np.array([c.found for c in certificates])
@@ -160,6 +155,20 @@ def solve(
         evened=subspace.evened,
         drift=subspace.drift,
     )
+
+
+def _look(search: Columnwise, method: str, clock: "_Clock") -> str:
+    """Looks for everybody's column by counts; what found them."""
+    if method != "program":
+        with clock.step("reflect"):
+            search.reflect()
+    if method == "auto":
+        with clock.step("lattice"):
+            search.lattice()
+    if method == "program" or (method == "auto" and has_solver()):
+        with clock.step("program"):
+            search.program(every=method == "program")
+    return search.method
 
 
 class _Clock:
@@ -187,7 +196,10 @@ def _check_options(
         if limit is not None and not limit > 0:
             raise ArgumentError(f"{name}: found {limit}, expected seconds, more than 0")
     if log.counts is None and method in ("reflect", "program"):
-        raise ArgumentError(f"method {method} needs counts; without them, use auto or skewness")
+        raise ArgumentError(
+            f"method {method} needs counts; without them, use auto, lattice or skewness"
+        )
+    unnamed.check(log, method)
 
 
 def _check_drift(log: Log, drift: int | None, noise: float | None) -> None:
@@ -233,14 +245,3 @@ def _space(
                 yield evened_space(log, users, plain, _SMOOTH)
 
     return nearest_space(log, estimates(), active, seed, deadline)
-
-
-def _by_skewness(
-    log: Log, subspace: Subspace, active: IntArray, seed: int, deadline: float
-) -> Columns:
-    """uint8 (users, rounds): what is found without counts, given to users by counts if any are."""
-    columns = np.zeros((log.users, log.rounds), np.uint8)
-    found = blind_columns(log, subspace, len(active), seed, deadline)
-    owner = match(log, found, active)
-    columns[owner[owner >= 0]] = found[owner >= 0]
-    return columns

@@ -1,8 +1,8 @@
 """`nescio bench audit`: Figures 6.2 to 6.6 and 6.9, and Tables 6.1 to 6.3, of thesis chapter 6.
 
-audit_figures.py says what is varied, audit_trial.py makes one attack, audit_learning.py and
-audit_leaks.py need PyTorch and pictures, audit_plot.py draws. Every column is held against the
-planted matrix.
+audit_figures.py says what is varied, audit_trial.py makes one attack, audit_blind.py makes them
+without counts, audit_learning.py and audit_leaks.py need PyTorch and pictures, audit_plot.py draws.
+Every column is held against the planted matrix.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from typing import cast
 from .._arrays import as_count
 from ..audit.simulate import Setting
 from ..errors import ArgumentError
+from .audit_blind import BLIND, blind_cases
 from .audit_figures import ALIASES, FIGURES, Figure
 from .audit_trial import Options, as_case, in_windows, trials
 from .timing import Case, Column, Report, check_duration, check_writable, write_json
@@ -71,7 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     learned.check([name for name in chosen if name in LEARNED])
     cases: list[Case] = []
     for name in chosen:
-        own = learned.cases(name) if name in LEARNED else _sweep(name, arguments, options)
+        if name in LEARNED:
+            own = learned.cases(name)
+        elif name == BLIND.name:
+            own = blind_cases(options, full=arguments.full)
+        else:
+            own = _sweep(name, arguments, options)
         for case in own:
             cases.append({"figure": name, **case})
             if arguments.json:  # what is known stays if the rest comes too late
@@ -84,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def names(only: Sequence[str] | None) -> list[str]:
     """The names of what to measure; raises ArgumentError for others."""
-    known = [*(figure.name for figure in FIGURES), *LEARNED]
+    known = [*(figure.name for figure in FIGURES), BLIND.name, *LEARNED]
     found: dict[str, None] = {}
     for name in only or known:
         if name not in known and name not in ALIASES:
@@ -166,9 +172,9 @@ def _draw(folder: Path, name: str, cases: Sequence[Case]) -> None:
 
     if not cases:
         return
-    titles = {**LEARNED, **{figure.name: figure.title for figure in FIGURES}}
-    scans = {figure.name: figure for figure in FIGURES}
-    draw(folder / f"{name}.svg", titles[name], cases, scans.get(name))
+    figures = {figure.name: figure for figure in (*FIGURES, BLIND)}
+    title = LEARNED[name] if name in LEARNED else figures[name].title
+    draw(folder / f"{name}.svg", title, cases, figures.get(name))
 
 
 class _Learned:

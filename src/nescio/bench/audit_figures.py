@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..audit.simulate import Setting
 
-__all__ = ["ALIASES", "FIGURES", "Curve", "Figure"]
+__all__ = ["ALIASES", "FIGURES", "Curve", "Figure", "rounds_of"]
 
 _MOST_ROUNDS = 2048
 _EASY_TO_HARD = (4.0, 3.0, 2.0, 1.75, 1.5, 1.25, 1.125)
@@ -45,7 +45,7 @@ class Figure:
         return self.full if full else self.small
 
 
-def _rounds(setting: Setting, times: Sequence[float], most: int = _MOST_ROUNDS) -> Curve:
+def rounds_of(setting: Setting, times: Sequence[float], most: int = _MOST_ROUNDS) -> Curve:
     """The setting with more rounds than users, from many to few."""
     found = dict.fromkeys(round(factor * setting.users) for factor in times)
     settings = [_with(setting, rounds=rounds) for rounds in found if rounds <= most]
@@ -59,12 +59,12 @@ def _with(setting: Setting, **changes: object) -> Setting:
 
 
 def _by_users(users: Sequence[int]) -> tuple[Curve, ...]:
-    return tuple(_rounds(Setting(u), _EASY_TO_HARD)._replace(name=f"{u} users") for u in users)
+    return tuple(rounds_of(Setting(u), _EASY_TO_HARD)._replace(name=f"{u} users") for u in users)
 
 
 def _by_participation(users: Sequence[int], rates: Sequence[float]) -> tuple[Curve, ...]:
     return tuple(
-        _rounds(Setting(u, participation=rate), _HARDER)._replace(name=f"{u} users, {rate}")
+        rounds_of(Setting(u, participation=rate), _HARDER)._replace(name=f"{u} users, {rate}")
         for u in users
         for rate in rates
     )
@@ -72,7 +72,7 @@ def _by_participation(users: Sequence[int], rates: Sequence[float]) -> tuple[Cur
 
 def _by_granularity(users: Sequence[int], lengths: Sequence[int]) -> tuple[Curve, ...]:
     return tuple(
-        _rounds(Setting(u, granularity=length), _HARDER)._replace(name=f"{u} users, {length}")
+        rounds_of(Setting(u, granularity=length), _HARDER)._replace(name=f"{u} users, {length}")
         for u in users
         for length in lengths
     )

@@ -110,6 +110,8 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     )
     if options.method != "program":
         search.reflect()
+    if options.method == "auto":
+        search.lattice()
     if options.method == "program" or (options.method == "auto" and has_solver()):
         search.program(every=options.method == "program")
     return search.columns.T

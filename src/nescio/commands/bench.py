@@ -37,11 +37,16 @@ def _add_audit(benches: Subparsers) -> None:
         "audit",
         help="what the audit recovers, and when it stops",
         description="Repeats Figures 6.2 to 6.6 and 6.9 and Tables 6.1 to 6.3 of the thesis (Lam), "
-        "small unless told otherwise, and holds columns against the planted matrix. The tables and "
-        "Figures 6.6b and 6.9 need PyTorch, Pillow and CIFAR-10.",
+        "small unless told otherwise, and the attack without counts, and holds columns against the "
+        "planted matrix. The tables and Figures 6.6b and 6.9 need PyTorch, Pillow and CIFAR-10.",
     )
     add = parser.add_argument
-    add("--only", type=_list_of(str), metavar="NAMES", help="such as targets,figure-6.2,table-6.1")
+    add(
+        "--only",
+        type=_list_of(str),
+        metavar="NAMES",
+        help="such as targets,figure-6.2,blind,table-6.1",
+    )
     add("--full", action="store_true", help="the chapter's sizes and trials: many hours")
     add("--trials", type=int, default=0, help="of each setting (default: each figure's own)")
     add("--method", choices=("auto", "reflect", "program"), default="auto")
