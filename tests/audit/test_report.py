@@ -98,11 +98,11 @@ def test_without_counts_there_is_no_control():
 def test_the_control_is_even_where_there_is_nothing():
     """Probabilities of many controls without signal are not all small."""
     found = []
-    for seed in range(6):
+    for seed in range(8):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
-        nothing = solve(log, method="reflect", time_limit=0.01)
-        found.append(shuffled_control(log, nothing, seed=seed, time_limit=0.1).probability)
-    assert min(found) > 1e-4
+        nothing = solve(log, method="reflect", updates=False)
+        found.append(shuffled_control(log, nothing, seed=seed).probability)
+    assert min(found) > 4e-4, "as small as ten users can make it"
     assert max(found) > 0.2
 
 

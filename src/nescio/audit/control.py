@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .problem import Log
 from .result import Result
-from .solve import solve
+from .solve import SPACES, solve
 
 __all__ = ["Control", "shuffled_control"]
 
@@ -55,8 +55,9 @@ def shuffled_control(
     """The test, which takes as long as two attacks; None without counts to shuffle against.
 
     Both attacks are made in the same way, without the participants of the rounds, which would
-    contradict the counts once shuffled. `result`: of the audit's own attack. `options`: more of
-    `solve`'s. Raises ArgumentError for no seed or limit.
+    contradict the counts once shuffled. `result`: of the audit's own attack, whose estimate of the
+    span both take; as it was chosen among SPACES, probabilities are multiplied by as many.
+    `options`: more of `solve`'s. Raises ArgumentError for no seed or limit.
     """
     if log.counts is None:
         return None
@@ -65,6 +66,7 @@ def shuffled_control(
     order[full] = np.random.default_rng(seed).permutation(full)
     active = ~log.idle
     limits = {"seed": seed, "time_limit": time_limit, **(options or {})}
+    limits |= {"even": result.evened, "drift": result.drift} if result.noise else {}
     plain, shuffled = (
         solve(
             Log(sums, log.users, log.windows, log.counts, None, log.count_error),
@@ -76,7 +78,8 @@ def shuffled_control(
     )
     found, chance = _distances(plain)[active], _distances(shuffled)[active]
     agreed = (plain.participation == result.participation).all(axis=0)
-    return Control(found, chance, _rank_sum(found, chance), agreed[active])
+    probability = _rank_sum(found, chance) * (SPACES if result.noise else 1)
+    return Control(found, chance, min(probability, 1.0), agreed[active])
 
 
 def _distances(result: Result) -> FloatArray:

@@ -71,7 +71,7 @@ class Log:
         empty = _empty_rounds(aggregates, participants)
         if counts is not None:
             check_counts(windows, counts, error, participants, empty)
-        _check_size(int((~empty).sum()), aggregates.shape[1], users, self.idle)
+        _check_size(rounds, aggregates.shape[1], users, self.idle)
 
     @property
     def rounds(self) -> int:
@@ -215,9 +215,9 @@ def _check_size(rounds: int, dimensions: int, users: int, idle: npt.NDArray[np.b
     active = users - int(idle.sum())
     if rounds <= active:
         raise ArgumentError(
-            f"aggregates: found {rounds} rounds that anybody took part in, and {active} active "
-            "users, expected more rounds than users: any column fits otherwise. Log at least "
-            f"{active + 1} rounds, better {2 * active}"
+            f"aggregates: found {rounds} rounds of {active} active users, expected more rounds "
+            f"than users: any column fits otherwise. Log at least {active + 1} rounds, better "
+            f"{2 * active}"
         )
     if dimensions < active:
         raise ArgumentError(

@@ -32,6 +32,9 @@ _TRIED = 48
 
 _CLEARLY = 0.95
 
+_TYPICAL = 1.5
+"""How much farther off than noise puts most columns one may be that is not looked for again."""
+
 
 class Columnwise:
     """The columns found so far, uint8 (users, rounds), and the ways to find more."""
@@ -222,6 +225,8 @@ class Columnwise:
         """Which of `columns` (k, rounds) are near enough and have the counts of `users`."""
         points, log = columns.astype(np.float64), self._log
         limits = self.subspace.limits(points, self._choices[users])
+        if self.subspace.coloured:  # a column below chance may still have a better one beside it
+            limits = np.minimum(limits, _TYPICAL * self.subspace.expected(points))
         near = self.subspace.distances(points) <= limits
         return near & agree(columns, log.windows, self._counts[users], log.count_error)
 

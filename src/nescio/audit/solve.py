@@ -18,13 +18,17 @@ from .result import Result
 from .search import Columnwise, nearest_space
 from .subspace import MOST_DRIFT, Subspace, column_space, evened_space
 from .updates import least_squares
+from .windows import IntArray
 
-__all__ = ["METHODS", "disaggregate", "solve"]
+__all__ = ["METHODS", "SPACES", "disaggregate", "solve"]
 
 METHODS = ("auto", "reflect", "program", *unnamed.METHODS)
 
 _SMOOTH = 4
 """Changes common to all that are allowed for where noise is met and nothing was said."""
+
+SPACES = 4
+"""Estimates of the span that are compared, at most: parameters evened or not, drift or none."""
 
 
 def disaggregate(

@@ -290,10 +290,10 @@ def _thresholded(
     level = max(level, 1e-15 * float(values[0]))
     dimensions = min(float(log.dimensions), _effective(tail))
     angles = _angles(values[:active] / level, filled / dimensions)
-    beyond = (filled - active) / dimensions  # the noise's own eigenvalues end here
+    beyond = max(filled - active, 0) / dimensions  # the noise's own eigenvalues end here
     stands_out = values[:active] > level * (1 + np.sqrt(beyond)) ** 2 * 1.02
     rank = max(1, int(stands_out.sum()))
-    angles = np.concatenate((angles * (filled - active) / filled, np.zeros(drift)))
+    angles = np.concatenate((angles * max(filled - active, 0) / filled, np.zeros(drift)))
     return Subspace(
         np.hstack((vectors[:, :active], smooth)),
         weights,
