@@ -113,6 +113,7 @@ def test_a_sweep_over_noise(tmp_path):
     [
         *((["--users", "1"], 1), (["--defence", "magic"], 1), (["--noise", "nan"], 1)),
         *((["--plot-noise", "x.svg"], 1), (["--json", "/"], 1), (["--trials", "0"], 1)),
+        (["--noise-directions", "-1"], 1),
     ],
     ids=str,
 )

@@ -21,7 +21,7 @@ of a round change by a common b(t), it adds m_t b(t) to a sum of m_t participant
 the means A_t / m_t take a constant b away, and differences of differences a linear one: what the
 n-th lose are the columns m_t t^j with j < n. But their columns are not binary any more, counts say
 nothing of them, and neighbours share noise. Letting columns lie in the span of A and of m_t t^j
-allows exactly as much, and keeps all three.
+allows exactly as much, and keeps all three: `solve` does so by itself (`subspace`).
 """
 
 from collections.abc import Mapping
@@ -75,9 +75,8 @@ class Drift:
         return (
             f"updates change as the model moves: of what constant updates do not explain "
             f"({self.tail:.1g} of the sums' energy), {self.change:.0%} or more is slow change. By "
-            "it true columns are farther from the span of the sums: fewer are found, and "
-            "certificates refuse those that are. An attacker who keeps the model fixed does not "
-            "have this problem"
+            "it true columns are farther from the span of the sums, and fewer are found. An "
+            "attacker who keeps the model fixed does not have this problem"
         )
 
 

@@ -195,6 +195,8 @@ def _how(findings: Findings) -> list[str]:
     seconds = {f"{name}, seconds": value for name, value in result.seconds.items()}
     facts: dict[str, object] = {
         "method": result.method,
+        "parameters evened out": "yes" if result.evened else "no",
+        "common changes allowed for": result.drift,
         "noise of an update between rounds, of its size": findings.quality.noise,
         "dimensions looked at for errors": findings.quality.sampled,
         **{f"threshold {name}": value for name, value in asdict(findings.thresholds).items()},

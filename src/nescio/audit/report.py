@@ -86,6 +86,8 @@ def as_json(findings: Findings) -> str:
         "advice": advice(log, verdict, findings.quality),
         "log": about(log),
         "method": result.method,
+        "evened": result.evened,
+        "common_changes": result.drift,
         "labelled": result.labelled,
         "noise": findings.quality.noise,
         "control": None

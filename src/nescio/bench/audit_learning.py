@@ -70,6 +70,7 @@ _SMALL = (
     Row(64, 16, 0.0, 1.0, (1, 2)),
     Row(64, 16, 0.9, 1.0, (1, 2)),
     Row(64, 8, 0.0, 0.9, (1, 2)),
+    Row(128, 16, 0.0, 0.9, (1, 2)),
 )
 _FULL = tuple(
     Row(size, batch, momentum, fraction)

@@ -169,6 +169,7 @@ def _add_simulate(whats: "_Parsers") -> None:
     add("--participation", type=_list_of(float), default=[0.1], help="of users in a round")
     add("--granularity", type=_list_of(int), default=[10], help="rounds of a window of counts")
     add("--noise", type=_list_of(float), default=[0.0], help="of updates, of their size")
+    add("--noise-directions", type=int, default=0, help="that the noise lies in (0: all)")
     add("--defence", type=_list_of(str), default=["none"], help="such as none,update-noise:0.5")
     add("--step", type=float, default=0.0, help="of the model, each round, to its goal (0: still)")
     add("--dimensions", type=int, default=0, help="of an update (0: 4096 or more)")
@@ -200,6 +201,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
         defences=[Defence.parse(text) for text in arguments.defence],
         step=arguments.step,
         dimensions=arguments.dimensions,
+        directions=arguments.noise_directions,
         trials=arguments.trials,
         share=arguments.share,
     )
