@@ -79,6 +79,7 @@ def test_parties_that_want_different_things():
         (["send", "--out", "no/such/folder/x.npz"], "there is no such folder"),
         (["send", "--rtt", "soon"], "rtt"),
         (["send", "--threads", "-1"], "threads"),
+        (["send", "--n", "0"], "n: found 0"),
     ],
 )
 def test_what_cannot_be(arguments, words):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from .._arrays import as_threads
+from .._arrays import as_count, as_threads
 from .._devices import describe, parse_several
 from ..errors import ArgumentError
 from . import Subparsers, count, devices
@@ -113,12 +113,13 @@ def _run_receive(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    from ..ot.party import check_family  # noqa: PLC0415
+    from ..ot.party import MOST_OTS, check_family  # noqa: PLC0415
 
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():
         raise ArgumentError(f"{out} cannot be written: there is no such folder")
     check_family(arguments.family, arguments.set)  # before anybody is waited for
+    as_count(arguments.n, "n", 1, MOST_OTS)
     as_threads(arguments.threads)
     places = parse_several(arguments.device)
     describe(places)
