@@ -20,6 +20,8 @@ __all__ = ["Columnwise", "nearest_space"]
 
 _AGAIN, _IDLE = 12, 3
 """How often is looked again, and how often in vain."""
+_TWINS = 6
+"""How often users with one column between them are told apart."""
 _FIRST = 400
 """Iterations in noise before columns are polished, and the noise is measured on them."""
 _TOGETHER = 1  # a second column found outside may depend on the first
@@ -180,7 +182,7 @@ class Columnwise:
 
     def _separate_twins(self, batch: Batch) -> None:
         """Users with equal counts may have got one column between them: looks for the others."""
-        for _ in range(_AGAIN):
+        for _ in range(_TWINS):
             _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
             again = np.setdiff1d(np.arange(len(batch.users)), first)
             if not len(again) or time.monotonic() > self._deadline:
@@ -192,7 +194,7 @@ class Columnwise:
         """Looks again for columns that depend on others, outside of their span."""
         if self.subspace.rank < sum(len(batch.users) for batch in self._batches):
             return
-        for batch in self._batches * _AGAIN:
+        for batch in self._batches * _TWINS:
             users = np.flatnonzero(self.columns.any(axis=1))
             dependent = users[suspects(self.columns[users])]
             doubtful = np.intersect1d(dependent, batch.users)
