@@ -10,6 +10,7 @@ from .. import __version__
 from .advice import CAUTION, advice
 from .attempt import Tried
 from .chart import Series, bars, lines
+from .problem import Log
 from .report import Findings, about, users
 
 __all__ = ["as_html"]
@@ -57,7 +58,7 @@ def as_html(findings: Findings) -> str:
         f"{_MEANING[grade]} {_sentences(verdict.reasons)}</p>",
         f"<p><strong>{escape(CAUTION)}</strong></p>",
         "<h2>What the server saw</h2>",
-        _table(about(findings.log)),
+        _table(_seen(findings.log)),
         "<h2>What was recovered</h2>",
         *_recovered(findings),
         "<h2>How sure that is</h2>",
@@ -76,6 +77,13 @@ def as_html(findings: Findings) -> str:
 
 def _sentences(reasons: tuple[str, ...]) -> str:
     return " ".join(f"{escape(reason[:1].upper() + reason[1:])}." for reason in reasons)
+
+
+def _seen(log: Log) -> dict[str, object]:
+    """What the server saw, with shares in words."""
+    facts = about(log)
+    known = facts["counts_known"]
+    return {**facts, "counts_known": f"{known:.0%} of them" if isinstance(known, float) else known}
 
 
 def _table(rows: dict[str, object]) -> str:
