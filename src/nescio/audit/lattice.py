@@ -43,7 +43,7 @@ _STRESS = 2.0
 _BITS = 3
 """Bits of equations for each user, at a time."""
 
-_MOST_SCALE = 38
+_MOST_SCALE, _LARGEST = 38, 62
 _LEAST_SCALE = 6
 _PASSES = 8
 _WHOLE = 0.02
@@ -118,6 +118,8 @@ def _inside(table: FloatArray, scale: int) -> IntArray | None:
     inside = np.eye(rank, dtype=np.int64)
     for _ in range(_PASSES):
         others = inside @ table.T
+        if not np.abs(others).max(initial=0) < 2.0 ** (_LARGEST - scale):  # it does not converge
+            return None
         off = np.abs(others - np.rint(others)).max(axis=0)
         if off.max() < _WHOLE:
             return inside
@@ -143,7 +145,7 @@ def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Co
     """
     basis = subspace.plain_basis()
     rounds = _some_rounds(basis)
-    angles = float(np.trace(subspace.spread)) * log.rounds / subspace.free / subspace.rank
+    angles = float(np.trace(subspace.spread)) * log.rounds / max(subspace.free, 1) / subspace.rank
     stress = _STRESS / np.sqrt(max(angles, 1e-20))
     weights = subspace.weights[rounds]
     inside = np.linalg.qr(subspace.basis[rounds])[0]
