@@ -45,7 +45,7 @@ def _add_audit(benches: Subparsers) -> None:
         "--only",
         type=_list_of(str),
         metavar="NAMES",
-        help="such as targets,figure-6.2,blind,table-6.1",
+        help="such as targets,figure-6.2a,blind,table-6.1",
     )
     add("--full", action="store_true", help="the chapter's sizes and trials: many hours")
     add("--trials", type=int, default=0, help="of each setting (default: each figure's own)")
