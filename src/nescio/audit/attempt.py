@@ -103,20 +103,19 @@ def attempt(
     *,
     attempts: int = 1,
 ) -> Attempt:
-    """Attacks a remedy's record with the options of `solve`, its own before others.
+    """Attacks a remedy's record with the options of `solve`.
 
     The control, which takes as long as two more attacks, is made where certificates alone do not
     say that the log is broken. `attempts`: how many there are, which makes chance as much likelier.
     """
     begun = time.monotonic()
     log, seed = remedy.log, options["seed"]
-    result = solve(log, updates=False, **{**options, **remedy.options})
+    result = solve(log, updates=False, **options)
     worth = quality.measure(log, result, seed)
     sharp = attempts == 1  # of few rounds there is little to see noise by
     verdict, control = grade(log, result, worth, thresholds, sharp=sharp), None
     if verdict.grade != "broken":
-        limit, more = options["time_limit"], remedy.options
-        control = shuffled_control(log, result, seed=seed, time_limit=limit, options=more)
+        control = shuffled_control(log, result, seed=seed, time_limit=options["time_limit"])
         if control is not None:
             control = replace(control, probability=min(1.0, attempts * control.probability))
         verdict = grade(log, result, worth, thresholds, control, sharp=sharp)

@@ -8,7 +8,6 @@ from one distribution; their ranks say how probable that is (Mann and Whitney, 1
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,14 +49,13 @@ def shuffled_control(
     *,
     seed: int = 0,
     time_limit: float | None = None,
-    options: Mapping[str, Any] | None = None,
 ) -> Control | None:
     """The test, which takes as long as two attacks; None without counts to shuffle against.
 
     Both attacks are made in the same way, without the participants of the rounds, which would
     contradict the counts once shuffled. `result`: of the audit's own attack, whose estimate of the
-    span both take; as it was chosen among SPACES, probabilities are multiplied by as many.
-    `options`: more of `solve`'s. Raises ArgumentError for no seed or limit.
+    span both take; as it was chosen among SPACES, probabilities are multiplied by as many. Raises
+    ArgumentError for no seed or limit.
     """
     if log.counts is None:
         return None
@@ -65,14 +63,15 @@ def shuffled_control(
     full = np.flatnonzero(~log.empty)
     order[full] = np.random.default_rng(seed).permutation(full)
     active = ~log.idle
-    limits = {"seed": seed, "time_limit": time_limit, **(options or {})}
-    limits |= {"even": result.evened, "drift": result.drift} if result.noise else {}
+    space: dict[str, Any] = {"even": result.evened, "drift": result.drift} if result.noise else {}
     plain, shuffled = (
         solve(
             Log(sums, log.users, log.windows, log.counts, None, log.count_error),
             method="reflect",
             updates=False,
-            **limits,
+            seed=seed,
+            time_limit=time_limit,
+            **space,
         )
         for sums in (log.aggregates, log.aggregates[order])
     )

@@ -24,9 +24,7 @@ nothing of them, and neighbours share noise. Letting columns lie in the span of 
 allows exactly as much, and keeps all three: `solve` does so by itself (`subspace`).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -155,11 +153,10 @@ def _trend(log: Log, gram: FloatArray, filled: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Remedy:
-    """A record to try the attack on in another's place, and the options of `solve` for it."""
+    """A record to try the attack on in another's place."""
 
     name: str
     log: Log
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def remedies(log: Log) -> list[Remedy]:
