@@ -12,8 +12,8 @@ torch = pytest.importorskip("torch")
 from nescio import cli  # noqa: E402
 from nescio.bench import quant_models, quant_networks, quant_quality, quant_speed  # noqa: E402
 from nescio.bench.quant_data import read_digits  # noqa: E402
-from nescio.quant.matrix import BitSerialMatrix  # noqa: E402
-from nescio.quant.torch.models import ModuleVariants  # noqa: E402
+from nescio.quant import BitSerialMatrix  # noqa: E402
+from nescio.quant.torch._models import ModuleVariants  # noqa: E402
 
 
 @pytest.fixture(scope="module")

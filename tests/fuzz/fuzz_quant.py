@@ -20,7 +20,12 @@ import atheris
 import numpy as np
 
 from nescio import NescioError, quant
-from nescio.quant import functions, layers, matrix, recurrent, store, weights
+from nescio.quant import _functions as functions
+from nescio.quant import _layers as layers
+from nescio.quant import _matrix as matrix
+from nescio.quant import _recurrent as recurrent
+from nescio.quant import _store as store
+from nescio.quant import _weights as weights
 
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (functions, layers, matrix, recurrent, store, weights)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from nescio import quant
-from nescio.quant import functions
+from nescio.quant import _functions as functions
 
 
 def linear(rng, inputs, outputs, *, bias=True):

@@ -8,10 +8,9 @@ import pytest
 
 import devices
 from nescio.errors import ArgumentError, ResourceError
+from nescio.quant import BitSerialMatrix, from_integers, quantize_weights
 from nescio.quant import device as device_module
-from nescio.quant import from_integers, quantize_weights
 from nescio.quant.device import DeviceMatrix
-from nescio.quant.matrix import BitSerialMatrix
 
 
 @pytest.fixture

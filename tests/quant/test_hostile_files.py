@@ -8,7 +8,7 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError, MismatchError
-from nescio.quant import functions
+from nescio.quant import _functions as functions
 from quant.models import perceptron
 
 pytest.importorskip("safetensors")

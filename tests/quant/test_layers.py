@@ -5,7 +5,7 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError, IndexRangeError
-from nescio.quant import functions
+from nescio.quant import _functions as functions
 from quant.models import cell, floats, linear, perceptron, stack
 
 

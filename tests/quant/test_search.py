@@ -8,8 +8,7 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError
-from nescio.quant.search import Found, Point, search
-from nescio.quant.variants import MeasuredCost, search_model
+from nescio.quant.search import Found, MeasuredCost, Point, search, search_model
 from quant.models import floats, perceptron, stack
 
 CHOICES = [(w, a) for w in (1, 2, 4, 8) for a in (8, 16)]

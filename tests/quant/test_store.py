@@ -7,7 +7,8 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError, MismatchError
-from nescio.quant import functions, store
+from nescio.quant import _functions as functions
+from nescio.quant import _store as store
 from quant.models import cell, floats, linear, perceptron, stack
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")

@@ -1,4 +1,4 @@
-"""Weights of few bits in plain Python: the specification of `nescio.quant.weights`.
+"""Weights of few bits in plain Python: the specification of `nescio.quant._weights`.
 
 Thesis, section 3.3.3: linear levels step * q; one bit has the levels -step and +step and no zero.
 Planes are those of `spec.bitserial`.

@@ -13,7 +13,7 @@ from .._arrays import as_count, as_threads
 from .._devices import parse_several
 from ..errors import ArgumentError
 from ..quant import QuantizedWeights
-from ..quant.matrix import check_activation_bits
+from ..quant._activations import check_activation_bits
 from .quant_baselines import Baselines
 from .quant_gpu import random_weights
 from .quant_limits import (

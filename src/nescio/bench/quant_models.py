@@ -17,7 +17,7 @@ from .. import __version__
 from .._arrays import as_threads
 from ..errors import ArgumentError
 from ..quant.search import Choice
-from ..quant.torch.models import ModuleVariants
+from ..quant.torch._models import ModuleVariants
 from . import quant_quality, quant_speed
 from .quant_networks import accuracy
 from .quant_setup import THESIS_UNITS, Setup

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from ..quant.layers import Linear, named_layers
-from ..quant.matrix import BitSerialMatrix
-from ..quant.search import Choice, Found, Point, search
+from ..quant._layers import Linear, named_layers
+from ..quant._matrix import BitSerialMatrix
+from ..quant.search import Choice, Found, MeasuredCost, Point, search
 from ..quant.torch import quantize, to_layers
-from ..quant.torch.models import ModuleVariants
-from ..quant.variants import MeasuredCost
+from ..quant.torch._models import ModuleVariants
 from .quant_data import Images, Labels
 from .quant_timing import interleaved
 from .timing import Case

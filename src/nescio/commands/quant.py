@@ -58,8 +58,7 @@ def _add_search(whats: Subparsers) -> None:
 
 def _run_search(arguments: argparse.Namespace) -> int:
     from ..bench.timing import check_writable  # noqa: PLC0415 - needed only when the command runs
-    from ..quant.search import search  # noqa: PLC0415
-    from ..quant.variants import MeasuredCost, chosen_layers, variants_of  # noqa: PLC0415
+    from ..quant.search import MeasuredCost, chosen_layers, search, variants_of  # noqa: PLC0415
 
     for path in (arguments.plot, arguments.save):
         check_writable(path)
@@ -88,7 +87,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
     fp32 = sum(cost(name, None) for name in shapes)
     _print(found, fp32, sign, threads=arguments.threads, as_json=arguments.json)
     if arguments.plot:
-        from ..quant.plot import plot_search  # noqa: PLC0415 - needs matplotlib
+        from ..quant._plot import plot_search  # noqa: PLC0415 - needs matplotlib
 
         plot_search(Path(arguments.plot), found, fp32, sign=sign)
     if arguments.save:

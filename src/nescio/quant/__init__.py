@@ -21,20 +21,21 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError
-from .layers import Embedding, Group, Layer, Linear, Sequential
-from .matrix import BitSerialMatrix, FloatMatrix
-from .plan import quantize
-from .recurrent import GRU, LSTM, GRUCell, LSTMCell
-from .weights import QuantizedWeights, from_integers, quantize_weights
+from ._layers import Embedding, Group, Layer, Linear, Sequential
+from ._matrix import BitSerialMatrix, FloatMatrix
+from ._plan import quantize
+from ._recurrent import GRU, LSTM, GRUCell, LSTMCell
+from ._weights import QuantizedWeights, from_integers, quantize_weights
 
 if TYPE_CHECKING:
+    from . import search as search
     from . import torch as torch
 else:
 
     def __getattr__(name: str) -> ModuleType:
-        """`quant.torch`, imported when it is first asked for."""
-        if name == "torch":
-            return importlib.import_module(".torch", __name__)
+        """Imports `quant.search` or `quant.torch` when it is first used."""
+        if name in ("search", "torch"):
+            return importlib.import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -65,7 +66,7 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
     Modules that are not known here become a `Group` of their parts. Raises ArgumentError if it is
     no such model or cannot be written.
     """
-    from .store import save_layers  # noqa: PLC0415 - needs safetensors
+    from ._store import save_layers  # noqa: PLC0415 - needs safetensors
 
     save_layers(model if isinstance(model, Layer) else _from_modules(model), path)
 
@@ -76,7 +77,7 @@ def _from_modules(model: object) -> Layer:
         raise ArgumentError(
             f"model: found {type(model).__name__}, expected a PyTorch module or a Layer"
         )
-    from .torch.convert import to_layers  # noqa: PLC0415 - needs PyTorch
+    from .torch._convert import to_layers  # noqa: PLC0415 - needs PyTorch
 
     return to_layers(model)
 
@@ -91,6 +92,6 @@ def load(path: str | os.PathLike[str], *, threads: int = 0) -> Layer:
     Raises ArgumentError for what is no such file, MismatchError for arrays of other shapes than the
     file's own description says.
     """
-    from .store import load_layers  # noqa: PLC0415 - needs safetensors
+    from ._store import load_layers  # noqa: PLC0415 - needs safetensors
 
     return load_layers(path, threads=threads)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .weights import FloatArray, PlaneArray
+from ._weights import FloatArray, PlaneArray
 
 DeviceArray = Any
 """float32 in a device's memory, of any library with DLPack: PyTorch, CuPy, JAX."""

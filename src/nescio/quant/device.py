@@ -21,9 +21,9 @@ import numpy.typing as npt
 from .._arrays import as_array
 from .._devices import Device
 from ..errors import ArgumentError
+from ._activations import as_vectors, check_activation_bits
 from ._engine import DeviceArray, EngineProduct, QuantEngine
-from .matrix import as_vectors, check_activation_bits
-from .weights import FloatArray, QuantizedWeights
+from ._weights import FloatArray, QuantizedWeights
 
 _DLPACK_CUDA = 2
 _MOST = 1024

@@ -312,7 +312,7 @@ def test_packed_sequences_are_refused(small):
 
 
 def test_a_search_over_modules(model):
-    from nescio.quant.variants import search_model  # noqa: PLC0415
+    from nescio.quant.search import search_model  # noqa: PLC0415
 
     reference = model(TOKENS).detach()
     seen = []

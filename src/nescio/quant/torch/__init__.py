@@ -16,10 +16,10 @@ except ModuleNotFoundError as error:
     ) from error
 
 from . import training
-from .convert import load, to_layers
-from .linear import BitSerialLinear
-from .models import quantize
-from .recurrent import BitSerialGRU, BitSerialGRUCell, BitSerialLSTM, BitSerialLSTMCell
+from ._convert import load, to_layers
+from ._linear import BitSerialLinear
+from ._models import quantize
+from ._recurrent import BitSerialGRU, BitSerialGRUCell, BitSerialLSTM, BitSerialLSTMCell
 
 __all__ = [
     "BitSerialGRU",

@@ -20,12 +20,12 @@ from torch.nn import functional
 
 from ..._arrays import as_count, shown
 from ...errors import ArgumentError
-from ..plan import check_bits
-from ..steps import levels
-from ..weights import MOST_WEIGHT_BITS, as_weights, steps_of
-from .linear import floats
-from .models import Model, named_by, quantize_module, replaced
-from .recurrent import State
+from .._plan import check_bits
+from .._steps import levels
+from .._weights import MOST_WEIGHT_BITS, as_weights, steps_of
+from ._linear import floats
+from ._models import Model, named_by, quantize_module, replaced
+from ._recurrent import State
 
 TrainingBits = tuple[int, int | None]
 TrainingPlan = Mapping[str, TrainingBits | None]

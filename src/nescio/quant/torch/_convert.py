@@ -9,14 +9,15 @@ import torch
 
 from ..._arrays import Array
 from ...errors import ArgumentError, MismatchError
-from .. import functions, recurrent
-from ..layers import Embedding, Group, Layer, Linear, Sequential, named_layers
-from ..matrix import BitSerialMatrix, FloatMatrix
-from ..plan import QUANTISABLE
-from ..store import load_layers
-from .linear import BitSerialLinear, floats
-from .models import Model, check_no_hooks, replaced
-from .recurrent import (
+from .. import _functions as functions
+from .. import _recurrent as recurrent
+from .._layers import Embedding, Group, Layer, Linear, Sequential, named_layers
+from .._matrix import BitSerialMatrix, FloatMatrix
+from .._plan import QUANTISABLE
+from .._store import load_layers
+from ._linear import BitSerialLinear, floats
+from ._models import Model, check_no_hooks, replaced
+from ._recurrent import (
     BitSerialGRU,
     BitSerialGRUCell,
     BitSerialLSTM,

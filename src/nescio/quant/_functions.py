@@ -12,9 +12,9 @@ import numpy as np
 
 from .._arrays import Array, as_array, shown
 from ..errors import ArgumentError
-from .layers import MOST_ROWS, Layer, Options, Stored
-from .matrix import as_vectors
-from .weights import FloatArray, as_float32
+from ._activations import as_vectors
+from ._layers import MOST_ROWS, Layer, Options, Stored
+from ._weights import FloatArray, as_float32
 
 
 class _Plain(Layer):

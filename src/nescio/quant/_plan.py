@@ -14,13 +14,15 @@ from typing import NamedTuple, TypeVar
 
 from .._arrays import as_count, shown
 from ..errors import ArgumentError
-from .layers import Layer, Linear, named_layers
-from .matrix import BitSerialMatrix, FloatMatrix, check_activation_bits
-from .recurrent import GRU, LSTM, GRUCell, LSTMCell
-from .weights import MOST_WEIGHT_BITS, quantize_weights
+from ._activations import check_activation_bits
+from ._layers import Layer, Linear, named_layers
+from ._matrix import BitSerialMatrix, FloatMatrix
+from ._recurrent import GRU, LSTM, GRUCell, LSTMCell
+from ._weights import MOST_WEIGHT_BITS, quantize_weights
 
 Bits = tuple[int, int]
-Plan = Mapping[str, Bits | None]
+Choice = Bits | None
+Plan = Mapping[str, Choice]
 
 Chosen = TypeVar("Chosen")
 

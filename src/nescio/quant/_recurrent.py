@@ -14,10 +14,10 @@ import numpy as np
 
 from .._arrays import as_array, as_count, shown
 from ..errors import ArgumentError
-from .functions import sigmoid
-from .layers import Layer, Linear, Options, Stored, check_names
-from .matrix import as_vectors
-from .weights import FloatArray
+from ._activations import as_vectors
+from ._functions import sigmoid
+from ._layers import Layer, Linear, Options, Stored, check_names
+from ._weights import FloatArray
 
 State = tuple[FloatArray, ...]
 MOST_LAYERS = 1024

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from .._arrays import Array, as_array, as_count
 from ..errors import ArgumentError
-from .steps import best_steps, levels, widest_steps
+from ._steps import best_steps, levels, widest_steps
 
 FloatArray = npt.NDArray[np.float32]
 PlaneArray = npt.NDArray[np.uint64]

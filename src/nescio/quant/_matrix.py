@@ -10,21 +10,17 @@ processor, on threads, or on what else is in the batch.
 
 from copy import copy
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._arrays import Array, as_array, as_threads, shown
+from .._arrays import Array, as_array, as_threads
 from ..errors import ArgumentError
-from .weights import FloatArray, QuantizedWeights, as_weights
-
-if TYPE_CHECKING:
-    from .device import DeviceMatrix
-
-ActivationBits = Literal[8, 16, 32]
-ACTIVATION_BITS: tuple[ActivationBits, ...] = (8, 16, 32)
+from ._activations import as_vectors, check_activation_bits
+from ._weights import FloatArray, QuantizedWeights, as_weights
+from .device import DeviceMatrix
 
 
 class Matrix(Protocol):
@@ -98,9 +94,7 @@ class BitSerialMatrix:
         """The matrix of a copy or a pickle. Raises what the constructor raises."""
         self.__init__(**state)  # type: ignore[misc]
 
-    def _on_device(self) -> "DeviceMatrix":
-        from .device import DeviceMatrix  # noqa: PLC0415 - which takes from this module
-
+    def _on_device(self) -> DeviceMatrix:
         return DeviceMatrix(self.weights, self.activation_bits, bias=self.bias, device=self.device)
 
     @property
@@ -207,26 +201,6 @@ class FloatMatrix:
         """Products with float vectors (..., columns), plus the bias: float32 (..., rows)."""
         y: FloatArray = as_vectors(x, self.columns) @ self.weight.T
         return y if self.bias is None else y + self.bias
-
-
-def check_activation_bits(value: object) -> ActivationBits:
-    """The value, if activations can have so many bits. Raises ArgumentError."""
-    for bits in ACTIVATION_BITS:
-        if isinstance(value, int | np.integer) and value == bits:
-            return bits
-    raise ArgumentError(f"activation bits: found {shown(value)}, expected 8, 16 or 32")
-
-
-def as_vectors(x: object, columns: int) -> FloatArray:
-    """Floats as contiguous float32. Raises ArgumentError unless their last axis is `columns`."""
-    array = as_array(x, "x")
-    if array.dtype.kind != "f" or array.shape[-1:] != (columns,):
-        raise ArgumentError(
-            f"x: found {array.dtype} of shape {array.shape}, expected floats of shape "
-            f"(..., {columns})"
-        )
-    with np.errstate(over="ignore"):  # what overflows is infinite, which the engine refuses
-        return np.ascontiguousarray(array, np.float32)
 
 
 def _as_bias(bias: object, rows: int) -> FloatArray:

@@ -14,8 +14,8 @@ import numpy as np
 
 from .._arrays import Array, as_array, as_indices, shown
 from ..errors import ArgumentError
-from .matrix import BitSerialMatrix, FloatMatrix, Matrix
-from .weights import (
+from ._matrix import BitSerialMatrix, FloatMatrix, Matrix
+from ._weights import (
     MOST_COLUMNS,
     MOST_WEIGHT_BITS,
     WORD_BITS,
@@ -30,7 +30,7 @@ _FEW = 8
 
 
 class Stored(Protocol):
-    """A layer of a file, as `nescio.quant.store` hands it out: everything is checked."""
+    """A layer of a file, as `nescio.quant._store` hands it out: everything is checked."""
 
     @property
     def children(self) -> "Mapping[str, Layer]":

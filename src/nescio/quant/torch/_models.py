@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import torch
 
 from ...errors import ArgumentError
-from ..plan import Bits, Candidate, Chosen, Plan, check_bits, resolve
-from ..variants import Variants
-from .linear import BitSerialLinear
-from .recurrent import BitSerialGRU, BitSerialGRUCell, BitSerialLSTM, BitSerialLSTMCell
+from .._plan import Bits, Candidate, Chosen, Plan, check_bits, resolve
+from .._variants import Variants
+from ._linear import BitSerialLinear
+from ._recurrent import BitSerialGRU, BitSerialGRUCell, BitSerialLSTM, BitSerialLSTMCell
 
 Make = Callable[..., torch.nn.Module]
 Model = TypeVar("Model", bound=torch.nn.Module)
@@ -25,7 +25,7 @@ MAKERS: dict[type[torch.nn.Module], Make] = {
 
 
 def quantize(model: Model, plan: Plan, *, per_row: bool = False, clip: bool = True) -> Model:
-    """A copy of a model with the modules that a plan names quantised; see `nescio.quant.plan`.
+    """A copy of a model with the modules that a plan names quantised; see `nescio.quant._plan`.
 
     Linear, LSTM, GRU and their cells can be; the rest is copied. `per_row` and `clip` are those of
     `quantize_weights`. Raises ArgumentError for a name that fits nothing, a module of another type,

@@ -20,7 +20,7 @@ import numpy as np
 
 from .._arrays import Array, as_count, as_threads, shown
 from ..errors import ArgumentError, MismatchError
-from .functions import (
+from ._functions import (
     Flatten,
     Identity,
     LayerNorm,
@@ -30,8 +30,8 @@ from .functions import (
     Softmax,
     Tanh,
 )
-from .layers import Embedding, Group, Layer, Linear, Sequential, named_layers
-from .recurrent import GRU, LSTM, GRUCell, LSTMCell
+from ._layers import Embedding, Group, Layer, Linear, Sequential, named_layers
+from ._recurrent import GRU, LSTM, GRUCell, LSTMCell
 
 try:
     import safetensors
@@ -144,7 +144,7 @@ class _Arrays:
 
 
 class _Node:
-    """A layer of the description: `nescio.quant.layers.Stored`."""
+    """A layer of the description: `nescio.quant._layers.Stored`."""
 
     def __init__(
         self, path: Path, arrays: _Arrays, threads: int, name: str, fields: object

@@ -8,16 +8,17 @@ import torch
 
 from ..._arrays import Array, as_count
 from ...errors import ArgumentError, MismatchError
-from ..device import DeviceMatrix
-from ..matrix import BitSerialMatrix, check_activation_bits
-from ..plan import check_bits
-from ..weights import (
+from .._activations import check_activation_bits
+from .._matrix import BitSerialMatrix
+from .._plan import check_bits
+from .._weights import (
     MOST_COLUMNS,
     MOST_WEIGHT_BITS,
     WORD_BITS,
     QuantizedWeights,
     quantize_weights,
 )
+from ..device import DeviceMatrix
 
 MOST_ROWS = 1 << 40
 

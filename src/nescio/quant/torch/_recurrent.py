@@ -6,11 +6,11 @@ import torch
 
 from ..._arrays import as_count
 from ...errors import ArgumentError
-from .. import recurrent
-from ..layers import Linear
-from ..plan import check_bits
-from ..weights import MOST_COLUMNS, quantize_weights
-from .linear import BitSerialLinear, as_numpy, floats, without_gradient
+from .. import _recurrent as recurrent
+from .._layers import Linear
+from .._plan import check_bits
+from .._weights import MOST_COLUMNS, quantize_weights
+from ._linear import BitSerialLinear, as_numpy, floats, without_gradient
 
 State: TypeAlias = "torch.Tensor | tuple[torch.Tensor, torch.Tensor] | None"
 

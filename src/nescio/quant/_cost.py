@@ -1,0 +1,71 @@
+"""Costs of layers: the time of their products, measured."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from .._arrays import as_threads, shown
+from ..errors import ArgumentError
+from ._layers import listed
+from ._matrix import BitSerialMatrix, FloatMatrix
+from ._plan import Choice
+from ._steps import levels
+from ._variants import Shape
+from ._weights import from_integers
+
+Cost = Callable[[str, Choice], float]
+
+_FEWEST_RUNS = 5
+
+
+class MeasuredCost:
+    """Seconds of a layer's products with one vector, measured: a cost for `search`.
+
+    `shapes` has each layer's matrices as (rows, columns). A measurement takes the median of about
+    `seconds`, and is made once for each shape and bits. None is NumPy's float32 product.
+    """
+
+    def __init__(
+        self, shapes: Mapping[str, Iterable[Shape]], *, seconds: float = 0.02, threads: int = 1
+    ) -> None:
+        self._shapes = {name: list(own) for name, own in shapes.items()}
+        self._seconds, self._threads = seconds, as_threads(threads)
+        self._known: dict[tuple[Shape, Choice], float] = {}
+
+    def __call__(self, name: str, bits: Choice, /) -> float:
+        """The seconds. Raises ArgumentError for a layer that is not in `shapes`."""
+        if name not in self._shapes:
+            known = listed(self._shapes)
+            raise ArgumentError(f"layer: found {shown(name)}, expected one of {known}")
+        return sum(self._of(shape, bits) for shape in self._shapes[name])
+
+    def _of(self, shape: Shape, bits: Choice) -> float:
+        if (shape, bits) not in self._known:
+            self._known[shape, bits] = self._measured(shape, bits)
+        return self._known[shape, bits]
+
+    def _measured(self, shape: Shape, bits: Choice) -> float:
+        draw = np.random.default_rng(0)
+        x = draw.standard_normal(shape[1], np.float32)
+        matrix: BitSerialMatrix | FloatMatrix
+        if bits is None:
+            matrix = FloatMatrix(draw.standard_normal(shape, np.float32))
+        else:
+            # Products take the same time whatever the weights are.
+            integers = draw.choice(np.array(levels(bits[0]), np.int8), shape)
+            weights = from_integers(integers, bits[0])
+            matrix = BitSerialMatrix(weights, bits[1], threads=self._threads)
+        return _median_seconds(lambda: matrix(x), self._seconds)
+
+
+def _median_seconds(work: Callable[[], object], seconds: float) -> float:
+    work()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < _FEWEST_RUNS or time.perf_counter() < end:
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
