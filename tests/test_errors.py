@@ -11,6 +11,7 @@ EXAMPLES = [
     errors.NescioError("a"),
     errors.ArgumentError("b"),
     errors.IndexRangeError("c"),
+    errors.FileError("r"),
     errors.MalformedKeyError("d"),
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
@@ -49,3 +50,4 @@ def test_the_examples_are_all_errors_that_there_are():
 def test_errors_are_what_python_calls_them_too():
     assert issubclass(errors.ArgumentError, ValueError)
     assert issubclass(errors.IndexRangeError, IndexError)
+    assert issubclass(errors.FileError, errors.ArgumentError)

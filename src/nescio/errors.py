@@ -1,26 +1,31 @@
-"""Everything that Nescio raises on purpose.
+"""The exceptions that Nescio raises on purpose.
 
 NescioError
-  ArgumentError (ValueError)        you passed something impossible
-    IndexRangeError (IndexError)    a row or point that does not exist
-  MessageError                      the other side sent something impossible
-    MalformedKeyError               bytes that are not a key
-    MalformedMessageError           bytes that are no query, answer, parameters, frame or point
+  ArgumentError (ValueError)        an argument of the caller is invalid
+    IndexRangeError (IndexError)    a row or point is out of range
+    FileError                       a file cannot be read or written, or its content is invalid
+  MessageError                      a message from the other party is invalid
+    MalformedKeyError               bytes that are not a DPF key
+    MalformedMessageError           bytes that are not a valid query, answer, parameters, frame, ...
     MismatchError                   well formed, but for something else: `.found`, `.expected`
-    ConsistencyError                well formed, but not made as the protocol says
+    ConsistencyError                well formed, but does not follow the protocol
   ServiceError                      a lookup over the network failed: `.url`
-    ServerUnreachableError          no connection, or it broke
+    ServerUnreachableError          connecting failed, or the connection broke
     ServerTimeoutError              no answer in time
     ServerRefusedError              an HTTP error: `.status`, `.code`
-  ChannelError                      the channel to the other party of a protocol cannot be used
+  ChannelError                      the channel to the other party of a protocol is unusable
     PeerGoneError                   the other party closed it early, or the connection broke
-    PeerTimeoutError                the other party did not come, send or take in time
-    PeerRefusedError                the other party stopped, and said why: `.reason`
-    PeerUntrustedError              TLS did not show the other party to be the right one
-  ResourceError                     the machine would not give memory, threads or randomness
-    DeviceFailedError               a GPU has failed: this process gets nothing from it any more
+    PeerTimeoutError                the other party did not connect, send or receive in time
+    PeerRefusedError                the other party aborted and gave a reason: `.reason`
+    PeerUntrustedError              TLS could not verify the other party
+  ResourceError                     the machine lacks memory, threads, randomness or a device
+    DeviceFailedError               a GPU has failed and is unusable until the process restarts
 
-Messages say what was found, what was expected, and what to do.
+Four sources of an error have four classes: an argument of the caller (ArgumentError), a message
+from the other party (MessageError), a file (FileError), the machine (ResourceError). FileError is
+an ArgumentError because the caller chose the file.
+
+Messages state what was found, what was expected, and what to do next.
 """
 
 __all__ = [
@@ -28,6 +33,7 @@ __all__ = [
     "ChannelError",
     "ConsistencyError",
     "DeviceFailedError",
+    "FileError",
     "IndexRangeError",
     "MalformedKeyError",
     "MalformedMessageError",
@@ -47,10 +53,9 @@ __all__ = [
 
 
 class NescioError(Exception):
-    """The base of every error that Nescio raises on purpose.
+    """The base class of every error that Nescio raises on purpose.
 
-    Errors carry what they say beyond their message as keyword arguments, and travel between
-    processes (`pickle`) with them.
+    Attributes beyond the message are keyword arguments, and survive pickling.
     """
 
     def __init__(self, message: str = "", **facts: object) -> None:
@@ -58,7 +63,7 @@ class NescioError(Exception):
         self._facts = facts
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The class, its message and its facts."""
+        """Pickles the class, the message and the attributes."""
         return _remake, (type(self), str(self), self._facts)
 
 
@@ -67,15 +72,22 @@ def _remake(kind: type[NescioError], message: str, facts: dict[str, object]) -> 
 
 
 class ArgumentError(NescioError, ValueError):
-    """The caller passed something that cannot be."""
+    """An argument is invalid."""
 
 
 class IndexRangeError(ArgumentError, IndexError):
-    """A row or a point was asked for that does not exist."""
+    """A row or a point is out of range."""
+
+
+class FileError(ArgumentError):
+    """A file cannot be read or written, or its content is invalid.
+
+    A subclass of ArgumentError because the caller chose the file.
+    """
 
 
 class MessageError(NescioError):
-    """Bytes from the other side are not what the protocol allows."""
+    """A message from the other party is invalid."""
 
 
 class MalformedKeyError(MessageError):
@@ -83,15 +95,14 @@ class MalformedKeyError(MessageError):
 
 
 class MalformedMessageError(MessageError):
-    """Bytes that are not what they should be: a query, public parameters, a frame, a point."""
+    """Bytes that are not a valid message: a query, public parameters, a frame, a curve point."""
 
 
 class MismatchError(MessageError):
-    """A message is well formed, but for another table, version, party or step of a protocol.
+    """A message is well formed, but for another table, version, party or protocol step.
 
-    So is a file or a state of a model that belongs to another one.
-
-    `found` and `expected` say which; both are also in the message.
+    Also raised for a model's state that belongs to another model. `found` and `expected` name
+    both; the message repeats them.
     """
 
     def __init__(self, message: str, *, found: str, expected: str) -> None:
@@ -101,7 +112,7 @@ class MismatchError(MessageError):
 
 
 class ConsistencyError(MessageError):
-    """A check of a protocol failed: what the other side sent does not fit together."""
+    """A consistency check of a protocol failed: the other party did not follow the protocol."""
 
 
 class ServiceError(NescioError):
@@ -113,7 +124,7 @@ class ServiceError(NescioError):
 
 
 class ServerUnreachableError(ServiceError):
-    """The server could not be connected to, or the connection broke."""
+    """Connecting to the server failed, or the connection broke."""
 
 
 class ServerTimeoutError(ServiceError):
@@ -133,19 +144,19 @@ class ServerRefusedError(ServiceError):
 
 
 class ChannelError(NescioError):
-    """The channel to the other party of a protocol cannot be had, or cannot be used any more."""
+    """The channel to the other party could not be opened, or is no longer usable."""
 
 
 class PeerGoneError(ChannelError):
-    """The other party closed the channel before the protocol was over, or the connection broke."""
+    """The other party closed the channel before the protocol ended, or the connection broke."""
 
 
 class PeerTimeoutError(ChannelError):
-    """The other party did not come, did not send, or did not take what was sent, in time."""
+    """The other party did not connect, send or receive in time."""
 
 
 class PeerRefusedError(ChannelError):
-    """The other party stopped the protocol; `reason` is what it said, made printable and short."""
+    """The other party aborted; `reason` is its text, made printable and cut to a short length."""
 
     def __init__(self, message: str, *, reason: str) -> None:
         super().__init__(message, reason=reason)
@@ -153,12 +164,12 @@ class PeerRefusedError(ChannelError):
 
 
 class PeerUntrustedError(ChannelError):
-    """TLS did not show the other party to be the one that its certificate should name."""
+    """TLS could not verify that the other party is the expected one."""
 
 
 class ResourceError(NescioError):
-    """The machine would not give memory, threads or randomness."""
+    """The machine lacks memory, threads, randomness, or a device or feature that was requested."""
 
 
 class DeviceFailedError(ResourceError):
-    """A GPU has failed: nothing that this process asks of it succeeds until it is started anew."""
+    """A GPU has failed: it is unusable until the process restarts."""

@@ -167,7 +167,7 @@ def test_a_taken_port(table_file):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "there is no file"),
+        (None, "does not exist"),
         (b"", "is not a NumPy array file"),
         (b"1,2,3\n", "is not a NumPy array file"),
         (b"\x93NUMPY\x01\x00\x06\x00{'a':\n", "is not a NumPy array file"),
@@ -201,7 +201,7 @@ def test_a_file_of_objects_or_of_several_arrays(tmp_path):
     [
         (["--port", "70000"], "expected 0 to 65535"),
         (["--tls-cert", "nowhere.pem"], "both a certificate and its key"),
-        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "there is no file a.pem"),
+        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "the file a.pem does not exist"),
         (["--name", "a", "--name", "b"], "found 2 names for 1 tables"),
         (["--threads", "-1"], "threads: found -1"),
         (["--max-keys", "0"], "max_keys: found 0"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import nescio
 from nescio.dpf import OUTPUTS
-from nescio.errors import ArgumentError, IndexRangeError, MismatchError
+from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
 from nescio.pir import stored
 from nescio.pir.table import next_version
 from pir.test_lookup import assert_same, look_up, random_table
@@ -193,7 +193,7 @@ def test_a_stored_table_knows_its_source(values, tmp_path):
 
 def test_a_stored_table_is_there_whole_or_not_at_all(values, tmp_path):
     table = nescio.Table(values)
-    with pytest.raises(ArgumentError, match="cannot be written"):
+    with pytest.raises(FileError, match="cannot be written"):
         table.save(tmp_path / "no such folder" / "table")
     table.save(tmp_path / "table")
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
@@ -230,10 +230,11 @@ def test_a_damaged_stored_table(values, tmp_path, change, message):
     path = tmp_path / "table.nescio"
     nescio.Table(values).save(path)
     damaged(path, change)
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(FileError, match=message) as caught:
         nescio.Table.load(path)
+    assert "recreate the file with Table.save" in str(caught.value)
 
 
 def test_a_stored_table_that_is_not_there(tmp_path):
-    with pytest.raises(ArgumentError, match="cannot be read"):
+    with pytest.raises(FileError, match="cannot be read"):
         nescio.Table.load(tmp_path / "nowhere")

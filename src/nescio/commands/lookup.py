@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from .._arrays import Array
-from ..errors import ArgumentError
+from ..errors import FileError
 from . import Subparsers
 
 
@@ -82,4 +82,4 @@ def _trust(path: Path | None) -> bool | ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(path))
     except (OSError, ssl.SSLError) as error:
-        raise ArgumentError(f"{path} holds no certificates to trust: {error}") from error
+        raise FileError(f"{path} holds no valid certificates: {error}") from error

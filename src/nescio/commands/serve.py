@@ -12,7 +12,7 @@ import numpy as np
 from .._arrays import Array
 from .._devices import describe, parse_several
 from ..dpf import OUTPUTS
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FileError
 from ..pir import Table, stored
 from . import Subparsers, devices, generator
 
@@ -128,7 +128,7 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     for path in arguments.tables:
         if not path.is_file():
-            raise ArgumentError(f"there is no file {path}")
+            raise FileError(f"the file {path} does not exist")
     token = _token(arguments.admin_token)
     if token is not None:
         check_token(token)
@@ -197,21 +197,21 @@ def _token(given: str | None) -> str | None:
     try:
         return Path(given[1:]).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"the admin token cannot be read from {given[1:]}: {error}") from error
+        raise FileError(f"the admin token cannot be read from {given[1:]}: {error}") from error
 
 
 def load_array(path: Path) -> Array:
-    """A NumPy array file, mapped into memory. Raises ArgumentError if it is none."""
+    """Maps a NumPy array file into memory. Raises FileError if it is not one."""
     if not path.is_file():
-        raise ArgumentError(f"there is no file {path}")
+        raise FileError(f"the file {path} does not exist")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header can make numpy.load raise nearly anything
-        raise ArgumentError(
+        raise FileError(
             f"{path} is not a NumPy array file of numbers ({error}); write one with numpy.save"
         ) from error
     if not isinstance(array, np.ndarray):
-        raise ArgumentError(f"{path} holds several arrays: save the one to serve with numpy.save")
+        raise FileError(f"{path} holds several arrays: save the one to serve with numpy.save")
     return array
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..commands.serve import load_array
-from ..errors import ArgumentError
+from ..errors import ArgumentError, FileError
 
 _GLOVE_TABLE = "glove_6B_50d_emb.npy"
 _GLOVE_WORDS = "glove_6B_index.parquet"
@@ -33,7 +33,8 @@ class Vocabulary:
 def load(table: Path | None, words: Path | None, rows: int | None) -> Iterator[Vocabulary]:
     """GloVe's 400,000 vectors of 50 numbers, or a table of one's own, cut to its first rows.
 
-    Raises ArgumentError for a table without words, words that do not fit it, or no rows.
+    Raises ArgumentError for a table without words, a wrong number of words or an invalid `rows`,
+    FileError for a file that cannot be read.
     """
     if (table is None) != (words is None):
         raise ArgumentError("--table and --words go together: a table, and the word of each row")
@@ -71,4 +72,4 @@ def _read_words(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"{path} is not a list of words: {error}") from error
+        raise FileError(f"{path} is not a UTF-8 list of words: {error}") from error

@@ -24,7 +24,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
-from ..errors import ArgumentError, NescioError
+from ..errors import FileError, NescioError
 from .digest import HASH_BYTES, RUN_ROWS, digest_of
 from .params import TableParams
 
@@ -52,7 +52,7 @@ class Source:
 def write(
     path: Path, params: TableParams, rows: _core.Table, hashes: ByteArray, source: Source | None
 ) -> None:
-    """Writes a table to a new file and moves it into place. Raises ArgumentError if it cannot."""
+    """Writes a table to a temporary file and renames it. Raises FileError if that fails."""
     text = json.dumps(
         {"params": params.to_dict(), "source": None if source is None else asdict(source)}
     ).encode()
@@ -73,7 +73,7 @@ def write(
                 Path(file.name).unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise ArgumentError(f"the table cannot be written to {path}: {error.strerror}") from error
+        raise FileError(f"the table cannot be written to {path}: {error.strerror}") from error
 
 
 def _new_file_beside(path: Path) -> BinaryIO:
@@ -82,7 +82,7 @@ def _new_file_beside(path: Path) -> BinaryIO:
 
 
 def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:
-    """Maps a table. Raises ArgumentError for a file that is none."""
+    """Maps a table into memory. Raises FileError if the file is not a table."""
     fields, hashes_at = _read_head(path)
     try:
         params = TableParams.from_dict(fields.get("params"))
@@ -109,7 +109,7 @@ def is_stored(path: Path) -> bool:
 
 
 def source_of(path: Path) -> Source | None:
-    """What a stored table was made from, if it says so. Raises ArgumentError if it is none."""
+    """What a stored table was made from, if it says so. Raises FileError if it is not a table."""
     source = _read_head(path)[0].get("source")
     if source is None:
         return None
@@ -134,9 +134,9 @@ def _read_head(path: Path) -> tuple[dict[str, object], int]:
                 )
             fields = json.loads(file.read(length))
     except OSError as error:
-        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from error
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        if isinstance(error, ArgumentError):
+        if isinstance(error, FileError):
             raise
         raise _not_a_table(path, "its description is not JSON") from error
     if not isinstance(fields, dict):
@@ -148,5 +148,8 @@ def _aligned(offset: int) -> int:
     return -(-offset // _ALIGNMENT) * _ALIGNMENT
 
 
-def _not_a_table(path: Path, why: str) -> ArgumentError:
-    return ArgumentError(f"{path} is not a stored table: {why}; delete it and store it again")
+def _not_a_table(path: Path, why: str) -> FileError:
+    return FileError(
+        f"{path} is not a Nescio table ({why}); "
+        "check the path, or recreate the file with Table.save"
+    )

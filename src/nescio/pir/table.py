@@ -105,7 +105,7 @@ class Table:
         """A table that `save` wrote, mapped into memory: it serves at once, whatever its size.
 
         Changes to it stay in memory. Its digest is taken from the file, not from the rows. Raises
-        ArgumentError for a file that is none.
+        FileError if the file is not a table.
         """
         table = cls.__new__(cls)
         table._begin(TableState(*stored.read(Path(path))), _core.ThreadPool(as_threads(threads)))

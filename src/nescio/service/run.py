@@ -17,7 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from ..errors import ArgumentError, ServiceError
+from ..errors import ArgumentError, FileError, ServiceError
 
 # A connection has so many seconds to send the head of a request, its first or another.
 _HEAD_SECONDS = 30
@@ -47,7 +47,7 @@ class Address:
             raise ArgumentError("TLS needs both a certificate and its key")
         for path in (self.tls_cert, self.tls_key):
             if path is not None and not path.is_file():
-                raise ArgumentError(f"there is no file {path}")
+                raise FileError(f"the file {path} does not exist")
         if self.tls_cert is not None:
             self._check_certificate(self.tls_cert)
 
@@ -55,8 +55,8 @@ class Address:
         try:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, self.tls_key)
         except OSError as error:  # ssl.SSLError is one
-            raise ArgumentError(
-                f"{cert} and {self.tls_key} are no certificate with its key: {error}"
+            raise FileError(
+                f"{cert} and {self.tls_key} are not a certificate and its private key: {error}"
             ) from error
 
     def url(self, port: int) -> str:
