@@ -114,7 +114,7 @@ lookup() {
     --json "$OUT/lookup-$1.json" $2
 }
 
-# Table 3.1 of the thesis; then every kernel at one size, for the plan in core/bitserial/plan_gpu.h.
+# Table 3.1 of the thesis; then every kernel at one size, for the plan in core/bitserial/gpu/plan_gpu.h.
 step_quant() {
   quant table "--size $quant_sizes"
   quant kernels "--size ${quant_sizes##*,} --weight-bits 1,4 --kernel count,count-fused,matrix,matrix-fused"

@@ -3,7 +3,7 @@
 
 if(NESCIO_EMULATED)
   nanobind_add_module(_emulated NB_STATIC
-    core/bindings/gpu_emulated.cc core/bindings/errors.cc)
+    core/bindings/device/emulated.cc core/bindings/errors.cc)
   target_link_libraries(_emulated PRIVATE nescio_emulated)
   install(TARGETS _emulated LIBRARY DESTINATION nescio)
 endif()
@@ -55,9 +55,9 @@ if(NOT why_no_cuda)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   nanobind_add_module(_cuda NB_STATIC NOMINSIZE
-    core/bindings/gpu_cuda.cu core/bindings/errors.cc
-    core/pir/answer_cuda.cu core/ot/device_cuda.cu core/bitserial/device_cuda.cu
-    core/gpu/cuda_device.cu)
+    core/bindings/device/cuda.cu core/bindings/errors.cc
+    core/pir/gpu/answer_cuda.cu core/ot/gpu/device_cuda.cu core/bitserial/gpu/device_cuda.cu
+    core/gpu/cuda/device.cu)
   target_link_libraries(_cuda PRIVATE nescio_core CUDA::cudart_static)
   # Each architecture of a file is compiled on a processor of its own.
   target_compile_options(_cuda PRIVATE
@@ -66,6 +66,6 @@ if(NOT why_no_cuda)
     target_compile_options(_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   endif()
   # Nanobind's headers compare unsigned numbers with zero.
-  set_source_files_properties(core/bindings/gpu_cuda.cu PROPERTIES COMPILE_OPTIONS --diag-suppress=186)
+  set_source_files_properties(core/bindings/device/cuda.cu PROPERTIES COMPILE_OPTIONS --diag-suppress=186)
   install(TARGETS _cuda LIBRARY DESTINATION nescio)
 endif()

@@ -60,7 +60,7 @@ void bind_dpf(nb::module_& m);
 void bind_pir(nb::module_& m);
 void bind_ot(nb::module_& m);
 void bind_ot_codes(nb::module_& m);
-void bind_ot_limits(nb::module_& m);
+void bind_probes(nb::module_& m);
 void bind_bitserial(nb::module_& m);
 
 }  // namespace nescio::bindings

@@ -10,7 +10,7 @@
 // a sum of products of their bytes: what matrix instructions do. Shares of w bytes take w lines, one
 // for each byte, the lowest first: their planes. A row of a word output is read byte by byte; the
 // products of plane i with byte column j count 2^(8 (i + j mod w)), and those with i + j >= w nothing
-// (mod 2^(8 w)), which pir/product_gpu.h sums up.
+// (mod 2^(8 w)), which pir/gpu/product_gpu.h sums up.
 //
 //     shares of key k, plane i, chunk c (of 512 or 64 rows)   line (c * keys + k) * planes + i
 //     column j of a table with so many columns                line c * columns + j

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "dpf/lines.h"
-#include "ggm/tree_gpu.h"
+#include "ggm/walk_gpu.h"
 
 namespace nescio::dpf {
 
@@ -152,9 +152,7 @@ struct WriteLines {
   NESCIO_DEVICE std::uint64_t threads() const {
     return chunks * keys.shape.leaves() * keys.forest.trees;
   }
-  gpu::Grid grid() const {
-    return {static_cast<std::uint32_t>(gpu::parts(threads(), kThreads)), 1};
-  }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {

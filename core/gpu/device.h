@@ -1,9 +1,9 @@
 #pragma once
 
 // Devices: where kernels run. Two classes offer the same functions, and what is written over them
-// (ggm/tree_gpu.h, pir/answer_gpu.h) runs on both:
+// (ggm/walk_gpu.h, pir/gpu/answer_gpu.h) runs on both:
 //
-//     HostDevice   runs kernels on the processor, for tests
+//     EmulatedDevice   runs kernels on the processor, for tests
 //     CudaDevice   runs them on an NVIDIA GPU
 //
 //     count(), info(number)               the devices there are, and what they are

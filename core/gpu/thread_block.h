@@ -33,7 +33,7 @@
 //     commit_copies()           ends a group of such copies
 //     wait_copies<n>()          waits for all of this thread's groups but the newest n
 //
-// CudaBlock (cuda_block.h) maps each to the instruction of that name; HostBlock (host_block.h) gives
+// CudaBlock (gpu/cuda/block.h) maps each to the instruction of that name; EmulatedBlock (gpu/emulated/block.h) gives
 // them their documented meaning and refuses what would be undefined on a card: a barrier that some
 // threads do not reach, lanes of a warp at different instructions, a copy that is read before it was
 // waited for (it has not happened yet).
@@ -54,6 +54,7 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "base/math.h"
 
 namespace nescio::gpu {
 
@@ -69,10 +70,5 @@ struct Grid {
   std::uint32_t x = 1;
   std::uint32_t y = 1;
 };
-
-/// The smallest number of parts of `size` that hold `count`.
-NESCIO_INLINE std::uint64_t parts(std::uint64_t count, std::uint64_t size) {
-  return (count + size - 1) / size;
-}
 
 }  // namespace nescio::gpu

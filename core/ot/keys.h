@@ -18,7 +18,7 @@
 
 #include "base/block.h"
 #include "base/cpu.h"
-#include "ot/tree.h"
+#include "ot/trees/tree.h"
 #include "prg/aes128.h"
 
 namespace nescio::ot {

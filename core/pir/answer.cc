@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "dpf/shares.h"
 #include "ggm/walk.h"
-#include "pir/bit_product.h"
 #include "pir/plan.h"
-#include "pir/word_product.h"
+#include "pir/product/bit_product.h"
+#include "pir/product/word_product.h"
 
 namespace nescio::pir {
 namespace {

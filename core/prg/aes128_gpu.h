@@ -6,7 +6,7 @@
 // that no two lanes wait for each other whatever they look up (Tezcan, "Optimization of Advanced
 // Encryption Standard on Graphics Processing Units", 2021): shared memory has no cache, and a lookup
 // without a conflict takes the same time at every address. A server of lookups knows what it looks
-// up, and its clients run prg/aes128.cc; the nodes of oblivious transfers (ot/tree_gpu.h) are secret
+// up, and its clients run prg/aes128.cc; the nodes of oblivious transfers (ot/gpu/trees_gpu.h) are secret
 // to who holds the card, so that what runs beside it on the card sees no more than that AES runs.
 
 #include <array>

@@ -116,11 +116,6 @@ TILE_ROWS: int = 512
 def table_bytes(rows: int, row_bytes: int, output: str) -> int:
     """Bytes of a table in the layout that its output asks for."""
 
-def seconds_per_byte(output: str, tier: str | None = None) -> float:
-    """
-    Time of the product with a byte of table, for each key, in the cache, measured.
-    """
-
 def answer_bytes(output: str, row_bytes: int) -> int:
     """The length of each answer."""
 
@@ -157,6 +152,9 @@ def multiply_blocks(a: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C
 def transpose_bits(rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """Bit i of row j as bit j of block i, for 128 rows."""
 
+def low_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """The lowest bit of each block, a byte each."""
+
 def encode_ec(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')], code_seed: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None) -> None:
     """
     Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in `out` into that.
@@ -169,12 +167,6 @@ class QuasiCyclicRoom:
 
 def encode_qc(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, count: int, pool: ThreadPool, tier: str | None = None, room: QuasiCyclicRoom | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """The first outputs that a quasi-cyclic code makes of 2p blocks."""
-
-def low_bits(blocks: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
-    """The lowest bit of each block, a byte each."""
-
-def seconds_per_read(blocks: int) -> float:
-    """Time of one read at random among so many blocks, measured."""
 
 class BitMatrix:
     """
@@ -216,7 +208,15 @@ def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, 
 def bitserial_kernels(tier: str) -> list[str]:
     """The names of the kernels that a tier has."""
 
+def seconds_per_byte(output: str, tier: str | None = None) -> float:
+    """
+    Time of the product with a byte of table, for each key, in the cache, measured.
+    """
+
 def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch: int = 1, tier: str | None = None) -> float:
     """
     Time of a product's inner loops with a weight, in the cache, for all vectors, measured.
     """
+
+def seconds_per_read(blocks: int) -> float:
+    """Time of one read at random among so many blocks, measured."""

@@ -7,16 +7,16 @@
 #include <random>
 #include <vector>
 
-#include "bitserial/device_gpu.h"
+#include "bitserial/gpu/device_gpu.h"
 #include "check.h"
-#include "gpu/host_device.h"
+#include "gpu/emulated/device.h"
 
 namespace nescio {
 namespace {
 
-using Owner = bitserial::BitSerialDevice<gpu::HostDevice>;
-using Matrix = bitserial::DeviceBitMatrix<gpu::HostDevice>;
-using Product = bitserial::DeviceBitProduct<gpu::HostDevice>;
+using Owner = bitserial::BitSerialDevice<gpu::EmulatedDevice>;
+using Matrix = bitserial::DeviceBitMatrix<gpu::EmulatedDevice>;
+using Product = bitserial::DeviceBitProduct<gpu::EmulatedDevice>;
 
 std::mt19937_64 rng(20261123);
 
@@ -76,7 +76,7 @@ void test_product(const Owner& device, const Weights& weights, unsigned activati
 
 void test_products(unsigned number) {
   const Owner device(number);
-  const bool matrix = gpu::HostDevice::info(number).capability >= 80;
+  const bool matrix = gpu::EmulatedDevice::info(number).capability >= 80;
   for (const auto& kernel : bitserial::kGpuKernels) {
     if (kernel.matrix && !matrix) continue;
     test_product(device, Weights(1, 1, 1), 8, 1, kernel.name);
@@ -90,7 +90,7 @@ void test_products(unsigned number) {
 }  // namespace nescio
 
 int main() {
-  for (unsigned number = 0; number < nescio::gpu::HostDevice::count(); ++number) {
+  for (unsigned number = 0; number < nescio::gpu::EmulatedDevice::count(); ++number) {
     nescio::test_products(number);
   }
 }

@@ -8,8 +8,8 @@
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "ot/convolute.h"
-#include "ot/quasi_cyclic.h"
+#include "ot/codes/expand_convolute.h"
+#include "ot/codes/quasi_cyclic.h"
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include "base/thread_pool.h"
 #include "dpf/generate.h"
 #include "dpf/shares.h"
-#include "ot/check.h"
-#include "ot/convolute.h"
-#include "ot/hash.h"
-#include "ot/quasi_cyclic.h"
-#include "ot/tree.h"
+#include "ot/check/check.h"
+#include "ot/codes/expand_convolute.h"
+#include "ot/codes/quasi_cyclic.h"
+#include "ot/hash/hash.h"
+#include "ot/trees/tree.h"
 
 namespace {
 

@@ -9,9 +9,9 @@
 
 #include "check.h"
 #include "dpf/generate.h"
-#include "gpu/host_device.h"
+#include "gpu/emulated/device.h"
 #include "pir/answer.h"
-#include "pir/answer_gpu.h"
+#include "pir/gpu/answer_gpu.h"
 #include "prg/generator_gpu.h"
 
 namespace nescio {
@@ -22,7 +22,7 @@ std::mt19937_64 rng(20261122);  // test data, never keys
 template <class Work>
 void run_block(gpu::Turns turns, Work work) {
   gpu::HostTeam team(64, 1024, turns);
-  team.run({0, 0}, [&](gpu::HostBlock& block) { work(block); });
+  team.run({0, 0}, [&](gpu::EmulatedBlock& block) { work(block); });
 }
 
 template <class Work>
@@ -38,7 +38,7 @@ bool is_refused(Work work) {
 void test_barriers() {
   for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
     std::vector<unsigned> seen(64);
-    run_block(turns, [&](gpu::HostBlock& block) {
+    run_block(turns, [&](gpu::EmulatedBlock& block) {
       auto* shared = reinterpret_cast<unsigned*>(block.shared());
       shared[block.thread()] = block.thread();
       block.sync();
@@ -49,10 +49,10 @@ void test_barriers() {
 }
 
 void test_what_a_card_does_not_define() {
-  CHECK(is_refused([](gpu::HostBlock& block) {
+  CHECK(is_refused([](gpu::EmulatedBlock& block) {
     if (block.thread() != 7) block.sync();  // one thread never comes
   }));
-  CHECK(is_refused([](gpu::HostBlock& block) {
+  CHECK(is_refused([](gpu::EmulatedBlock& block) {
     if (block.lane() < 16) {
       block.ballot(true);
     } else {
@@ -64,7 +64,7 @@ void test_what_a_card_does_not_define() {
 void test_races_show() {
   std::uint32_t last[2] = {};
   for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
-    run_block(turns, [&](gpu::HostBlock& block) {
+    run_block(turns, [&](gpu::EmulatedBlock& block) {
       last[turns == gpu::Turns::forwards ? 0 : 1] = block.thread();
     });
   }
@@ -74,7 +74,7 @@ void test_races_show() {
 void test_copies_happen_when_they_are_waited_for() {
   alignas(16) std::uint8_t from[16], to[16] = {};
   std::memset(from, 7, sizeof(from));
-  run_block(gpu::Turns::forwards, [&](gpu::HostBlock& block) {
+  run_block(gpu::Turns::forwards, [&](gpu::EmulatedBlock& block) {
     if (block.thread() != 0) return;
     block.copy_async(to, from);
     block.commit_copies();
@@ -87,7 +87,7 @@ void test_copies_happen_when_they_are_waited_for() {
 }
 
 void test_shuffles_and_votes() {
-  run_block(gpu::Turns::backwards, [&](gpu::HostBlock& block) {
+  run_block(gpu::Turns::backwards, [&](gpu::EmulatedBlock& block) {
     CHECK(block.shuffle_xor(block.thread(), 5) == (block.thread() ^ 5));
     CHECK(block.ballot(block.lane() % 3 == 0) == 0x49249249u);
   });
@@ -104,7 +104,7 @@ void test_matrix_instruction(Multiply multiply, Product product) {
     for (auto& word : row) word = static_cast<std::uint32_t>(rng());
   for (auto& row : c)
     for (auto& word : row) word = static_cast<std::uint32_t>(rng());
-  run_block(gpu::Turns::forwards, [&](gpu::HostBlock& block) {
+  run_block(gpu::Turns::forwards, [&](gpu::EmulatedBlock& block) {
     const unsigned g = block.lane() / 4, t = block.lane() % 4;
     std::uint32_t sums[4] = {c[g][2 * t], c[g][2 * t + 1], c[g + 8][2 * t], c[g + 8][2 * t + 1]};
     multiply(block, sums, {a[g][t], a[g + 8][t], a[g][4 + t], a[g + 8][4 + t]},
@@ -124,14 +124,14 @@ void test_matrix_instruction(Multiply multiply, Product product) {
 void test_matrix_instructions() {
   using Four = const std::uint32_t (&)[4];
   using Two = const std::uint32_t (&)[2];
-  test_matrix_instruction([](gpu::HostBlock& block, std::uint32_t (&c)[4], Four a,
+  test_matrix_instruction([](gpu::EmulatedBlock& block, std::uint32_t (&c)[4], Four a,
                              Two b) { block.multiply_bits(c, a, b); },
                           [](std::uint32_t x, std::uint32_t y) {
                             std::uint32_t ones = 0;
                             for (std::uint32_t z = x & y; z != 0; z &= z - 1) ++ones;
                             return ones;
                           });
-  test_matrix_instruction([](gpu::HostBlock& block, std::uint32_t (&c)[4], Four a,
+  test_matrix_instruction([](gpu::EmulatedBlock& block, std::uint32_t (&c)[4], Four a,
                              Two b) { block.multiply_bytes(c, a, b); },
                           [](std::uint32_t x, std::uint32_t y) {
                             return (x & 255) * (y & 255) + (x >> 8 & 255) * (y >> 8 & 255) +
@@ -148,7 +148,7 @@ void test_generators() {
     prg::with_gpu_generator(portable.id, [&]<class G>() {
       CHECK(G::kId == portable.id && G::kRadixBits == portable.radix_bits);
       gpu::HostTeam team(32, G::kSharedBytes, gpu::Turns::forwards);
-      team.run({0, 0}, [&](gpu::HostBlock& block) {
+      team.run({0, 0}, [&](gpu::EmulatedBlock& block) {
         const G generator(block, tables, block.shared(), 32);
         const Block s = {rng(), rng()};
         Block own[4] = {}, expected[4] = {};
@@ -187,8 +187,8 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   pir::store_rows(extent, rows.data(), 0, of.rows, table.data(), pool);
   std::vector<std::uint8_t> expected(of.keys * pir::answer_bytes(output, of.row_bytes));
   pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
-  for (unsigned device = 0; device < gpu::HostDevice::count(); ++device) {
-    pir::GpuTable<gpu::HostDevice> placed(device, {0, of.rows, of.rows}, of.row_bytes, output);
+  for (unsigned device = 0; device < gpu::EmulatedDevice::count(); ++device) {
+    pir::GpuTable<gpu::EmulatedDevice> placed(device, {0, of.rows, of.rows}, of.row_bytes, output);
     placed.store(0, rows.data(), of.rows, device == 1 ? std::optional<unsigned>(1) : std::nullopt);
     for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
       std::vector<std::uint8_t> found(expected.size());
@@ -210,7 +210,7 @@ void test_answers() {
 }
 
 void test_limits() {
-  pir::GpuTable<gpu::HostDevice> placed(0, {0, 600, 600}, 8, dpf::Output::bit);
+  pir::GpuTable<gpu::EmulatedDevice> placed(0, {0, 600, 600}, 8, dpf::Output::bit);
   const std::vector<std::uint8_t> rows(600 * 8);
   placed.store(0, rows.data(), 600, std::nullopt);
   CHECK(placed.seconds_per_pass() > 0);

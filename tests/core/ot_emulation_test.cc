@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "check.h"
-#include "gpu/host_device.h"
-#include "ot/device_gpu.h"
+#include "gpu/emulated/device.h"
+#include "ot/gpu/device_gpu.h"
 
 namespace nescio {
 namespace {
 
-using OtDevice = ot::OtDevice<gpu::HostDevice>;
+using OtDevice = ot::OtDevice<gpu::EmulatedDevice>;
 using Blocks = OtDevice::Blocks;
 
 constexpr std::array<std::uint8_t, 16> kSeed = {1, 2, 3};
@@ -133,7 +133,7 @@ void test_sums(OtDevice& device) {
 }
 
 void test_memory() {
-  gpu::Memory<gpu::HostDevice> memory(0);
+  gpu::Memory<gpu::EmulatedDevice> memory(0);
   const auto held = [&] { return memory.device().memory_use().now; };
   constexpr std::size_t kBytes = 8 << 20;
   const auto first = memory.take(kBytes);
@@ -157,7 +157,7 @@ void test_memory() {
 int main() {
   using namespace nescio;
   test_memory();
-  for (unsigned number = 0; number < gpu::HostDevice::count(); ++number) {
+  for (unsigned number = 0; number < gpu::EmulatedDevice::count(); ++number) {
     OtDevice device(number);
     test_trees(device);
     test_codes(device);

@@ -7,12 +7,12 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "check.h"
-#include "ot/check.h"
-#include "ot/hash.h"
-#include "ot/primal.h"
+#include "ot/check/check.h"
+#include "ot/codes/primal.h"
+#include "ot/hash/hash.h"
 #include "ot/stream.h"
 #include "ot/transpose.h"
-#include "ot/tree.h"
+#include "ot/trees/tree.h"
 
 namespace {
 

@@ -1,0 +1,173 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "bindings/bindings.h"
+#include "bitserial/matrix.h"
+
+namespace nescio::bindings {
+namespace {
+
+using bitserial::BitMatrix;
+using PlaneArray = InArray<std::uint64_t, nb::ndim<3>>;
+template <class T>
+using Vectors = InArray<T, nb::ndim<2>>;
+template <class T>
+using OutRows = nb::ndarray<T, nb::numpy, nb::c_contig, nb::ndim<2>>;
+template <class T>
+using RowsInPlace = nb::ndarray<T, nb::c_contig, nb::device::cpu, nb::ndim<2>>;
+using OutSteps = nb::ndarray<double, nb::numpy, nb::c_contig, nb::ndim<1>>;
+using Name = std::optional<std::string>;
+
+[[noreturn]] void refuse(const std::string& what, const std::string& found,
+                         const std::string& expected) {
+  throw Error(ErrorKind::argument, what + ": found " + found + ", expected " + expected);
+}
+
+std::string shape_name(std::size_t rows, std::size_t columns) {
+  return "(" + std::to_string(rows) + ", " + std::to_string(columns) + ")";
+}
+
+void check_length(const char* what, std::size_t found, std::size_t expected) {
+  if (found != expected) refuse(what, std::to_string(found), std::to_string(expected));
+}
+
+/// A NumPy array that owns `buffer`.
+template <class T, class... Size>
+auto own(Buffer<T>&& buffer, Size... size) {
+  auto owned = std::make_unique<Buffer<T>>(std::move(buffer));
+  T* data = owned->data();
+  nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  return nb::ndarray<T, nb::numpy, nb::c_contig, nb::ndim<sizeof...(size)>>(
+      data, {static_cast<std::size_t>(size)...}, owner);
+}
+
+/// Where products go: into the caller's array if there is one, else a new one.
+template <class T>
+class Products {
+ public:
+  Products(std::size_t batch, std::size_t rows, std::optional<RowsInPlace<T>>&& out)
+      : batch_(batch), rows_(rows), out_(std::move(out)) {
+    if (!out_) {
+      own_ = Buffer<T>(checked_product(batch, rows));
+    } else if (out_->shape(0) != batch || out_->shape(1) != rows) {
+      refuse("shape of out", shape_name(out_->shape(0), out_->shape(1)), shape_name(batch, rows));
+    }
+  }
+
+  T* data() { return out_ ? out_->data() : own_.data(); }
+  OutRows<T> take() {
+    return out_ ? OutRows<T>(out_->handle()) : own(std::move(own_), batch_, rows_);
+  }
+
+ private:
+  std::size_t batch_, rows_;
+  std::optional<RowsInPlace<T>> out_;
+  Buffer<T> own_;
+};
+
+/// A batch's vectors: their number.
+template <class T>
+std::size_t batch_of(const Vectors<T>& x, std::size_t columns) {
+  check_length("columns of x", x.shape(1), columns);
+  if (x.shape(0) == 0) refuse("vectors of x", "0", "at least 1");
+  return x.shape(0);
+}
+
+BitMatrix make_matrix(const PlaneArray& planes, std::size_t columns, const Name& tier,
+                      const Name& kernel) {
+  const auto bits = static_cast<unsigned>(std::min<std::size_t>(planes.shape(0), 1000));
+  const Tier chosen = tier_of(tier);
+  const nb::gil_scoped_release release;
+  return BitMatrix({planes.data(), planes.shape(1), columns, bits}, planes.shape(2), chosen,
+                   kernel.value_or(""));
+}
+
+std::string kernel_name(const BitMatrix& matrix, unsigned activation_bits, std::size_t batch) {
+  if (batch == 0) refuse("batch", "0", "at least 1");
+  return matrix.kernel(activation_bits);
+}
+
+OutRows<std::int64_t> multiply(const BitMatrix& matrix, const Vectors<std::int32_t>& x,
+                               unsigned activation_bits, ThreadPool& pool,
+                               std::optional<RowsInPlace<std::int64_t>> out) {
+  const std::size_t batch = batch_of(x, matrix.columns());
+  Products<std::int64_t> y(batch, matrix.rows(), std::move(out));
+  {
+    const nb::gil_scoped_release release;
+    matrix.multiply(x.data(), batch, activation_bits, y.data(), pool);
+  }
+  return y.take();
+}
+
+using Floats = InArray<float, nb::ndim<1>>;
+
+OutRows<float> apply(const BitMatrix& matrix, const Vectors<float>& x, unsigned activation_bits,
+                     const Floats& scale, const std::optional<Floats>& bias, ThreadPool& pool,
+                     std::optional<RowsInPlace<float>> out) {
+  const std::size_t batch = batch_of(x, matrix.columns());
+  check_length("scale", scale.size(), matrix.rows());
+  if (bias) check_length("bias", bias->size(), matrix.rows());
+  Products<float> y(batch, matrix.rows(), std::move(out));
+  {
+    const nb::gil_scoped_release release;
+    matrix.apply(x.data(), batch, activation_bits, scale.data(), bias ? bias->data() : nullptr,
+                 y.data(), pool);
+  }
+  return y.take();
+}
+
+std::pair<OutRows<std::int32_t>, OutSteps> quantize_activations(const Vectors<float>& x,
+                                                                unsigned activation_bits,
+                                                                const Name& tier) {
+  bitserial::check_activation_bits(activation_bits);
+  const bitserial::FloatKernels& kernels = bitserial::float_kernels(tier_of(tier));
+  const std::size_t batch = x.shape(0), n = x.shape(1);
+  Buffer<std::int32_t> integers(checked_product(batch, n));
+  Buffer<double> steps(batch);
+  {
+    const nb::gil_scoped_release release;
+    for (std::size_t v = 0; v < batch; ++v) {
+      steps[v] = bitserial::quantize_vector(kernels, x.data() + v * n, n, activation_bits, v,
+                                            integers.data() + v * n);
+    }
+  }
+  return {own(std::move(integers), batch, n), own(std::move(steps), batch)};
+}
+
+std::vector<std::string> kernel_names(const std::string& tier) {
+  const auto names = bitserial::method_names(parse_tier(tier));
+  return {names.begin(), names.end()};
+}
+
+}  // namespace
+
+void bind_bitserial(nb::module_& m) {
+  nb::class_<BitMatrix>(m, "BitMatrix",
+                        "Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid "
+                        "out for one CPU tier.")
+      .def(nb::new_(&make_matrix), nb::arg("planes").noconvert(), nb::arg("columns"), nb::kw_only(),
+           nb::arg("tier") = nb::none(), nb::arg("kernel") = nb::none())
+      .def_prop_ro("rows", &BitMatrix::rows)
+      .def_prop_ro("columns", &BitMatrix::columns)
+      .def_prop_ro("bits", &BitMatrix::bits)
+      .def_prop_ro("tier",
+                   [](const BitMatrix& self) { return std::string(tier_name(self.tier())); })
+      .def_prop_ro("packed_bytes", &BitMatrix::packed_bytes, "Bytes that a product reads.")
+      .def("kernel", &kernel_name, nb::arg("activation_bits"), nb::arg("batch"),
+           "The names of the kernels that such a product uses, joined by +.")
+      .def("multiply", &multiply, nb::arg("x").noconvert(), nb::arg("activation_bits"),
+           nb::arg("pool"), nb::arg("out").noconvert() = nb::none(),
+           "Exact products with vectors of integers, a row each.")
+      .def("apply", &apply, nb::arg("x").noconvert(), nb::arg("activation_bits"),
+           nb::arg("scale").noconvert(), nb::arg("bias").noconvert().none(), nb::arg("pool"),
+           nb::arg("out").noconvert() = nb::none(),
+           "Products with vectors of floats, which are quantised first, scaled; a row each.");
+  m.def("quantize_activations", &quantize_activations, nb::arg("x").noconvert(),
+        nb::arg("activation_bits"), nb::arg("tier") = nb::none(),
+        "The integers of each vector of floats, and its step.");
+  m.def("bitserial_kernels", &kernel_names, nb::arg("tier"),
+        "The names of the kernels that a tier has.");
+}
+
+}  // namespace nescio::bindings

@@ -1,0 +1,17 @@
+#include "bindings/bindings.h"
+#include "bindings/errors.h"
+
+NB_MODULE(_core, m) {
+  using namespace nescio::bindings;
+  m.doc() = "The engine of Nescio. Private: use the package's own modules.";
+  nb::set_leak_warnings(false);  // pools may outlive the interpreter; that is no fault of a user
+  translate_errors();
+  bind_base(m);
+  bind_prg(m);
+  bind_dpf(m);
+  bind_pir(m);
+  bind_ot(m);
+  bind_ot_codes(m);
+  bind_bitserial(m);
+  bind_probes(m);
+}

@@ -1,0 +1,145 @@
+#include "probes/pir.h"
+
+#include "base/error.h"
+#include "base/thread_pool.h"
+#include "bindings/bindings.h"
+#include "pir/answer.h"
+#include "pir/layout.h"
+
+namespace nescio::bindings {
+namespace {
+
+/// A table that owns its memory, or stands in an array of Python's.
+class HeldTable {
+ public:
+  HeldTable(
+      std::uint64_t rows, std::size_t row_bytes, const std::string& output,
+      std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> data)
+      : extent_{rows, row_bytes, pir::layout_for(dpf::parse_output(output))} {
+    const std::size_t bytes = extent_.bytes();
+    if (!data) {
+      own_ = Buffer<std::uint8_t>(bytes);
+      data_ = own_.data();
+      return;
+    }
+    if (data->size() != bytes) {
+      throw Error("the memory of a table", std::to_string(data->size()) + " bytes",
+                  std::to_string(bytes) + " bytes");
+    }
+    array_ = std::move(*data);
+    data_ = array_.data();
+  }
+
+  void store(std::uint64_t first, const ByteRows& rows, ThreadPool& pool) {
+    check_width(rows);
+    const nb::gil_scoped_release release;
+    pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool);
+  }
+
+  void replace(const Numbers& indices, const ByteRows& rows) {
+    check_width(rows);
+    if (rows.shape(0) != indices.size()) {
+      throw Error(ErrorKind::argument, "each index needs a row");
+    }
+    const nb::gil_scoped_release release;
+    pir::replace_rows(extent_, span_of(indices), rows.data(), data_);
+  }
+
+  OutBytes load_range(std::uint64_t first, std::uint64_t count, ThreadPool& pool) const {
+    Buffer<std::uint8_t> rows(checked_product(count, extent_.row_bytes));
+    {
+      const nb::gil_scoped_release release;
+      pir::load_range(extent_, data_, first, count, rows.data(), pool);
+    }
+    return to_array(std::move(rows), {count, extent_.row_bytes});
+  }
+
+  OutBytes load(const Numbers& indices) const {
+    Buffer<std::uint8_t> rows(checked_product(indices.size(), extent_.row_bytes));
+    {
+      const nb::gil_scoped_release release;
+      pir::load_rows(extent_, data_, span_of(indices), rows.data());
+    }
+    return to_array(std::move(rows), {indices.size(), extent_.row_bytes});
+  }
+
+  OutBytes answer(const dpf::Keys& keys, ThreadPool& pool,
+                  const std::optional<std::string>& tier) const {
+    const std::size_t bytes = pir::answer_bytes(keys.shape().output, extent_.row_bytes);
+    Buffer<std::uint8_t> out(checked_product(keys.size(), bytes));
+    {
+      const nb::gil_scoped_release release;
+      pir::answer({data_, extent_}, keys, out.data(), pool, tier_of(tier));
+    }
+    return to_array(std::move(out), {keys.size(), bytes});
+  }
+
+  std::uint64_t read_all(ThreadPool& pool) const {
+    const nb::gil_scoped_release release;
+    return pir::read_all({data_, extent_}, pool);
+  }
+
+  std::size_t bytes() const { return extent_.bytes(); }
+  std::uint8_t* data() const { return data_; }
+
+ private:
+  void check_width(const ByteRows& rows) const {
+    if (rows.shape(1) == extent_.row_bytes) return;
+    throw Error("rows of a table", std::to_string(rows.shape(1)) + " bytes",
+                std::to_string(extent_.row_bytes) + " bytes");
+  }
+
+  pir::Extent extent_;
+  Buffer<std::uint8_t> own_;
+  nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array_;
+  std::uint8_t* data_ = nullptr;
+};
+
+}  // namespace
+
+void bind_pir(nb::module_& m) {
+  nb::class_<HeldTable>(m, "Table",
+                        "Rows in the layout that an output asks for; the memory is its own and not "
+                        "initialised, or `data`.")
+      .def(nb::init<std::uint64_t, std::size_t, const std::string&,
+                    std::optional<
+                        nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>(),
+           nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
+      .def("store", &HeldTable::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
+           "Writes rows from row `first`, a multiple of TILE_ROWS, on.")
+      .def("replace", &HeldTable::replace, nb::arg("indices"), nb::arg("rows"),
+           "Overwrites the rows at some indices.")
+      .def("load_range", &HeldTable::load_range, nb::arg("first"), nb::arg("count"),
+           nb::arg("pool"), "Rows from row `first`, a multiple of TILE_ROWS, on.")
+      .def("load", &HeldTable::load, nb::arg("indices"), "The rows at some indices.")
+      .def("answer", &HeldTable::answer, nb::arg("keys"), nb::arg("pool"),
+           nb::arg("tier") = nb::none(), "Answers to keys, a row each.")
+      .def("read_all", &HeldTable::read_all, nb::arg("pool"),
+           "Reads every byte once: the speed limit of answers. The result is of no use.")
+      .def_prop_ro("bytes", &HeldTable::bytes, "Bytes of the table in its layout.")
+      .def(
+          "memory",
+          [](nb::handle_t<HeldTable> self) {
+            const auto& table = nb::cast<const HeldTable&>(self);
+            return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(table.data(), {table.bytes()},
+                                                                     self);
+          },
+          "The memory itself, without a copy.");
+  m.attr("TILE_ROWS") = pir::kTileRows;
+  m.def(
+      "table_bytes",
+      [](std::uint64_t rows, std::size_t row_bytes, const std::string& output) {
+        const pir::Layout layout = pir::layout_for(dpf::parse_output(output));
+        return pir::Extent{rows, row_bytes, layout}.bytes();
+      },
+      nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"),
+      "Bytes of a table in the layout that its output asks for.");
+  m.def(
+      "answer_bytes",
+      [](const std::string& output, std::size_t row_bytes) {
+        return pir::answer_bytes(dpf::parse_output(output), row_bytes);
+      },
+      nb::arg("output"), nb::arg("row_bytes"), "The length of each answer.");
+}
+
+}  // namespace nescio::bindings

@@ -1,0 +1,44 @@
+#include "base/error.h"
+#include "bindings/bindings.h"
+#include "probes/bitserial.h"
+#include "probes/ot.h"
+#include "probes/pir.h"
+
+namespace nescio::bindings {
+namespace {
+
+constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 32;
+
+double seconds_per_read(std::uint64_t blocks) {
+  if (blocks == 0 || blocks > kMaxBlocks) {
+    throw Error(ErrorKind::argument, "blocks: expected 1 to 2^32");
+  }
+  const nb::gil_scoped_release release;
+  return ot::seconds_per_read(blocks);
+}
+
+}  // namespace
+
+void bind_probes(nb::module_& m) {
+  m.def(
+      "seconds_per_byte",
+      [](const std::string& output, const std::optional<std::string>& tier) {
+        return pir::seconds_per_byte(dpf::parse_output(output), tier_of(tier));
+      },
+      nb::arg("output"), nb::arg("tier") = nb::none(),
+      "Time of the product with a byte of table, for each key, in the cache, measured.");
+  m.def(
+      "seconds_per_weight",
+      [](unsigned weight_bits, unsigned activation_bits, std::size_t rows, std::size_t batch,
+         const std::optional<std::string>& tier) {
+        return bitserial::seconds_per_weight(weight_bits, activation_bits, rows, batch,
+                                             tier_of(tier), "");
+      },
+      nb::arg("weight_bits"), nb::arg("activation_bits"), nb::arg("rows"), nb::arg("batch") = 1,
+      nb::arg("tier") = nb::none(),
+      "Time of a product's inner loops with a weight, in the cache, for all vectors, measured.");
+  m.def("seconds_per_read", &seconds_per_read, nb::arg("blocks"),
+        "Time of one read at random among so many blocks, measured.");
+}
+
+}  // namespace nescio::bindings

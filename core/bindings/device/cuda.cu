@@ -1,0 +1,12 @@
+#include "bindings/device/bitserial.h"
+#include "bindings/device/ot.h"
+#include "bindings/device/pir.h"
+#include "gpu/cuda/device.h"
+
+NB_MODULE(_cuda, m) {
+  m.doc() =
+      "Tables, transfers and products on NVIDIA GPUs. Private: use the package's own modules.";
+  nescio::bindings::bind_gpu<nescio::gpu::CudaDevice>(m);
+  nescio::bindings::bind_ot_gpu<nescio::gpu::CudaDevice>(m);
+  nescio::bindings::bind_bitserial_gpu<nescio::gpu::CudaDevice>(m);
+}

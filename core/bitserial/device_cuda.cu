@@ -1,9 +1,0 @@
-#include "bitserial/device_gpu_impl.h"
-#include "gpu/cuda_device.h"
-
-namespace nescio::bitserial {
-
-template class DeviceBitMatrix<gpu::CudaDevice>;
-template class DeviceBitProduct<gpu::CudaDevice>;
-
-}  // namespace nescio::bitserial

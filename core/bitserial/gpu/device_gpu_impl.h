@@ -1,0 +1,188 @@
+// The body of bitserial/gpu/device_gpu.h, included once for each device.
+
+#include <bit>
+#include <limits>
+#include <string>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "bitserial/activations.h"
+#include "bitserial/gpu/device_gpu.h"
+
+namespace nescio::bitserial {
+
+inline Error wrong(const std::string& what, const std::string& found, const std::string& expected) {
+  return Error(ErrorKind::argument, what + ": found " + found + ", expected " + expected);
+}
+
+template <class Device>
+WeightTiles DeviceBitMatrix<Device>::shape_of(const Planes& planes, std::size_t row_words) {
+  check_planes(planes, row_words);
+  if (planes.rows > std::numeric_limits<std::int32_t>::max()) {
+    throw wrong("rows", std::to_string(planes.rows), "at most 2147483647");
+  }
+  return {nullptr, static_cast<std::uint32_t>(planes.rows),
+          static_cast<std::uint32_t>(planes.columns), planes.bits};
+}
+
+template <class Device>
+DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
+                                         const Planes& planes, std::size_t row_words,
+                                         const float* scale, const float* bias)
+    : memory_(device.memory()),
+      tiles_(shape_of(planes, row_words)),
+      quads_(memory_, tiles_.quad_count()),
+      scale_(memory_, planes.rows) {
+  if (bias != nullptr) bias_.emplace(memory_, planes.rows);
+  tiles_.quads = quads_.data();
+  const std::size_t words = planes.bits * planes.rows * row_words;
+  const Room<std::uint64_t> copied(memory_, words);
+  Device& to = memory_->device();
+  to.upload(copied.data(), planes.words, words * sizeof(std::uint64_t));
+  to.upload(scale_.data(), scale, planes.rows * sizeof(float));
+  if (bias_) to.upload(bias_->data(), bias, planes.rows * sizeof(float));
+  const PackWeights pack = {tiles_, reinterpret_cast<const std::uint32_t*>(copied.data()),
+                            static_cast<std::uint32_t>(2 * row_words),
+                            reinterpret_cast<std::uint32_t*>(quads_.data())};
+  to.launch(pack, pack.grid());
+  to.finish();
+}
+
+inline std::uint32_t checked_batch(std::size_t batch) {
+  if (batch >= 1 && batch <= GpuPlan::kMostBatch) return static_cast<std::uint32_t>(batch);
+  throw wrong("vectors of x", std::to_string(batch), "1 to " + std::to_string(GpuPlan::kMostBatch));
+}
+
+inline unsigned checked_bits(unsigned bits) {
+  check_activation_bits(bits);
+  return bits;
+}
+
+template <class Device>
+DeviceBitProduct<Device>::DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Device>> matrix,
+                                           unsigned activation_bits, std::size_t batch,
+                                           std::string_view kernel)
+    : matrix_(std::move(matrix)),
+      plan_(Device::info(matrix_->memory()->number()), matrix_->tiles().columns,
+            checked_bits(activation_bits), checked_batch(batch), kernel),
+      vectors_{checked_batch(batch), matrix_->tiles().columns, activation_bits, plan_.slice_tiles},
+      blocks_(plan_.vector_blocks(Device::info(matrix_->memory()->number()),
+                                  matrix_->tiles().columns, vectors_.batch)),
+      tiles_(matrix_->memory(), vectors_.slices() * vectors_.slice_pairs()),
+      steps_(matrix_->memory(), batch) {
+  // A slice may have tiles of no vector.
+  device().zero(tiles_.data(), tiles_.size() * sizeof(Pair));
+  device().finish();
+}
+
+template <class Device>
+template <class Kernel>
+void DeviceBitProduct<Device>::launch(const Kernel& kernel, Stream stream) {
+  if (stream) {
+    device().launch_on(*stream, kernel, kernel.grid());
+  } else {
+    device().launch(kernel, kernel.grid());
+  }
+}
+
+template <class Device>
+template <template <unsigned> class Sums, unsigned tiles, bool fused>
+void DeviceBitProduct<Device>::run_slices(const FloatVectors& source, const Products& to,
+                                          Stream stream) {
+  launch(BitProduct<Sums, tiles, fused>{matrix_->tiles(), vectors_, source, tiles_.data(),
+                                        steps_.data(), to},
+         stream);
+}
+
+template <class Device>
+template <template <unsigned> class Sums, bool fused>
+void DeviceBitProduct<Device>::run_product(const FloatVectors& source, const Products& to,
+                                           Stream stream) {
+  if (vectors_.slice_tiles == 1) return run_slices<Sums, 1, fused>(source, to, stream);
+  if (vectors_.slice_tiles == 2) return run_slices<Sums, 2, fused>(source, to, stream);
+  if constexpr (std::is_same_v<Sums<8>, MatrixSums<8>>) {
+    if (vectors_.slice_tiles == 8) return run_slices<Sums, 8, fused>(source, to, stream);
+  }
+  run_slices<Sums, 4, fused>(source, to, stream);
+}
+
+template <class Device>
+template <class Source>
+void DeviceBitProduct<Device>::write_vectors(const Source& source, Stream stream) {
+  launch(WriteVectors<Source>{source, vectors_, blocks_,
+                              reinterpret_cast<std::uint32_t*>(tiles_.data()), steps_.data()},
+         stream);
+}
+
+template <class Device>
+void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
+  const FloatVectors source = {x};
+  const Products to = {nullptr, out, matrix_->scale(), matrix_->bias()};
+  if (plan_.kernel.fused) {
+    return plan_.kernel.matrix ? run_product<MatrixSums, true>(source, to, stream)
+                               : run_product<CountedSums, true>(source, to, stream);
+  }
+  write_vectors(source, stream);
+  plan_.kernel.matrix ? run_product<MatrixSums, false>(source, to, stream)
+                      : run_product<CountedSums, false>(source, to, stream);
+}
+
+template <class Device>
+void DeviceBitProduct<Device>::queue(const float* x, float* out, Stream stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stream) {
+    matrix_->show();
+    tiles_.show();
+    steps_.show();
+    return run(x, out, stream);
+  }
+  Device::settle(matrix_->memory()->number());
+  run(x, out, {});
+  device().finish();
+}
+
+template <class Device>
+void DeviceBitProduct<Device>::apply(const float* x, float* out) {
+  for (std::size_t v = 0; v < batch(); ++v) {
+    check_finite(x + v * matrix_->columns(), matrix_->columns(), v);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Room<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
+  device().upload(vectors.data(), x, inputs() * sizeof(float));
+  run(vectors.data(), products.data(), {});
+  device().download(out, products.data(), outputs() * sizeof(float));
+  device().finish();
+}
+
+template <class Device>
+void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out) {
+  for (std::size_t v = 0; v < batch(); ++v) {
+    check_range(x + v * matrix_->columns(), matrix_->columns(), activation_bits(), v);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Room<std::int32_t> vectors(matrix_->memory(), inputs());
+  const Room<std::int64_t> products(matrix_->memory(), outputs());
+  device().upload(vectors.data(), x, inputs() * sizeof(std::int32_t));
+  write_vectors(IntegerVectors{vectors.data()}, {});
+  const Products to = {products.data(), nullptr, nullptr, nullptr};
+  plan_.kernel.matrix ? run_product<MatrixSums, false>({nullptr}, to, {})
+                      : run_product<CountedSums, false>({nullptr}, to, {});
+  device().download(out, products.data(), outputs() * sizeof(std::int64_t));
+  device().finish();
+}
+
+template <class Device>
+std::shared_ptr<gpu::Room<Device, float>> DeviceBitProduct<Device>::empty() const {
+  return std::make_shared<Room<float>>(matrix_->memory(), outputs());
+}
+
+template <class Device>
+double DeviceBitProduct<Device>::seconds_each(unsigned count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Room<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
+  device().zero(vectors.data(), inputs() * sizeof(float));
+  device().finish();
+  return device().seconds_each(count, [&] { run(vectors.data(), products.data(), {}); });
+}
+
+}  // namespace nescio::bitserial

@@ -1,0 +1,324 @@
+#pragma once
+
+// The product of weights with activations on a GPU, bit by bit (thesis of M. Lam, section 3.3): for
+// each plane of the weights, the ones of its AND with each plane of the activations, by AND and
+// population count or by the matrix instruction that does both.
+//
+// Eight warps make sixteen rows of a slice of vectors. They share the tiles of these rows, planes from
+// the highest down, and each sums Horner's way: on going to the next plane its sums are doubled, after
+// the highest, the sign, negated. They stay in 32 bits: |sum| <= 2^8 x 2^22. One bit stands for -1 or
+// 1: there twice the plane less one of ones. In the end planes of activations are weighted and warps
+// added up, in 64 bits.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "bitserial/gpu/activations_gpu.h"
+
+namespace nescio::bitserial {
+
+/// Where products go: integers, or floats, times a step a vector and a scale a row, plus a bias.
+struct Products {
+  std::int64_t* integers;  ///< null for floats
+  float* floats;
+  const float* scale;
+  const float* bias;  ///< null for none
+};
+
+/// Sums of tiles of activations by AND and population count: for a lane's two rows, its words' part
+/// of each plane.
+template <unsigned kTiles>
+struct CountedSums {
+  /// Tiles of weights that a warp has on the way; a wide slice has registers for two.
+  static constexpr unsigned kAhead = kTiles < 4 ? 4 : 2;
+
+  std::uint32_t c[kTiles][2][kTilePlanes] = {};
+
+  /// A lane's words of B are those of its place in four lanes, of all planes.
+  template <class B>
+  NESCIO_DEVICE void add(B& block, const gpu::Quad& a, const Pair* chunk) {
+    NESCIO_UNROLL
+    for (unsigned tile = 0; tile < kTiles; ++tile) {
+      NESCIO_UNROLL
+      for (unsigned plane = 0; plane < kTilePlanes; ++plane) {
+        const Pair b = chunk[tile * gpu::kWarp + 4 * plane + block.lane() % 4];
+        NESCIO_UNROLL
+        for (unsigned half = 0; half < 2; ++half) {
+          c[tile][half][plane] +=
+              B::count_ones(a.w[half] & b.w[0]) + B::count_ones(a.w[2 + half] & b.w[1]);
+        }
+      }
+    }
+  }
+
+  template <class Change>
+  NESCIO_DEVICE void change(Change change) {
+    NESCIO_UNROLL
+    for (auto& tile : c) {
+      NESCIO_UNROLL
+      for (auto& half : tile) {
+        NESCIO_UNROLL
+        for (std::uint32_t& sum : half) sum = change(sum);
+      }
+    }
+  }
+
+  /// This lane's part of a row's product with a tile; `top` if its highest plane is the sign.
+  template <class B>
+  NESCIO_DEVICE std::int64_t value(const B&, unsigned tile, unsigned half, bool top) const {
+    std::int64_t sum = 0;
+    NESCIO_UNROLL
+    for (unsigned plane = 0; plane < kTilePlanes; ++plane) {
+      const std::int64_t ones = static_cast<std::int32_t>(c[tile][half][plane]);
+      sum += (plane == kTilePlanes - 1 && top ? -ones : ones) << plane;
+    }
+    return sum;
+  }
+};
+
+/// The same by matrix instructions, which leave a lane two planes of each row.
+template <unsigned kTiles>
+struct MatrixSums {
+  static constexpr unsigned kAhead = 4;
+
+  std::uint32_t c[kTiles][4] = {};
+
+  template <class B>
+  NESCIO_DEVICE void add(B& block, const gpu::Quad& a, const Pair* chunk) {
+    NESCIO_UNROLL
+    for (unsigned tile = 0; tile < kTiles; ++tile) {
+      const Pair b = chunk[tile * gpu::kWarp + block.lane()];
+      block.multiply_bits(c[tile], a.w, b.w);
+    }
+  }
+
+  template <class Change>
+  NESCIO_DEVICE void change(Change change) {
+    NESCIO_UNROLL
+    for (auto& tile : c) {
+      NESCIO_UNROLL
+      for (std::uint32_t& sum : tile) sum = change(sum);
+    }
+  }
+
+  template <class B>
+  NESCIO_DEVICE std::int64_t value(const B& block, unsigned tile, unsigned half, bool top) const {
+    const unsigned t = block.lane() % 4;
+    const std::int64_t low = static_cast<std::int32_t>(c[tile][2 * half]);
+    const std::int64_t high = static_cast<std::int32_t>(c[tile][2 * half + 1]);
+    return (low + 2 * (top && t == 3 ? -high : high)) << (2 * t);
+  }
+};
+
+template <class B>
+NESCIO_DEVICE inline std::int64_t shuffle_xor_64(B& block, std::int64_t value, unsigned mask) {
+  const auto bits = static_cast<std::uint64_t>(value);
+  const std::uint64_t low = block.shuffle_xor(static_cast<std::uint32_t>(bits), mask);
+  const std::uint64_t high = block.shuffle_xor(static_cast<std::uint32_t>(bits >> 32), mask);
+  return static_cast<std::int64_t>(low | high << 32);
+}
+
+/// The product of a slice of kTiles tiles a chunk. Where it is `kFused` blocks make tiles of the
+/// vectors by themselves, in shared memory, while their first weights are on the way, and two teams
+/// of eight warps use them; otherwise WriteVectors has made them.
+template <template <unsigned> class Sums, unsigned kTiles, bool kFused>
+struct BitProduct {
+  static constexpr unsigned kWarps = 8;  ///< of a team
+  static constexpr unsigned kTeams = kFused ? 2 : 1;
+  static constexpr unsigned kThreads = kTeams * kWarps * gpu::kWarp;
+  static constexpr bool kTogether = true;
+  static constexpr unsigned kLeastBlocks = 2 / kTeams;
+  static constexpr unsigned kAhead = Sums<kTiles>::kAhead;
+
+  WeightTiles weights;
+  VectorTiles vectors;
+  FloatVectors from;    ///< fused
+  const Pair* tiles;    ///< else
+  const double* steps;  ///< else, of floats
+  Products to;
+
+  /// Sums of the warps, then the largest magnitudes they find, then tiles.
+  static constexpr std::size_t kSums = std::size_t{kTeams} * kWarps * kTiles * kTileRows;
+  static constexpr std::size_t kLargest = std::size_t{kTiles} * kTeams * kWarps;
+  static std::size_t shared_bytes_for(std::uint64_t slice_pairs) {
+    const std::size_t fused = kLargest * sizeof(std::uint32_t) + slice_pairs * sizeof(Pair);
+    return kSums * sizeof(std::int64_t) + (kFused ? fused : 0);
+  }
+  std::size_t shared_bytes() const { return shared_bytes_for(vectors.slice_pairs()); }
+  gpu::Grid grid() const {
+    return {static_cast<std::uint32_t>(ceil_div(weights.row_tiles(), kTeams)), vectors.slices()};
+  }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint32_t rows = row_tile(block);
+    const std::uint32_t units = rows < weights.row_tiles() ? weights.units() : 0;
+    const gpu::Quad* quads = weights.tiles_of(rows) + block.lane();
+    gpu::Quad ahead[kAhead] = {};
+    NESCIO_UNROLL
+    for (unsigned i = 0; i < kAhead; ++i) {
+      const std::uint32_t unit = warp(block) + i * kWarps;
+      if (unit < units) ahead[i] = quads[std::uint64_t{unit} * gpu::kWarp];
+    }
+    const Pair* planes = slice_tiles(block);
+    Sums<kTiles> sums;
+    add_tiles(block, quads, units, ahead, planes, sums);
+    if (weights.bits == 1) subtract_ones(block, planes, sums);
+    keep_sums(block, sums);
+    block.sync();
+    finish(block);
+  }
+
+ private:
+  /// The sixteen rows of this warp's team, and its place there.
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t row_tile(const B& block) {
+    return block.x() * kTeams + block.warp() / kWarps;
+  }
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t warp(const B& block) {
+    return block.warp() % kWarps;
+  }
+
+  template <class B>
+  NESCIO_DEVICE static std::int64_t* shared_sums(const B& block) {
+    return reinterpret_cast<std::int64_t*>(block.shared());
+  }
+  template <class B>
+  NESCIO_DEVICE static std::int64_t* team_sums(const B& block) {
+    return shared_sums(block) + block.warp() / kWarps * (kSums / kTeams);
+  }
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t* shared_largest(const B& block) {
+    return reinterpret_cast<std::uint32_t*>(shared_sums(block) + kSums);
+  }
+
+  /// Vectors of this block's slice.
+  template <class B>
+  NESCIO_DEVICE std::uint32_t vectors_here(const B& block) const {
+    const std::uint32_t all = vectors.slice_vectors(), left = vectors.batch - block.y() * all;
+    return left < all ? left : all;
+  }
+
+  /// The tiles of the slice. Those of vectors that it has not hold anything: sums of their own columns
+  /// come of them, which nobody reads.
+  template <class B>
+  NESCIO_DEVICE const Pair* slice_tiles(B& block) const {
+    if constexpr (!kFused) {
+      return tiles + block.y() * vectors.slice_pairs();
+    } else {
+      std::uint32_t* largest = shared_largest(block);
+      std::uint32_t* words = largest + kLargest;
+      const std::uint32_t here = vectors_here(block);
+      const std::uint64_t first = std::uint64_t{block.y()} * vectors.slice_vectors();
+      for (std::uint32_t v = 0; v < here; ++v) {
+        const std::uint64_t element = (first + v) * vectors.columns;
+        const std::uint32_t most = warp_largest<kThreads>(block, from, element, vectors.columns);
+        if (block.lane() == 0) largest[v * kTeams * kWarps + block.warp()] = most;
+      }
+      block.sync();
+      for (std::uint32_t v = 0; v < here; ++v) {
+        const PlaneWriter<FloatVectors> writer = {
+            from, quantizer_of(block, v), vectors, (first + v) * vectors.columns, v, words};
+        writer.write(block, block.warp(), kTeams * kWarps);
+      }
+      block.sync();
+      return reinterpret_cast<const Pair*>(words);
+    }
+  }
+
+  template <class B>
+  NESCIO_DEVICE Quantizer quantizer_of(const B& block, std::uint32_t vector) const {
+    constexpr unsigned kAll = kTeams * kWarps;
+    const std::uint32_t* largest = shared_largest(block) + vector * kAll;
+    return Quantizer::of(block_largest<kAll>(largest), vectors.bits);
+  }
+
+  /// Adds this warp's tiles of all planes.
+  template <class B>
+  NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, std::uint32_t units,
+                               gpu::Quad (&ahead)[kAhead], const Pair* planes,
+                               Sums<kTiles>& sums) const {
+    const std::uint32_t chunks = weights.chunks();
+    std::uint32_t plane = weights.bits - 1, chunk = warp(block);
+    for (std::uint32_t begin = warp(block); begin < units; begin += kAhead * kWarps) {
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < kAhead; ++i) {
+        const std::uint32_t unit = begin + i * kWarps;
+        if (unit >= units) break;
+        const gpu::Quad a = ahead[i];
+        const std::uint32_t next = unit + kAhead * kWarps;
+        if (next < units) ahead[i] = quads[std::uint64_t{next} * gpu::kWarp];
+        for (; chunk >= chunks; chunk -= chunks) leave_plane(sums, plane--);
+        sums.add(block, a, planes + std::uint64_t{chunk} * kTiles * gpu::kWarp);
+        chunk += kWarps;
+      }
+    }
+    while (plane > 0) leave_plane(sums, plane--);
+  }
+
+  /// From the sums of one plane, and those above, to what they are for the next.
+  NESCIO_DEVICE void leave_plane(Sums<kTiles>& sums, std::uint32_t plane) const {
+    const std::uint32_t factor = plane + 1 == weights.bits ? ~std::uint32_t{1} : 2;  // -2, the sign
+    sums.change([factor](std::uint32_t sum) { return factor * sum; });
+  }
+
+  /// Twice the sums less those of a plane of ones, over this warp's chunks.
+  template <class B>
+  NESCIO_DEVICE void subtract_ones(B& block, const Pair* planes, Sums<kTiles>& sums) const {
+    const gpu::Quad ones = {{~0u, ~0u, ~0u, ~0u}};
+    sums.change([](std::uint32_t sum) { return 0 - 2 * sum; });
+    for (std::uint32_t chunk = warp(block); chunk < weights.chunks(); chunk += kWarps) {
+      sums.add(block, ones, planes + std::uint64_t{chunk} * kTiles * gpu::kWarp);
+    }
+    sums.change([](std::uint32_t sum) { return 0 - sum; });
+  }
+
+  /// This warp's sums to shared memory: of each tile, the planes of its sixteen rows together.
+  template <class B>
+  NESCIO_DEVICE void keep_sums(B& block, const Sums<kTiles>& sums) const {
+    NESCIO_UNROLL
+    for (unsigned tile = 0; tile < kTiles; ++tile) {
+      const bool top = tile % vectors.tiles() == vectors.tiles() - 1;
+      NESCIO_UNROLL
+      for (unsigned half = 0; half < 2; ++half) {
+        std::int64_t sum = sums.value(block, tile, half, top);
+        sum += shuffle_xor_64(block, sum, 1);
+        sum += shuffle_xor_64(block, sum, 2);
+        if (block.lane() % 4 != 0) continue;
+        const unsigned row = 8 * half + block.lane() / 4;
+        team_sums(block)[(warp(block) * kTiles + tile) * kTileRows + row] = sum;
+      }
+    }
+  }
+
+  /// A thread a product: adds up its warps and tiles.
+  template <class B>
+  NESCIO_DEVICE void finish(B& block) const {
+    const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // of its team
+    const std::uint32_t v = thread / kTileRows, row_here = thread % kTileRows;
+    const std::uint32_t row = row_tile(block) * kTileRows + row_here;
+    const std::int64_t* sums = team_sums(block) + row_here;
+    if (v >= vectors_here(block) || row >= weights.rows) return;
+    std::int64_t sum = 0;
+    for (std::uint32_t i = 0; i < vectors.tiles(); ++i) {
+      const std::uint32_t tile = v * vectors.tiles() + i;
+      std::int64_t of_tile = 0;
+      NESCIO_UNROLL
+      for (unsigned w = 0; w < kWarps; ++w) of_tile += sums[(w * kTiles + tile) * kTileRows];
+      sum += of_tile << (kTilePlanes * i);
+    }
+    const std::uint64_t vector = std::uint64_t{block.y()} * vectors.slice_vectors() + v;
+    const std::uint64_t at = vector * weights.rows + row;
+    if (to.integers != nullptr) {
+      to.integers[at] = sum;
+      return;
+    }
+    const double step = kFused ? quantizer_of(block, v).step() : steps[vector];
+    const double scaled = static_cast<double>(sum) * static_cast<double>(to.scale[row]);
+    const float product = static_cast<float>(scaled * step);
+    to.floats[at] = to.bias == nullptr ? product : product + to.bias[row];
+  }
+};
+
+}  // namespace nescio::bitserial

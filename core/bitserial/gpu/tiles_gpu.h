@@ -1,0 +1,112 @@
+#pragma once
+
+// Weights and activations as a GPU's product of bits wants them: in tiles of what one matrix
+// instruction takes (gpu/thread_block.h), so that a lane's part is one access of memory.
+//
+//   weights       16 rows x 256 columns of one plane: a quad a lane, in the order of A
+//   activations   256 columns x 8 planes: a pair of words a lane, in the order of B
+//
+// Words are of 32 columns, so that a chunk, 256 columns, has eight. What a tile has beyond the last
+// row or column is zero.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/thread_block.h"
+
+namespace nescio::bitserial {
+
+inline constexpr unsigned kTileRows = 16;
+inline constexpr unsigned kTilePlanes = 8;
+inline constexpr unsigned kChunkWords = 8;
+inline constexpr unsigned kChunkColumns = 32 * kChunkWords;
+
+/// What a lane holds of a tile of activations.
+struct alignas(8) Pair {
+  std::uint32_t w[2];
+};
+
+/// Weights in a device's memory. The tiles of sixteen rows stand together: of each plane, the highest
+/// first, its chunks.
+struct WeightTiles {
+  const gpu::Quad* quads;
+  std::uint32_t rows;
+  std::uint32_t columns;
+  std::uint32_t bits;
+
+  NESCIO_INLINE std::uint32_t row_tiles() const {
+    return static_cast<std::uint32_t>(ceil_div(rows, kTileRows));
+  }
+  NESCIO_INLINE std::uint32_t chunks() const {
+    return static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
+  }
+  /// Tiles of sixteen rows.
+  NESCIO_INLINE std::uint32_t units() const { return bits * chunks(); }
+  NESCIO_INLINE const gpu::Quad* tiles_of(std::uint32_t row_tile) const {
+    return quads + std::uint64_t{row_tile} * units() * gpu::kWarp;
+  }
+  NESCIO_INLINE std::uint64_t quad_count() const {
+    return std::uint64_t{row_tiles()} * units() * gpu::kWarp;
+  }
+};
+
+/// Makes tiles of planes as planes.h has them: a thread a word.
+struct PackWeights {
+  static constexpr unsigned kThreads = 128;
+  static constexpr bool kTogether = false;
+
+  WeightTiles tiles;
+  const std::uint32_t* planes;  ///< bits x rows x row_words
+  std::uint32_t row_words;      ///< of 32 columns: twice those of 64
+  std::uint32_t* to;
+
+  NESCIO_INLINE std::uint64_t words() const { return 4 * tiles.quad_count(); }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(words(), kThreads)), 1}; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
+    if (id >= words()) return;
+    const auto i = static_cast<std::uint32_t>(id % 4);
+    const auto lane = static_cast<std::uint32_t>(id / 4 % gpu::kWarp);
+    const std::uint64_t tile = id / (4 * gpu::kWarp);
+    const auto unit = static_cast<std::uint32_t>(tile % tiles.units());
+    const std::uint64_t row = tile / tiles.units() * kTileRows + lane / 4 + 8 * (i % 2);
+    const std::uint32_t word = unit % tiles.chunks() * kChunkWords + lane % 4 + 4 * (i / 2);
+    const std::uint32_t plane = tiles.bits - 1 - unit / tiles.chunks();
+    const bool there = row < tiles.rows && word < row_words;
+    to[id] = there ? planes[(plane * std::uint64_t{tiles.rows} + row) * row_words + word] : 0;
+  }
+};
+
+/// Activations of k bits in tiles: a vector has k / 8, which stand side by side for each chunk, as do
+/// those of the other vectors of its slice.
+struct VectorTiles {
+  std::uint32_t batch;
+  std::uint32_t columns;
+  std::uint32_t bits;         ///< k
+  std::uint32_t slice_tiles;  ///< of a chunk of a slice
+
+  NESCIO_INLINE std::uint32_t chunks() const {
+    return static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
+  }
+  NESCIO_INLINE std::uint32_t tiles() const { return bits / kTilePlanes; }
+  NESCIO_INLINE std::uint32_t slice_vectors() const { return slice_tiles / tiles(); }
+  NESCIO_INLINE std::uint32_t slices() const {
+    return static_cast<std::uint32_t>(ceil_div(batch, slice_vectors()));
+  }
+  NESCIO_INLINE std::uint64_t slice_pairs() const {
+    return std::uint64_t{chunks()} * slice_tiles * gpu::kWarp;
+  }
+
+  /// Where a word of a plane of vector `vector` of a slice stands among the slice's words.
+  NESCIO_INLINE std::uint64_t place(std::uint32_t vector, std::uint32_t plane,
+                                    std::uint32_t word) const {
+    const std::uint32_t tile = vector * tiles() + plane / kTilePlanes;
+    const std::uint32_t lane = 4 * (plane % kTilePlanes) + word % 4;
+    const std::uint64_t chunk = word / kChunkWords;
+    return ((chunk * slice_tiles + tile) * gpu::kWarp + lane) * 2 + word % kChunkWords / 4;
+  }
+};
+
+}  // namespace nescio::bitserial

@@ -1,0 +1,114 @@
+#pragma once
+
+// A thread block on the processor: every thread is a fiber, and what threads do together happens
+// when all of them have come to it. For tests, of a few blocks: a fiber's switch costs as much as
+// hundreds of a card's instructions.
+
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gpu/thread_block.h"
+
+namespace nescio::gpu {
+
+class HostTeam;
+
+/// A thread's view of its block; see thread_block.h.
+class EmulatedBlock {
+ public:
+  EmulatedBlock(HostTeam* team, Grid at, unsigned thread) : team_(team), at_(at), thread_(thread) {}
+
+  std::uint32_t x() const { return at_.x; }
+  std::uint32_t y() const { return at_.y; }
+  unsigned thread() const { return thread_; }
+  unsigned warp() const { return thread_ / kWarp; }
+  unsigned lane() const { return thread_ % kWarp; }
+  std::byte* shared() const;
+
+  void sync();
+  std::uint32_t shuffle_xor(std::uint32_t value, unsigned mask);
+  std::uint32_t ballot(bool bit);
+  void load_words(std::uint32_t (&out)[4], const Quad* quad);
+  void multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                     const std::uint32_t (&b)[2]);
+  void multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                      const std::uint32_t (&b)[2]);
+  static std::uint32_t dot_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c);
+  static std::uint32_t count_ones(std::uint32_t x) {
+    return static_cast<std::uint32_t>(std::popcount(x));
+  }
+  static double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+
+  template <class T>
+  static void add(T* to, T value) {
+    *to += value;
+  }
+  static void flip(std::uint32_t* to, std::uint32_t value) { *to ^= value; }
+
+  void copy_async(void* to, const void* from);
+  void commit_copies();
+  template <unsigned newest>
+  void wait_copies() {
+    finish_copies(newest);
+  }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+  };
+  void finish_copies(std::size_t newest);
+
+  HostTeam* team_;
+  Grid at_;
+  unsigned thread_;
+  std::vector<Copy> open_;                  // of the group that is not committed
+  std::vector<std::vector<Copy>> pending_;  // committed groups, oldest first
+};
+
+/// The order in which the threads of a block are given their turns. What a kernel writes does not
+/// depend on it, or threads race.
+enum class Turns { forwards, backwards };
+
+/// The fibers of a block, and the memory they share.
+class HostTeam {
+ public:
+  HostTeam(unsigned threads, std::size_t shared_bytes, Turns turns);
+  ~HostTeam();
+  HostTeam(const HostTeam&) = delete;
+  HostTeam& operator=(const HostTeam&) = delete;
+
+  /// Runs `work` for every thread of a block. Throws std::logic_error where a card's behaviour would
+  /// be undefined, and what `work` throws.
+  void run(Grid at, const std::function<void(EmulatedBlock&)>& work);
+
+  std::byte* shared() { return shared_; }
+
+ private:
+  friend class EmulatedBlock;
+  struct State;
+
+  enum class Meeting { none, block, shuffle, ballot, words, bits, bytes };
+  struct Message {
+    std::uint32_t a[4], b[2], c[4];
+    unsigned mask;
+    const Quad* quad;
+  };
+
+  /// Ends the thread's turn until all whom it wants to meet have come.
+  const Message& meet(unsigned thread, Meeting meeting, const Message& message);
+  bool release();
+  bool release_warp(unsigned warp);
+  void exchange(unsigned warp, Meeting meeting);
+
+  std::byte* shared_ = nullptr;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace nescio::gpu

@@ -1,0 +1,139 @@
+#pragma once
+
+// The processor as a device: memory is memory, and a kernel runs when it is launched, block by block.
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+#include "gpu/device.h"
+#include "gpu/emulated/block.h"
+
+namespace nescio::gpu {
+
+class EmulatedDevice {
+ public:
+  /// `device` is 0, 1 for one whose threads take turns in the other order (answers are the same, or
+  /// threads race), or 2 for an older one without matrix instructions on bits. Throws Error(resource)
+  /// for any other.
+  explicit EmulatedDevice(unsigned device)
+      : turns_(device == 1 ? Turns::backwards : Turns::forwards), info_(info(device)) {}
+
+  /// How much larger than the smallest a measurement is to be.
+  static constexpr unsigned kLoad = 1;
+  static constexpr bool kReadsCuda = false;
+
+  static constexpr unsigned count() { return 3; }
+  static DeviceInfo info(unsigned device) {
+    if (device >= count()) {
+      throw Error(ErrorKind::resource, "there is no emulated:" + std::to_string(device) +
+                                           ": found " + std::to_string(count()));
+    }
+    const bool old = device == 2;
+    return {"emulated", 4, old ? 75u : 80u, 64 << 10, kMemory, (old ? 64u : 99u) << 10};
+  }
+
+  void* allocate(std::size_t bytes) {
+    void* memory = bytes > kMemory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) {
+      throw Error(ErrorKind::resource,
+                  "the emulated device is out of memory: " + std::to_string(bytes) +
+                      " bytes were asked for, " + std::to_string(kMemory) + " are there");
+    }
+    std::memset(memory, 0xA5, bytes);  // a card's is not initialised either
+    memory_use_.add(bytes);
+    return memory;
+  }
+  void release(void* memory, std::size_t bytes) noexcept {
+    memory_use_.now -= bytes;
+    std::free(memory);
+  }
+
+  static void* allocate_host(std::size_t bytes) {
+    void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+    if (memory == nullptr) {
+      throw Error(ErrorKind::resource,
+                  "out of memory: " + std::to_string(bytes) + " bytes were asked for");
+    }
+    return memory;
+  }
+  static void release_host(void* memory) noexcept { std::free(memory); }
+
+  void upload(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void upload_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                   std::size_t rows) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      std::memcpy(static_cast<std::byte*>(to) + i * bytes,
+                  static_cast<const std::byte*>(from) + i * stride, bytes);
+    }
+  }
+  void download(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void download_rows(void* to, const void* from, std::size_t stride, std::size_t bytes,
+                     std::size_t rows) {
+    upload_rows(to, from, stride, bytes, rows);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+  void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
+  void finish() {}
+  static void settle(unsigned) {}
+  MemoryUse memory_use() const { return memory_use_; }
+  void forget_peak() { memory_use_.most = memory_use_.now; }
+
+  template <class Kernel>
+  void launch(const Kernel& kernel, Grid grid) {
+    if constexpr (Kernel::kTogether) {
+      if (kernel.shared_bytes() > info_.shared_bytes_max)
+        throw too_much_shared(kernel.shared_bytes(), info_);
+      HostTeam team(Kernel::kThreads, kernel.shared_bytes(), turns_);
+      for_each_block(grid,
+                     [&](Grid at) { team.run(at, [&](EmulatedBlock& block) { kernel(block); }); });
+    } else {
+      for_each_block(grid, [&](Grid at) {
+        for (unsigned i = 0; i < Kernel::kThreads; ++i) {
+          EmulatedBlock block(nullptr, at,
+                              turns_ == Turns::forwards ? i : Kernel::kThreads - 1 - i);
+          kernel(block);
+        }
+      });
+    }
+  }
+
+  template <class Kernel>
+  void launch_on(std::uintptr_t, const Kernel& kernel, Grid grid) {
+    launch(kernel, grid);
+  }
+
+  template <class Work>
+  double seconds_each(unsigned count, const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < count; ++i) work();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    return taken.count() / count;
+  }
+
+  template <class Kernel>
+  unsigned resident_blocks(const Kernel&) const {
+    return 2;
+  }
+
+ private:
+  static constexpr std::size_t kMemory = std::size_t{1} << 30;
+
+  template <class Work>
+  void for_each_block(Grid grid, Work work) const {
+    for (std::uint32_t y = 0; y < grid.y; ++y) {
+      for (std::uint32_t x = 0; x < grid.x; ++x) {
+        work(turns_ == Turns::forwards ? Grid{x, y} : Grid{grid.x - 1 - x, grid.y - 1 - y});
+      }
+    }
+  }
+
+  Turns turns_;
+  DeviceInfo info_;
+  MemoryUse memory_use_;
+};
+
+}  // namespace nescio::gpu

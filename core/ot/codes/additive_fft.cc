@@ -1,0 +1,143 @@
+#include "ot/codes/additive_fft.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace nescio::ot {
+namespace {
+
+// ---- One block, as two words of eight bytes ------------------------------------------------------
+
+using Word = std::uint64_t;
+
+constexpr Word kOnes = 0x0101010101010101ull;
+
+/// The products of eight pairs of bytes in GF(2^8): the bits of k from the highest down. Not inlined,
+/// because it stands in a kernel some hundred times.
+[[gnu::noinline]] Word multiply_bytes(Word x, Word k) {
+  Word product = 0;
+  for (int bit = 7; bit >= 0; --bit) {
+    const Word carry = (product >> 7) & kOnes;
+    product = ((product & (0x7F * kOnes)) << 1) ^ (carry * 0x1B);
+    product ^= x & (((k >> bit) & kOnes) * 0xFF);
+  }
+  return product;
+}
+
+struct Vector {
+  static constexpr std::size_t kBlocks = 1;
+  Block block;
+
+  static Vector load(const Block* from) { return {*from}; }
+  void store(Block* to) const { *to = block; }
+  static Vector repeat(const Block& from) { return {from}; }
+  static Vector repeat(std::uint32_t word) {
+    const Word both = word * 0x0000000100000001ull;
+    return {{both, both}};
+  }
+  friend Vector operator^(Vector a, Vector b) { return {a.block ^ b.block}; }
+};
+
+Vector times(Vector a, Vector b) {
+  return {{multiply_bytes(a.block.lo, b.block.lo), multiply_bytes(a.block.hi, b.block.hi)}};
+}
+
+/// Byte i ^ s of each element at byte i.
+template <int s>
+Vector exchange(Vector x) {
+  for (Word* word : {&x.block.lo, &x.block.hi}) {
+    if (s & 1) *word = ((*word >> 8) & 0x00FF00FF00FF00FF) | (*word & 0x00FF00FF00FF00FF) << 8;
+    if (s & 2) *word = ((*word >> 16) & 0x0000FFFF0000FFFF) | (*word & 0x0000FFFF0000FFFF) << 16;
+  }
+  return x;
+}
+
+/// The same choice of bytes in every element; 0x80 makes a zero.
+Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
+  const unsigned from[4] = {b0, b1, b2, b3};
+  const auto word = [&](Word w) {
+    Word chosen = 0;
+    for (int i = 0; i < 4; ++i) {
+      if (from[i] < 4) chosen |= ((w >> (8 * from[i])) & 0x000000FF000000FF) << (8 * i);
+    }
+    return chosen;
+  };
+  return {{word(x.block.lo), word(x.block.hi)}};
+}
+
+/// Element `lane` of each block, four times.
+Vector take(Vector x, unsigned lane) {
+  const Word word = lane < 2 ? x.block.lo : x.block.hi;
+  return Vector::repeat(static_cast<std::uint32_t>(word >> (32 * (lane % 2))));
+}
+
+void transpose(Vector*) {}
+
+}  // namespace
+}  // namespace nescio::ot
+
+#include "ot/codes/additive_fft_impl.h"
+
+namespace nescio::ot {
+namespace {
+
+/// T(q), the sum of b_{j+1} for the bits j of q.
+std::uint32_t twiddle(std::uint32_t q) {
+  std::uint32_t t = 0;
+  for (unsigned j = 0; q >> j != 0 && j < 31; ++j) {
+    if ((q >> j) & 1) t ^= cantor_basis()[j + 1];
+  }
+  return t;
+}
+
+void put_parts(const Multiplier& k, std::size_t lane, Block (*to)[4]) {
+  std::uint32_t words[4];
+  std::memcpy(words, &k, sizeof(words));
+  for (int s = 0; s < 4; ++s) {
+    const std::uint64_t both = words[s] * 0x0000000100000001ull;
+    to[s][lane] = {both, both};
+  }
+}
+
+void put_element(const Multiplier& k, std::size_t lane, Block* to) {
+  std::uint32_t words[4];
+  std::memcpy(words, &k, sizeof(words));
+  for (int s = 0; s < 4; ++s) {
+    std::memcpy(reinterpret_cast<std::uint8_t*>(&to[s]) + 4 * lane, &words[s], sizeof(words[s]));
+  }
+}
+
+}  // namespace
+
+void make_twiddles(std::uint32_t rows, Twiddles& twiddles) {
+  for (unsigned byte = 0; byte < 4; ++byte) {
+    for (std::uint32_t v = 0; v < 256; ++v) {
+      twiddles.of_byte[byte][v] = multiplier_of(twiddle(v << (8 * byte)));
+    }
+  }
+  for (std::uint32_t lane = 0; lane < 4; ++lane) {
+    for (unsigned level = 0; level < 4; ++level) {
+      for (std::uint32_t branch = 0; branch < 1u << level; ++branch) {
+        put_parts(multiplier_of(twiddle((lane << level) + branch)), lane,
+                  twiddles.of_branch[(1u << level) - 1 + branch]);
+      }
+    }
+    for (unsigned level = 0; level < kRowBits; ++level) {
+      put_element(multiplier_of(twiddle((lane % rows) << level)), lane, twiddles.of_lane[level]);
+    }
+  }
+}
+
+const AdditiveFft& additive_fft(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kAdditiveFft;
+  if (tier >= Tier::avx2) return avx2::kAdditiveFft;
+#endif
+  static_cast<void>(tier);
+  return portable::kAdditiveFft;
+}
+
+namespace portable {
+const AdditiveFft kAdditiveFft = kOwnFft;
+}  // namespace portable
+}  // namespace nescio::ot

@@ -1,0 +1,247 @@
+// The body of additive_fft*.cc: each tier's file defines a register `Vector` of blocks, includes
+// this once and compiles it with its own flags. All of it is private to the file that includes it.
+//
+// Vector has kBlocks; load, store; repeat of a block and of a word, which fill a register; and ^. With
+// it come times(a, b), products of bytes in GF(2^8), constant time; exchange<s>, choose and take, which
+// move bytes within elements and blocks; transpose(x), which turns kBlocks registers as a matrix of
+// blocks.
+
+#include "ot/codes/additive_fft_registers.h"
+
+namespace nescio::ot {
+namespace {
+
+// ---- Powers of x and of s_k ----------------------------------------------------------------------
+
+NESCIO_ALWAYS void add_run(Block* to, const Block* from, std::size_t count) {
+  constexpr std::size_t kStep = Vector::kBlocks;
+  std::size_t i = 0;
+  for (; i + kStep <= count; i += kStep) {
+    (Vector::load(to + i) ^ Vector::load(from + i)).store(to + i);
+  }
+  for (; i < count; ++i) to[i] ^= from[i];
+}
+
+NESCIO_ALWAYS void add_run(std::uint32_t* to, const std::uint32_t* from, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) to[i] ^= from[i];
+}
+
+/// Divides by s_k^(2^r) = x^length + x^shift, where length = 2^(k+r) and shift = 2^r, in place:
+/// 2 length coefficients become remainder and quotient. Or, with `inverse`, back.
+template <class T>
+void divide(T* f, std::size_t length, std::size_t shift, std::size_t unit, bool inverse) {
+  const auto add_spill = [=] {
+    add_run(f + length * unit, f + (2 * length - shift) * unit, shift * unit);
+  };
+  if (!inverse) add_spill();
+  add_run(f + shift * unit, f + length * unit, (length - shift) * unit);
+  if (inverse) add_spill();
+}
+
+/// From powers of x to powers of s_k = x^(2^k) + x with coefficients of degree below 2^k.
+template <class T>
+void expand(T* f, unsigned m, unsigned k, std::size_t unit, bool inverse) {
+  if (m == k) return;
+  const std::size_t length = std::size_t{1} << (m - 1), shift = std::size_t{1} << (m - 1 - k);
+  if (!inverse) divide(f, length, shift, unit, false);
+  expand(f, m - 1, k, unit, inverse);
+  expand(f + length * unit, m - 1, k, unit, inverse);
+  if (inverse) divide(f, length, shift, unit, true);
+}
+
+// ---- Transforms of columns -----------------------------------------------------------------------
+
+template <int M, int parts, bool inverse>
+void column_kernel(const Place& place, Block* f, std::size_t width) {
+  const Branches b = branches_of<M, parts>(place);
+  for (std::size_t at = 0; at < width; at += Vector::kBlocks) {
+    Vector x[1 << M];
+    NESCIO_UNROLL
+    for (int i = 0; i < 1 << M; ++i) x[i] = Vector::load(f + i * width + at);
+    if constexpr (inverse) {
+      interpolate<M, 0, parts, false>(b, x);
+    } else {
+      evaluate<M, 0, parts, false>(b, x);
+    }
+    NESCIO_UNROLL
+    for (int i = 0; i < 1 << M; ++i) x[i].store(f + i * width + at);
+  }
+}
+
+template <int M, bool inverse>
+void some_columns(const Place& place, Block* f, std::size_t width) {
+  with_parts(place, place.q, [&](auto parts) {
+    column_kernel<M, decltype(parts)::value, inverse>(place, f, width);
+  });
+}
+
+template <bool inverse>
+void columns(const Place& place, Block* f, unsigned m, std::size_t width) {
+  if (m == 1) return some_columns<1, inverse>(place, f, width);
+  if (m == 2) return some_columns<2, inverse>(place, f, width);
+  if (m == 3) return some_columns<3, inverse>(place, f, width);
+  if (m == 4) return some_columns<4, inverse>(place, f, width);
+  const unsigned k = m > 8 ? 8 : 4;
+  const auto high = [&] { columns<inverse>(place, f, m - k, width << k); };
+  const auto low = [&] {
+    for (std::uint32_t j = 0; j < 1u << (m - k); ++j) {
+      columns<inverse>(place.below(m - k, j), f + (j * width << k), k, width);
+    }
+  };
+  if (inverse) {
+    low();
+    high();
+    expand(f, m, k, width, true);
+  } else {
+    expand(f, m, k, width, false);
+    high();
+    low();
+  }
+}
+
+// ---- Transforms of leaves ------------------------------------------------------------------------
+
+constexpr unsigned kRowsOfLeaf = 1 << (kLeafBits - kKernelBits);
+
+/// Applies a kernel to the rows of a leaf, as many at a time as a register has blocks.
+template <class Kernel>
+NESCIO_ALWAYS void leaf_rows(const Place& place, const Kernel& kernel) {
+  const Place rows = place.below(kLeafBits - kKernelBits, 0);
+  with_parts(rows, rows.q + kRowsOfLeaf - 1, [&](auto parts) {
+    for (unsigned row = 0; row < kRowsOfLeaf; row += Vector::kBlocks) {
+      const Place own = {rows.twiddles, rows.q + row, rows.lane_level};
+      kernel(branches_of<kKernelBits, decltype(parts)::value>(own), parts, row * kKernel);
+    }
+  });
+}
+
+/// Register i of x gets block i of each of some rows.
+NESCIO_ALWAYS void load_rows(const Block* f, Vector* x) {
+  NESCIO_UNROLL
+  for (std::size_t i = 0; i < kKernel; i += Vector::kBlocks) {
+    NESCIO_UNROLL
+    for (std::size_t row = 0; row < Vector::kBlocks; ++row) {
+      x[i + row] = Vector::load(f + row * kKernel + i);
+    }
+    transpose(x + i);
+  }
+}
+
+NESCIO_ALWAYS void store_rows(Vector* x, Block* f) {
+  NESCIO_UNROLL
+  for (std::size_t i = 0; i < kKernel; i += Vector::kBlocks) {
+    transpose(x + i);
+    NESCIO_UNROLL
+    for (std::size_t row = 0; row < Vector::kBlocks; ++row) {
+      x[i + row].store(f + row * kKernel + i);
+    }
+  }
+}
+
+void leaf_columns(const Place& place, Block* f) {
+  expand(f, kLeafBits, kKernelBits, 1, false);
+  some_columns<kKernelBits, false>(place, f, kKernel);
+}
+
+void leaf_columns_back(const Place& place, Block* f) {
+  some_columns<kKernelBits, true>(place, f, kKernel);
+  expand(f, kLeafBits, kKernelBits, 1, true);
+}
+
+/// The values at a leaf's points; they stay as the registers have them.
+void evaluate_leaf(const Place& place, Block* f) {
+  leaf_columns(place, f);
+  leaf_rows(place, [f](const Branches& b, auto parts, std::size_t at) {
+    Vector x[kKernel];
+    load_rows(f + at, x);
+    evaluate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
+    NESCIO_UNROLL
+    for (std::size_t i = 0; i < kKernel; ++i) x[i].store(f + at + i * Vector::kBlocks);
+  });
+}
+
+void multiply_leaf(const Place& place, Block* f, const Block* values, unsigned lane) {
+  leaf_columns(place, f);
+  leaf_rows(place, [=](const Branches& b, auto parts, std::size_t at) {
+    Vector x[kKernel];
+    load_rows(f + at, x);
+    evaluate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
+    NESCIO_UNROLL
+    for (std::size_t i = 0; i < kKernel; ++i) {
+      Vector k[4];
+      multipliers(take(Vector::load(values + at + i * Vector::kBlocks), lane), k);
+      x[i] = multiply<4>(x[i], k);
+    }
+    interpolate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
+    store_rows(x, f + at);
+  });
+  leaf_columns_back(place, f);
+}
+
+// ---- Transforms of rows --------------------------------------------------------------------------
+
+/// Blocks of each column that are copied to where they stand close together: a row's columns are
+/// 4 KB apart, and a cache has few places for such.
+constexpr std::size_t kSlab = 32;
+
+template <bool inverse>
+void row_columns(const Place& place, Block* f, unsigned levels) {
+  alignas(64) Block slab[kSlab << (kRowBits - kLeafBits)];
+  const std::size_t count = std::size_t{1} << levels;
+  for (std::size_t at = 0; at < kLeaf; at += kSlab) {
+    for (std::size_t j = 0; j < count; ++j) {
+      for (std::size_t i = 0; i < kSlab; i += Vector::kBlocks) {
+        Vector::load(f + j * kLeaf + at + i).store(slab + j * kSlab + i);
+      }
+    }
+    columns<inverse>(place, slab, levels, kSlab);
+    for (std::size_t j = 0; j < count; ++j) {
+      for (std::size_t i = 0; i < kSlab; i += Vector::kBlocks) {
+        Vector::load(slab + j * kSlab + i).store(f + j * kLeaf + at + i);
+      }
+    }
+  }
+}
+
+void evaluate_row(const Twiddles& twiddles, Block* f, unsigned m, std::uint32_t q, bool lanes) {
+  const unsigned levels = m - kLeafBits;
+  const Place place = {twiddles, q, lanes ? 0 : -1};
+  expand(f, m, kLeafBits, 1, false);
+  row_columns<false>(place, f, levels);
+  for (std::uint32_t j = 0; j < 1u << levels; ++j) {
+    evaluate_leaf(place.below(levels, j), f + j * kLeaf);
+  }
+}
+
+void multiply_row(const Twiddles& twiddles, Block* f, unsigned m, std::uint32_t q,
+                  const Block* values, unsigned lane) {
+  const unsigned levels = m - kLeafBits;
+  const Place place = {twiddles, q, -1};
+  expand(f, m, kLeafBits, 1, false);
+  row_columns<false>(place, f, levels);
+  for (std::uint32_t j = 0; j < 1u << levels; ++j) {
+    multiply_leaf(place.below(levels, j), f + j * kLeaf, values + j * kLeaf, lane);
+  }
+  row_columns<true>(place, f, levels);
+  expand(f, m, kLeafBits, 1, true);
+}
+
+// ---- What the tier offers ------------------------------------------------------------------------
+
+void expand_blocks(Block* f, unsigned m, unsigned k, bool inverse) { expand(f, m, k, 1, inverse); }
+
+void expand_elements(std::uint32_t* f, unsigned m, unsigned k) { expand(f, m, k, 1, false); }
+
+void all_columns(const Twiddles& twiddles, Block* f, unsigned m, std::size_t width, bool inverse) {
+  const Place place = {twiddles, 0, -1};
+  inverse ? columns<true>(place, f, m, width) : columns<false>(place, f, m, width);
+}
+
+constexpr AdditiveFft kOwnFft = {expand_blocks, expand_elements, all_columns, evaluate_row,
+                                 multiply_row};
+
+#undef NESCIO_ALWAYS
+#undef NESCIO_UNROLL
+
+}  // namespace
+}  // namespace nescio::ot

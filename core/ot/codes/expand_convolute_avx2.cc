@@ -1,0 +1,102 @@
+// Compiled for AVX2. Includes nothing that could leave shared code behind.
+//
+// Four blocks at a time. Their sixteen sums are kept in a table, and what they add to a later block is
+// one of these: which one, four bits of their masks say. Masks are public, so an index may be made of
+// them. With v_l the mask of block l, the bit for the block 25 after it included, shifted by l, the
+// four say what is added to block 1 + e of those after block 0 in their bits e.
+#include <immintrin.h>
+
+#include "ot/codes/expand_convolute.h"
+
+namespace nescio::ot::avx2 {
+namespace {
+
+constexpr std::size_t kGroup = 4;
+constexpr std::size_t kReach = kLookBack / kGroup;
+
+/// What four blocks add to later ones: their sums, and where in them to look for block 1 + e, in
+/// bytes.
+struct alignas(32) Group {
+  __m128i sums[16];
+  std::uint8_t offset[32];
+
+  __m128i sum_for(std::size_t e) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(sums) + offset[e];
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(from));
+  }
+};
+
+inline __m128i load(const Block* block) {
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(block));
+}
+
+/// Byte e gets bit l of four if bit e of v_l is set.
+inline void make_offsets(const std::uint32_t* masks, std::uint8_t* offset) {
+  const __m256i spread =
+      _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+  const __m256i bit = _mm256_set1_epi64x(static_cast<long long>(0x8040201008040201));
+  __m256i offsets = _mm256_setzero_si256();
+#pragma GCC unroll 4
+  for (int l = 0; l < 4; ++l) {
+    const std::uint32_t v = ((masks[l] & 0xFFFFFF) | 0x1000000) << l;
+    const __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32(static_cast<int>(v)), spread);
+    const __m256i is_set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+    const __m256i place = _mm256_set1_epi8(static_cast<char>(0x10 << l));
+    offsets = _mm256_or_si256(offsets, _mm256_and_si256(is_set, place));
+  }
+  _mm256_store_si256(reinterpret_cast<__m256i*>(offset), offsets);
+}
+
+/// Adds block l, done, to the sums of those before it.
+inline void put(Group& group, std::size_t l, __m128i block) {
+  const std::size_t count = std::size_t{1} << l;
+  for (std::size_t i = 0; i < count; ++i) {
+    group.sums[count + i] = _mm_xor_si128(group.sums[i], block);
+  }
+}
+
+/// Four blocks, whose masks `groups[now]` has the offsets of already.
+inline void step(Group* groups, std::size_t now, Block* y) {
+  __m128i x[kGroup];
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < kGroup; ++j) {
+    x[j] = load(y + j);
+#pragma GCC unroll 6
+    for (std::size_t h = 6; h >= 1; --h) {
+      x[j] = _mm_xor_si128(x[j], groups[(now - h) % kReach].sum_for(kGroup * h + j - 1));
+    }
+  }
+  x[0] = _mm_xor_si128(x[0], groups[(now - 7) % kReach].sums[8]);
+  Group& own = groups[now % kReach];
+#pragma GCC unroll 4
+  for (std::size_t j = 0; j < kGroup; ++j) {
+    if (j > 0) x[j] = _mm_xor_si128(x[j], own.sum_for(j - 1));
+    put(own, j, x[j]);
+    _mm_store_si128(reinterpret_cast<__m128i*>(y + j), x[j]);
+  }
+}
+
+}  // namespace
+
+void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::size_t count) {
+  Group groups[kReach];
+  for (std::size_t g = 0; g < kReach; ++g) {
+    make_offsets(masks + kGroup * g - kLookBack, groups[g].offset);
+    groups[g].sums[0] = _mm_setzero_si128();
+    for (std::size_t l = 0; l < kGroup; ++l) put(groups[g], l, load(before + kGroup * g + l));
+  }
+  const std::size_t done = count / kGroup * kGroup, rest = count - done;
+  for (std::size_t at = 0; at < done; at += kGroup) {
+    const std::size_t now = kReach + at / kGroup;
+    make_offsets(masks + at, groups[now % kReach].offset);
+    step(groups, now, y + at);
+  }
+  if (rest == 0) return;
+  Block last[kLookBack];
+  for (std::size_t i = 0; i < kLookBack; ++i) {
+    last[i] = done + i < kLookBack ? before[done + i] : y[done + i - kLookBack];
+  }
+  portable::convolve(masks + done, last, y + done, rest);
+}
+
+}  // namespace nescio::ot::avx2

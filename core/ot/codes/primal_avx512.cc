@@ -1,0 +1,12 @@
+// Compiled for AVX-512. Includes nothing that could leave shared code behind.
+#include "ot/codes/primal.h"
+#include "ot/codes/primal_impl.h"
+
+namespace nescio::ot::avx512 {
+
+void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows,
+              Block* noise) {
+  add_all_rows(words, seeds, k, rows, noise);
+}
+
+}  // namespace nescio::ot::avx512

@@ -1,0 +1,40 @@
+// The body of primal*.cc: each tier's file includes it once and compiles it with its own flags. All of
+// it is private to the file that includes it.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/block.h"
+#include "ot/codes/primal.h"
+
+namespace nescio::ot {
+namespace {
+
+/// The places below k that `count` words give, in words of 64 bits: the hot loop's addresses are then
+/// what an x86-64 computes on its way to memory.
+inline void to_places(std::uint64_t k, std::size_t count, std::uint32_t* words) {
+  if ((k & (k - 1)) == 0) {
+    const auto mask = static_cast<std::uint32_t>(k - 1);
+    for (std::size_t i = 0; i < count; ++i) words[i] = (words[i] & mask) << 1;
+  } else {
+    for (std::size_t i = 0; i < count; ++i) {
+      words[i] = static_cast<std::uint32_t>((words[i] * k) >> 32) << 1;
+    }
+  }
+}
+
+inline void add_all_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k,
+                         std::size_t rows, Block* noise) {
+  to_places(k, rows * kRowWeight, words);
+  const std::uint32_t* place = words;
+  const auto* base = reinterpret_cast<const char*>(seeds);
+  for (std::size_t row = 0; row < rows; ++row, place += kRowWeight) {
+    Block sum = noise[row];
+    for (std::size_t j = 0; j < kRowWeight; ++j)
+      sum ^= *reinterpret_cast<const Block*>(base + 8 * std::uint64_t{place[j]});
+    noise[row] = sum;
+  }
+}
+
+}  // namespace
+}  // namespace nescio::ot

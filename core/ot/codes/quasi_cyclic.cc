@@ -1,0 +1,232 @@
+#include "ot/codes/quasi_cyclic.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "ot/codes/additive_fft.h"
+#include "ot/stream.h"
+
+namespace nescio::ot {
+namespace {
+
+constexpr std::uint8_t kMultiplierKey = 4;
+constexpr std::size_t kMostBlocks = std::size_t{1} << 31;
+constexpr std::size_t kRow = std::size_t{1} << kRowBits;
+constexpr unsigned kFewestBits = kLeafBits + 1;
+/// If the product has no more coefficients beyond a number of points than this part of them, they
+/// are computed apart: a small product costs less than a transform of twice the size.
+constexpr std::size_t kExcessPart = 8;
+/// Blocks that a task copies or adds.
+constexpr std::size_t kPiece = std::size_t{1} << 14;
+
+/// The bits of the code's polynomial a, 32 in a word.
+std::vector<std::uint32_t> multiplier_bits(const std::uint8_t code_seed[16], std::size_t p,
+                                           Tier tier) {
+  std::array<std::uint8_t, 16> key;
+  std::memcpy(key.data(), code_seed, key.size());
+  key[0] ^= kMultiplierKey;
+  std::vector<std::uint32_t> words((p + 31) / 32);
+  WordStream(key.data(), tier).words(0, words.size(), words.data());
+  return words;
+}
+
+void for_pieces(ThreadPool& pool, std::size_t count,
+                const std::function<void(std::size_t begin, std::size_t end)>& work) {
+  pool.run((count + kPiece - 1) / kPiece, [&](std::size_t task, unsigned) {
+    work(task * kPiece, std::min(count, (task + 1) * kPiece));
+  });
+}
+
+/// The product of a polynomial of blocks with one of bits, of p coefficients each.
+///
+/// 2^m points determine it modulo s_m, of degree 2^m. p is often just above a power of two, and then
+/// 2p - 1 coefficients are some more than 2^m: these are a product of their own, of the highest
+/// coefficients, and what they added to the others is taken off again. s_m = sum_j C(m, j) x^(2^j)
+/// mod 2 makes that a few additions.
+class Product {
+ public:
+  Product(const Block* e, std::size_t p, const std::vector<std::uint32_t>& bits, ThreadPool& pool,
+          Tier tier, QuasiCyclicRoom& room)
+      : e_(e),
+        p_(p),
+        bits_(bits),
+        pool_(pool),
+        tier_(tier),
+        fft_(additive_fft(tier)),
+        m_(levels(p)),
+        row_bits_(std::min(m_, kRowBits)),
+        rows_(std::size_t{1} << (m_ - row_bits_)),
+        room_(room.use(std::size_t{1} << m_)),
+        f_(room_.product),
+        top_(2 * p - 1 > f_.size() ? 2 * p - 1 - f_.size() : 0),
+        twiddles_(std::make_unique<Twiddles>()) {
+    make_twiddles(static_cast<std::uint32_t>(std::min<std::size_t>(rows_, 4)), *twiddles_);
+    load_blocks();
+    multiply();
+    repair();
+  }
+
+  /// Coefficient i, zero beyond the last.
+  Block operator[](std::size_t i) const {
+    if (i < f_.size()) return f_[i];
+    return i - f_.size() < top_.size() ? top_[i - f_.size()] : Block{0, 0};
+  }
+
+ private:
+  static unsigned levels(std::size_t p) {
+    const std::size_t coefficients = 2 * p - 1;
+    const auto m = static_cast<unsigned>(std::bit_width(coefficients - 1));
+    if (m <= kFewestBits) return kFewestBits;
+    const std::size_t half = std::size_t{1} << (m - 1);
+    return coefficients - half <= half / kExcessPart ? m - 1 : m;
+  }
+
+  bool bit(std::size_t i) const { return ((bits_[i / 32] >> (i % 32)) & 1) != 0; }
+
+  void load_blocks() {
+    for_pieces(pool_, f_.size(), [this](std::size_t begin, std::size_t end) {
+      const std::size_t last = std::clamp(p_, begin, end);
+      std::copy(e_ + begin, e_ + last, f_.data() + begin);
+      std::fill(f_.data() + last, f_.data() + end, Block{0, 0});
+    });
+  }
+
+  void multiply() {
+    const std::span<std::uint32_t> values = room_.values;
+    for_pieces(pool_, values.size(), [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) values[i] = i < p_ && bit(i) ? 1 : 0;
+    });
+    if (rows_ > 1) {
+      fft_.expand_elements(values.data(), m_, kRowBits);
+      columns(reinterpret_cast<Block*>(values.data()), kRow / 4, false);
+      fft_.expand(f_.data(), m_, kRowBits, false);
+      columns(f_.data(), kRow, false);
+    }
+    multiply_rows(values.data());
+    if (rows_ > 1) {
+      columns(f_.data(), kRow, true);
+      fft_.expand(f_.data(), m_, kRowBits, true);
+    }
+  }
+
+  /// The transforms of columns of blocks, `width` of them, some at a time in a place of their own.
+  void columns(Block* f, std::size_t width, bool inverse) {
+    constexpr std::size_t kRoom = std::size_t{1} << 14;
+    const std::size_t slab = std::clamp<std::size_t>(kRoom / rows_, 16, 64);
+    std::vector<std::unique_ptr<SecretBuffer<Block>>> rooms(pool_.threads());
+    pool_.run(width / slab, [&](std::size_t task, unsigned worker) {
+      if (!rooms[worker]) rooms[worker] = std::make_unique<SecretBuffer<Block>>(slab * rows_);
+      Block* const room = rooms[worker]->data();
+      Block* const from = f + task * slab;
+      for (std::size_t j = 0; j < rows_; ++j) std::copy_n(from + j * width, slab, room + j * slab);
+      fft_.columns(*twiddles_, room, m_ - row_bits_, slab, inverse);
+      for (std::size_t j = 0; j < rows_; ++j) std::copy_n(room + j * slab, slab, from + j * width);
+    });
+  }
+
+  /// Rows of values are transformed four at a time, as the elements of blocks.
+  void multiply_rows(const std::uint32_t* values) {
+    const std::size_t lanes = std::min<std::size_t>(rows_, 4), row = std::size_t{1} << row_bits_;
+    pool_.run(rows_ / lanes, [&](std::size_t task, unsigned) {
+      Buffer<Block> own(row);
+      const std::uint32_t* from = values + task * lanes * row;
+      for (std::size_t i = 0; i < row; ++i) {
+        const auto value = [&](std::size_t lane) {
+          return std::uint64_t{from[lane % lanes * row + i]};
+        };
+        own[i] = {value(0) | value(1) << 32, value(2) | value(3) << 32};
+      }
+      const auto first = static_cast<std::uint32_t>(task * lanes);
+      fft_.evaluate_row(*twiddles_, own.data(), row_bits_, first, true);
+      for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+        fft_.multiply_row(*twiddles_, f_.data() + (first + lane) * row, row_bits_, first + lane,
+                          own.data(), lane);
+      }
+    });
+  }
+
+  /// f + s_m q, where q is what 2^m points do not tell. Its coefficients are those of the product
+  /// from 2^m on: s_m has no other term of so high a degree.
+  void repair() {
+    if (top_.size() == 0) return;
+    multiply_top();
+    for (unsigned j = 0; j < m_; ++j) {
+      if ((j & m_) != j) continue;  // C(m, j) is even
+      for (std::size_t k = 0; k < top_.size(); ++k) f_[(std::size_t{1} << j) + k] ^= top_[k];
+    }
+  }
+
+  /// The coefficients from 2^m = 2p - 1 - t on: those of the product of both polynomials' highest t
+  /// coefficients, from t - 1 on.
+  void multiply_top() {
+    const std::size_t t = top_.size(), first = p_ - t;
+    std::vector<std::uint32_t> bits((t + 31) / 32);
+    for (std::size_t i = 0; i < t; ++i) {
+      bits[i / 32] |= static_cast<std::uint32_t>(bit(first + i)) << (i % 32);
+    }
+    QuasiCyclicRoom room;
+    const Product product(e_ + first, t, bits, pool_, tier_, room);
+    for (std::size_t k = 0; k < t; ++k) top_[k] = product[t - 1 + k];
+  }
+
+  const Block* e_;
+  std::size_t p_;
+  const std::vector<std::uint32_t>& bits_;
+  ThreadPool& pool_;
+  Tier tier_;
+  const AdditiveFft& fft_;
+  unsigned m_, row_bits_;
+  std::size_t rows_;
+  QuasiCyclicRoom::Use room_;
+  std::span<Block> f_;
+  SecretBuffer<Block> top_;
+  std::unique_ptr<Twiddles> twiddles_;
+};
+
+void check(std::size_t blocks, std::size_t count) {
+  if (blocks == 0 || blocks % 2 != 0 || blocks > kMostBlocks) {
+    throw Error(ErrorKind::argument, "noise: found " + std::to_string(blocks) +
+                                         " blocks, expected an even number from 2 to 2^31");
+  }
+  if (count > blocks / 2) {
+    throw Error(ErrorKind::argument, "count: found " + std::to_string(count) +
+                                         ", expected at most " + std::to_string(blocks / 2));
+  }
+}
+
+}  // namespace
+
+QuasiCyclicRoom::Use QuasiCyclicRoom::use(std::size_t points) {
+  std::unique_lock lock(mutex_);
+  if (!product_ || product_->size() != points) {
+    product_.reset();
+    values_.reset();
+    product_ = std::make_unique<SecretBuffer<Block>>(points);
+    values_ = std::make_unique<Buffer<std::uint32_t>>(points);
+  }
+  return {std::move(lock), {product_->data(), points}, {values_->data(), points}};
+}
+
+Buffer<Block> encode_quasi_cyclic(std::span<const Block> noise, const std::uint8_t code_seed[16],
+                                  std::size_t count, ThreadPool& pool, Tier tier,
+                                  QuasiCyclicRoom& room) {
+  check(noise.size(), count);
+  const std::size_t p = noise.size() / 2;
+  const std::vector<std::uint32_t> bits = multiplier_bits(code_seed, p, tier);
+  const Product product(noise.data() + p, p, bits, pool, tier, room);
+  Buffer<Block> out(count);
+  for_pieces(pool, count, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) out[i] = noise[i] ^ product[i] ^ product[i + p];
+  });
+  return out;
+}
+
+}  // namespace nescio::ot

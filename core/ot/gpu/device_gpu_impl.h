@@ -1,0 +1,290 @@
+// The body of ot/gpu/device_gpu.h, included once for each device: blocks, and trees.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "ot/gpu/device_gpu.h"
+#include "ot/gpu/keys_gpu.h"
+#include "ot/gpu/trees_gpu.h"
+#include "ot/stream.h"
+#include "ot/trees/tree.h"
+
+namespace nescio::ot {
+
+inline prg::AesColumns columns_of(Seed seed, std::uint8_t number = 0) {
+  std::uint8_t key[sizeof(Block)];
+  std::copy(seed.begin(), seed.end(), key);
+  key[0] ^= number;
+  return prg::aes_round_keys(public_round_keys(key));
+}
+
+inline Error wrong(const std::string& what, std::uint64_t found, const std::string& expected) {
+  return Error(ErrorKind::argument,
+               what + ": found " + std::to_string(found) + ", expected " + expected);
+}
+
+/// Leaves of so many trees. Throws Error(argument) for a depth that cannot be, Error(resource) for more
+/// than any memory holds.
+inline std::size_t checked_leaves(std::size_t trees, unsigned depth) {
+  check_depth(depth);
+  checked_product(trees, sizeof(Block) << depth);
+  return trees << depth;
+}
+
+template <class Device>
+DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t count) const {
+  if (first > count_ || count > count_ - first) {
+    throw Error(ErrorKind::index, "blocks " + std::to_string(first) + " to " +
+                                      std::to_string(first + count) + " of " +
+                                      std::to_string(count_));
+  }
+  DeviceBlocks some(*this);
+  some.first_ += first;
+  some.count_ = count;
+  return some;
+}
+
+template <class Device>
+void DeviceBlocks<Device>::download(Block* to) const {
+  settle();
+  Device& device = array_->memory().device();
+  device.download(to, data(), count_ * sizeof(Block));
+  device.finish();
+}
+
+template <class Device>
+OtDevice<Device>::OtDevice(unsigned device)
+    : memory_(std::make_shared<gpu::Memory<Device>>(device)),
+      info_(Device::info(device)),
+      table_(uploaded<std::uint32_t>(prg::aes_table())) {}
+
+template <class Device>
+template <class T>
+auto OtDevice<Device>::room(std::size_t size) -> std::unique_ptr<Room<T>> {
+  return std::make_unique<Room<T>>(memory_, size);
+}
+
+template <class Device>
+template <class T>
+auto OtDevice<Device>::uploaded(std::span<const T> from) -> std::unique_ptr<Room<T>> {
+  auto to = room<T>(from.size());
+  device().upload(to->data(), from.data(), from.size_bytes());
+  device().finish();  // the caller's memory may be another's when this returns
+  return to;
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::made(std::size_t count) {
+  checked_product(count, sizeof(Block));
+  return Blocks(std::make_shared<typename Blocks::Array>(memory_, count));
+}
+
+/// Blocks are about to be used: throws unless they are on this device.
+template <class Device>
+void OtDevice<Device>::open(const Blocks& blocks) const {
+  if (blocks.device() != number()) {
+    throw wrong("blocks of another device", blocks.device(),
+                std::to_string(number()) + ": join them there first");
+  }
+  blocks.settle();
+}
+
+template <class Device>
+template <class Kernel>
+void OtDevice<Device>::launch(const Kernel& kernel) {
+  if (kernel.grid().x > 0) device().launch(kernel, kernel.grid());
+}
+
+/// As many blocks of threads as the device holds at once, at most, share the items.
+template <class Device>
+template <class Kernel>
+void OtDevice<Device>::launch_tiles(Kernel kernel, std::uint64_t items) {
+  if (items == 0) return;
+  const std::uint64_t most = std::uint64_t{device().resident_blocks(kernel)} * info_.processors;
+  kernel.tiles = {items, 1};
+  kernel.tiles.blocks = static_cast<std::uint32_t>(std::min(kernel.tiles.count(), most));
+  device().launch(kernel, {kernel.tiles.blocks, 1});
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::empty(std::size_t count) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Blocks blocks = made(count);
+  device().zero(blocks.data(), count * sizeof(Block));
+  device().finish();
+  return blocks;
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::upload(std::span<const Block> from) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Blocks blocks = made(from.size());
+  device().upload(blocks.data(), from.data(), from.size_bytes());
+  device().finish();
+  return blocks;
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::size_t count = 0;
+  for (const Blocks& part : parts) count += part.size();
+  const Blocks all = made(count);
+  Block* to = all.data();
+  for (const Blocks& part : parts) {
+    part.settle();
+    device().copy(to, part.data(), part.size() * sizeof(Block));
+    to += part.size();
+  }
+  device().finish();
+  return all;
+}
+
+/// Round keys for each level of each tree, `depth` a tree.
+template <class Device>
+auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
+  auto keys = room<prg::AesColumns>(checked_product(trees, depth));
+  const std::uint64_t first = base.first_tree << kLevelBits;
+  launch(ExpandKeysEach{
+      {keys->size()}, table_->data(), base.base, first, depth, kLevelBits, keys->data()});
+  return keys;
+}
+
+/// Round keys for the stretches of some transfers.
+template <class Device>
+auto OtDevice<Device>::stretch_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
+  constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
+  auto keys = room<prg::AesColumns>((first % kStretch + count + kStretch - 1) / kStretch);
+  launch(
+      ExpandKeysEach{{keys->size()}, table_->data(), base, first / kStretch, 1, 0, keys->data()});
+  return keys;
+}
+
+/// Trees while they grow. Levels stand in the leaves' memory and in half as much beside it, in turn.
+template <class Device>
+struct OtDevice<Device>::Trees {
+  std::uint64_t count;
+  unsigned depth;
+  const Block* seeds;
+  Block delta;
+  const prg::AesColumns* keys;
+  Punctures holes;
+  Block* nodes[2];
+  std::uint32_t* sums;
+
+  Block* at(unsigned level) const { return nodes[(depth - level) % 2]; }
+  std::size_t sum_words() const { return count * depth * kBlockWords; }
+};
+
+/// Makes room for leaves, and the first level.
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::plant(Trees& trees) {
+  const Blocks leaves = made(checked_leaves(trees.count, trees.depth));
+  trees.nodes[0] = leaves.data();
+  device().zero(trees.sums, trees.sum_words() * sizeof(std::uint32_t));
+  launch(PlantTrees{{trees.count}, trees.seeds, trees.delta, trees.depth, trees.at(1), trees.sums});
+  return leaves;
+}
+
+template <class Device>
+template <bool punctured>
+void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused) {
+  const GrowLevel<punctured> grow = {aes(),
+                                     trees.keys,
+                                     level,
+                                     trees.depth,
+                                     trees.at(level),
+                                     trees.at(level + 1),
+                                     fused ? trees.sums : nullptr,
+                                     trees.holes};
+  launch_tiles(grow, trees.count << level);
+  if (fused) return;
+  const SumLevel sum = {aes(), level, trees.depth, grow.children, trees.sums};
+  launch_tiles(sum, trees.count << level);
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, unsigned depth,
+                                                  Block delta, TreeBase base, Block* sums,
+                                                  TreeWay way) {
+  checked_leaves(seeds.size(), depth);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto roots = uploaded(seeds);
+  const auto keys = tree_keys(base, seeds.size(), depth);
+  Trees trees = {seeds.size(), depth, roots->data(), delta, keys->data(), {}, {}, nullptr};
+  const auto own_sums = room<std::uint32_t>(trees.sum_words());
+  const auto scratch = room<Block>(seeds.size() << (depth - 1));
+  trees.nodes[1] = scratch->data();
+  trees.sums = own_sums->data();
+  const Blocks leaves = plant(trees);
+  for (unsigned level = 1; level < depth; ++level) {
+    if (way != TreeWay::single) {
+      grow_level<false>(trees, level, way == TreeWay::fused);
+      continue;
+    }
+    for (std::uint64_t tree = 0; tree < trees.count; ++tree) {
+      Trees one = trees;
+      one.count = 1;
+      one.keys += tree * depth;
+      one.sums += tree * depth * kBlockWords;
+      one.nodes[(depth - level) % 2] += tree << level;
+      one.nodes[(depth - level - 1) % 2] += tree << (level + 1);
+      grow_level<false>(one, level, false);
+    }
+  }
+  device().download(sums, trees.sums, trees.sum_words() * sizeof(std::uint32_t));
+  device().finish();
+  return leaves;
+}
+
+/// The punctured leaf of each tree: the path goes where the choices do not. No branch or address
+/// depends on it.
+inline std::vector<std::uint32_t> punctured_leaves(std::span<const std::uint8_t> choices,
+                                                   unsigned depth) {
+  std::vector<std::uint32_t> alphas(choices.size() / depth);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    std::uint32_t& alpha = alphas[i / depth];
+    alpha = alpha << 1 | ((choices[i] & 1u) ^ 1u);
+  }
+  return alphas;
+}
+
+template <class Device>
+DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sides,
+                                                      std::span<const std::uint8_t> choices,
+                                                      unsigned depth, TreeBase base) {
+  checked_leaves(0, depth);
+  if (sides.size() % depth != 0 || sides.size() != choices.size()) {
+    throw wrong("choices of " + std::to_string(sides.size()) + " sides of trees of depth " +
+                    std::to_string(depth),
+                choices.size(), "as many, and a multiple of the depth");
+  }
+  const std::uint64_t count = sides.size() / depth;
+  checked_leaves(count, depth);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<std::uint32_t> alphas = punctured_leaves(choices, depth);
+  const auto own_sides = uploaded(sides);
+  const auto own_alphas = uploaded<std::uint32_t>(alphas);
+  wipe(alphas.data(), alphas.size() * sizeof(std::uint32_t));
+  const auto missing = room<Block>(2 * count);
+  const auto keys = tree_keys(base, count, depth);
+  const Punctures holes = {own_sides->data(), own_alphas->data()};
+  Trees trees = {count, depth, nullptr, {}, keys->data(), holes, {}, nullptr};
+  const auto sums = room<std::uint32_t>(trees.sum_words());
+  const auto scratch = room<Block>(count << (depth - 1));
+  trees.nodes[1] = scratch->data();
+  trees.sums = sums->data();
+  const Blocks leaves = plant(trees);
+  for (unsigned level = 1; level < depth; ++level) grow_level<true>(trees, level, true);
+  launch(OpenLeaves{{count}, depth, trees.sums, trees.holes, missing->data()});
+  launch(PlaceLeaves{{leaves.size()}, depth, trees.holes.alphas, missing->data(), leaves.data()});
+  device().finish();
+  return leaves;
+}
+
+}  // namespace nescio::ot

@@ -1,0 +1,205 @@
+#pragma once
+
+// Correlated GGM trees and their punctured copies (Guo, Yang, Wang, Zhang, Xie, Liu, Zhao,
+// "Half-Tree", Eurocrypt 2023, cGGM) on a GPU:
+//
+//   H(x) = pi(sigma(x)) ^ sigma(x)                    pi: AES under the key of the tree and level of x
+//                                                     (ot/keys.h); sigma: prg/aes128.h
+//   level 1: seed, seed ^ delta                       every level XORs to delta
+//   children of x: left H(x), right H(x) ^ x          one call of AES for two
+//
+// A level of all trees is grown at a time: its trees stand one after the other, a thread has a parent,
+// neighbouring threads read and write neighbouring memory, and no card is too large for one tree
+// (Gan, Yuki, Rogers, Ghodsi, "cuOT", section III-A). The XOR of a level's left nodes, or of those on
+// the side that a receiver was told of, is made by the threads that make the nodes.
+//
+// Where a tree is punctured is secret: what lies on its path is blended in by masks at every node, and
+// nothing is looked up or skipped by it.
+
+#include "ot/gpu/threads_gpu.h"
+
+namespace nescio::ot {
+
+/// Adds up, tree by tree, what work(node) returns for the nodes of a level: to four words of `sums`,
+/// those of trees `stride` words apart. `level` is that of the nodes.
+template <class B, class Work>
+NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level,
+                                    std::uint32_t* shared, std::uint32_t* sums,
+                                    std::uint64_t stride, const Work& work) {
+  const bool narrow = std::uint64_t{1} << level < kAesThreads;  // several trees to a tile
+  const unsigned width = level < 5 ? 1u << level : gpu::kWarp;
+  const std::uint64_t end = tiles.first(block.x() + 1);
+  Block sum = {0, 0};
+  for (std::uint64_t tile = tiles.first(block.x()); tile < end; ++tile) {
+    const std::uint64_t item = tile * kAesThreads + block.thread();
+    if (item < tiles.items) sum ^= work(item);
+    const std::uint64_t tree = item >> level;
+    if (narrow) {
+      sum = xor_lanes(block, sum, width);
+      if (block.lane() % width == 0 && item < tiles.items) {
+        flip_block(block, sums + tree * stride, sum);
+      }
+    } else if (tile + 1 == end || (item + kAesThreads) >> level != tree) {
+      xor_threads(block, sum, shared, sums + tree * stride);
+    } else {
+      continue;  // the next tile is of the same tree
+    }
+    sum = {0, 0};
+  }
+}
+
+/// Level 1 of trees, and the first of their sums: a thread a tree. Of a punctured copy nothing is
+/// known yet.
+struct PlantTrees : PlainKernel {
+  const Block* seeds;  ///< null for punctured copies
+  Block delta;
+  unsigned depth;
+  Block* nodes;
+  std::uint32_t* sums;
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t tree = item(block);
+    if (tree >= items) return;
+    const Block leaf_mask = {depth == 1 ? ~std::uint64_t{1} : ~std::uint64_t{0}, ~std::uint64_t{0}};
+    const Block left = seeds != nullptr ? seeds[tree] : Block{0, 0};
+    const Block right = seeds != nullptr ? left ^ delta : Block{0, 0};
+    nodes[2 * tree] = left & leaf_mask;
+    nodes[2 * tree + 1] = right & leaf_mask;
+    for (unsigned word = 0; word < kBlockWords; ++word) {
+      sums[tree * depth * kBlockWords + word] = word_of(left, word);
+    }
+  }
+};
+
+/// What a receiver knows of its trees.
+struct Punctures {
+  const Block*
+      sides;  ///< `depth` a tree: the XOR of a level's nodes on the side that is not the path's
+  const std::uint32_t* alphas;  ///< the punctured leaf of each tree
+
+  /// The node that the path's has beside it, at level l + 1 of a tree, from the others of its side.
+  NESCIO_DEVICE Block sibling(const std::uint32_t* sums, std::uint64_t item) const {
+    return sides[item] ^ block_of(sums + item * kBlockWords);
+  }
+};
+
+/// From the nodes of a level those of the next: a thread a parent. At the last level the lowest bit of
+/// leaves is cleared.
+template <bool punctured>
+struct GrowLevel : AesKernel {
+  const prg::AesColumns* keys;  ///< `depth` a tree
+  unsigned level;               ///< of the parents, 1 to depth - 1
+  unsigned depth;
+  const Block* parents;
+  Block* children;
+  std::uint32_t* sums;  ///< `depth` blocks a tree; null to leave this level's to SumLevel
+  Punctures holes;
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const prg::AesGpu cipher = aes(block);
+    if (!punctured && sums == nullptr) {
+      for_each_item(block, tiles, [&](std::uint64_t id) { grow(cipher, id); });
+      return;
+    }
+    sum_trees(block, tiles, level, xor_room(block), sums + level * kBlockWords,
+              std::uint64_t{depth} * kBlockWords,
+              [&](std::uint64_t id) { return grow(cipher, id); });
+  }
+
+ private:
+  /// Writes the children of a node and returns that of the side that is summed.
+  NESCIO_DEVICE Block grow(const prg::AesGpu& cipher, std::uint64_t id) const {
+    Block x = parents[id];
+    Block known = {~std::uint64_t{0}, ~std::uint64_t{0}}, right_side = {0, 0};
+    if constexpr (punctured) {
+      const std::uint64_t tree = id >> level, node = id & ((std::uint64_t{1} << level) - 1);
+      const std::uint32_t path = holes.alphas[tree] >> (depth - level - 1);  // of the children
+      known = block_mask(1 - equal_bit(node, path >> 1));
+      right_side = block_mask(1 - (path & 1));
+      // Nothing has been written where the path and the node beside it are.
+      x ^= block_mask(equal_bit(node, (path >> 1) ^ 1)) &
+           holes.sibling(sums, tree * depth + level - 1);
+    }
+    const Block s = {x.hi, x.hi ^ x.lo};
+    const Block left = (cipher.encrypt(keys[(id >> level) * depth + level], s) ^ s) & known;
+    const Block right = left ^ x;  // x is zero where nothing is known
+    const bool leaves = level + 1 == depth && sums != nullptr;
+    const Block leaf_mask = {leaves ? ~std::uint64_t{1} : ~std::uint64_t{0}, ~std::uint64_t{0}};
+    children[2 * id] = left & leaf_mask;
+    children[2 * id + 1] = right & leaf_mask;
+    return left ^ (x & right_side);
+  }
+};
+
+/// The sums of a level's left nodes in a pass of their own: a thread a parent, whose left child it
+/// reads. `level` is the parents'. Leaves lose their lowest bit after they are summed.
+struct SumLevel : AesKernel {
+  unsigned level;
+  unsigned depth;
+  Block* children;
+  std::uint32_t* sums;
+
+  std::size_t shared_bytes() const { return kXorBytes; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    sum_trees(block, tiles, level, reinterpret_cast<std::uint32_t*>(block.shared()),
+              sums + level * kBlockWords, std::uint64_t{depth} * kBlockWords,
+              [&](std::uint64_t id) { return read(children + 2 * id); });
+  }
+
+ private:
+  NESCIO_DEVICE Block read(Block* both) const {
+    const Block left = both[0];
+    if (level + 1 == depth) {
+      both[0].lo &= ~std::uint64_t{1};
+      both[1].lo &= ~std::uint64_t{1};
+    }
+    return left;
+  }
+};
+
+/// Of each punctured tree the two leaves that are still missing: the one beside the punctured leaf,
+/// and for that the XOR of all others. Those known at a level XOR to those of the level before, as the
+/// children of a node XOR to it, and the one beside the path; so all leaves XOR to all nodes beside it.
+struct OpenLeaves : PlainKernel {
+  unsigned depth;
+  const std::uint32_t* sums;
+  Punctures holes;
+  Block* missing;  ///< two a tree
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t tree = item(block);
+    if (tree >= items) return;
+    Block sibling = {0, 0}, all = {0, 0};
+    for (unsigned l = 0; l < depth; ++l) {
+      sibling = holes.sibling(sums, tree * depth + l);
+      all ^= sibling;
+    }
+    missing[2 * tree] = {sibling.lo & ~std::uint64_t{1}, sibling.hi};
+    missing[2 * tree + 1] = {all.lo | 1, all.hi};
+  }
+};
+
+/// Puts them in their places, which are zero: a thread a leaf.
+struct PlaceLeaves : PlainKernel {
+  unsigned depth;
+  const std::uint32_t* alphas;
+  const Block* missing;
+  Block* leaves;
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t id = item(block);
+    if (id >= items) return;
+    const std::uint64_t tree = id >> depth, leaf = id & ((std::uint64_t{1} << depth) - 1);
+    const std::uint32_t alpha = alphas[tree];
+    leaves[id] = leaves[id] ^ (missing[2 * tree] & block_mask(equal_bit(leaf, alpha ^ 1))) ^
+                 (missing[2 * tree + 1] & block_mask(equal_bit(leaf, alpha)));
+  }
+};
+
+}  // namespace nescio::ot

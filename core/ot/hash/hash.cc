@@ -1,0 +1,78 @@
+#include "ot/hash/hash.h"
+
+#include <algorithm>
+#include <array>
+
+#include "prg/aes128.h"
+
+namespace nescio::ot {
+namespace {
+
+HashBlocks hash_of(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::hash_some;
+  if (tier >= Tier::avx2) return avx2::hash_some;
+#endif
+  static_cast<void>(tier);
+  return portable::hash_some;
+}
+
+constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
+
+/// The keys of one stretch after the other, expanded some at a time.
+class StretchKeys {
+ public:
+  StretchKeys(Tier tier, Block base) : cipher_(prg::aes128::cipher_of(tier)), base_(base) {}
+
+  /// The key of a stretch: of the last one that was asked for, or the next.
+  const RoundKeys& of(std::uint64_t stretch) {
+    if (stretch - first_ >= count_) {
+      cipher_.expand_keys(base_, first_ = stretch, count_ = keys_.size(), keys_.data());
+    }
+    return keys_[stretch - first_];
+  }
+
+ private:
+  prg::aes128::Cipher cipher_;
+  Block base_;
+  std::uint64_t first_ = 0, count_ = 0;
+  std::array<RoundKeys, 16> keys_;
+};
+
+}  // namespace
+
+void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
+                 Block base, Block delta, Block* out, ThreadPool& pool, Tier tier) {
+  constexpr std::size_t kTask = std::size_t{1} << 14;
+  const HashBlocks hash = hash_of(tier);
+  pool.run((blocks.size() + kTask - 1) / kTask, [&](std::size_t task, unsigned) {
+    StretchKeys keys(tier, base);
+    const std::size_t end = std::min((task + 1) * kTask, blocks.size());
+    for (std::size_t i = task * kTask, count; i < end; i += count) {
+      const std::uint64_t index = first_index + i;
+      count = std::min<std::size_t>(kStretch - index % kStretch, end - i);
+      hash(keys.of(index / kStretch), &blocks[i], count, {index, tag}, delta, out + i);
+    }
+  });
+}
+
+namespace portable {
+
+void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
+               Block delta, Block* out) {
+  constexpr std::size_t kBlocks = 64;
+  for (std::size_t i = 0; i < n; i += kBlocks) {
+    const std::size_t count = std::min(kBlocks, n - i);
+    std::array<Block, kBlocks> inner, outer;
+    for (std::size_t k = 0; k < count; ++k) outer[k] = blocks[i + k] ^ delta;
+    prg::aes128::portable::encrypt(keys, outer.data(), count, inner.data());
+    for (std::size_t k = 0; k < count; ++k) {
+      outer[k] = inner[k] ^ Block { first_tweak.lo + i + k, first_tweak.hi };
+    }
+    prg::aes128::portable::encrypt(keys, outer.data(), count, outer.data());
+    for (std::size_t k = 0; k < count; ++k) out[i + k] = outer[k] ^ inner[k];
+  }
+}
+
+}  // namespace portable
+}  // namespace nescio::ot

@@ -1,0 +1,93 @@
+#include "ot/trees/kernels.h"
+
+#include <algorithm>
+#include <array>
+
+#include "prg/aes128.h"
+
+namespace nescio::ot {
+
+const TreeKernels& tree_kernels(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return avx512::kTreeKernels;
+  if (tier >= Tier::avx2) return avx2::kTreeKernels;
+#endif
+  static_cast<void>(tier);
+  return portable::kTreeKernels;
+}
+
+namespace portable {
+namespace {
+
+constexpr std::size_t kNodes = 64;  // a call of AES
+
+constexpr Block sigma(Block s) { return {s.hi, s.hi ^ s.lo}; }
+
+/// a where the mask is ones, else b.
+constexpr Block blend(Block mask, Block a, Block b) { return b ^ (mask & (a ^ b)); }
+
+/// Puts the pair in its place if that is among n nodes, the first of which is number `first`.
+void patch_some(Block* nodes, std::size_t first, std::size_t n, const Pair& pair) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const Block here = block_mask(equal_bit((first + i) / 2, pair.place));
+    nodes[i] = blend(here, pair.nodes[i % 2], nodes[i]);
+  }
+}
+
+void patch(Block* nodes, std::size_t n, const Pair& pair) { patch_some(nodes, 0, n, pair); }
+
+/// Expands at most kNodes nodes x; of the children, the bits that `keep` has are written.
+Block expand_some(const RoundKeys& keys, const Block* x, std::size_t n, Block keep,
+                  Block* children) {
+  std::array<Block, kNodes> in{}, out;
+  for (std::size_t i = 0; i < n; ++i) in[i] = sigma(x[i]);
+  prg::aes128::portable::encrypt(keys, in.data(), n, out.data());
+  Block sum{};
+  for (std::size_t i = 0; i < n; ++i) {
+    const Block left = out[i] ^ in[i];
+    sum ^= left;
+    children[2 * i] = left & keep;
+    children[2 * i + 1] = (left ^ x[i]) & keep;
+  }
+  return sum;
+}
+
+template <bool last>
+Block expand(const RoundKeys& keys, const Block* nodes, std::size_t n, Block* children) {
+  constexpr Block kKeep = {~std::uint64_t{last}, ~std::uint64_t{0}};
+  Block sum{};
+  for (std::size_t i = 0; i < n; i += kNodes) {
+    sum ^= expand_some(keys, nodes + i, std::min(kNodes, n - i), kKeep, children + 2 * i);
+  }
+  return sum;
+}
+
+template <bool last>
+Block expand_patched(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
+                     Block* children) {
+  Block sum{};
+  for (std::size_t i = 0; i < n; i += kNodes) {
+    std::array<Block, kNodes> own;
+    const std::size_t count = std::min(kNodes, n - i);
+    std::copy_n(nodes + i, count, own.begin());
+    patch_some(own.data(), i, count, pair);
+    sum ^= expand<last>(keys, own.data(), count, children + 2 * i);
+  }
+  return sum;
+}
+
+void place_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
+                const Block* from) {
+  for (std::size_t part = 0; part < parts; ++part, blocks += n) {
+    const Block here = block_mask(equal_bit(part, place));
+    for (std::size_t i = 0; i < n; ++i) blocks[i] = blend(here, from[i], blocks[i]);
+  }
+}
+
+}  // namespace
+
+const TreeKernels kTreeKernels = {expand<false>,        expand<true>, expand_patched<false>,
+                                  expand_patched<true>, patch,        place_part};
+
+}  // namespace portable
+}  // namespace nescio::ot

@@ -1,0 +1,198 @@
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/secret.h"
+#include "ot/trees/tree.h"
+#include "ot/trees/walk.h"
+
+namespace nescio::ot {
+namespace {
+
+/// Trees up to depth kShallow are made level by level, each level of it in memory. In deeper ones the
+/// subtrees of this height that are off the path are walked one after the other; the one on the path,
+/// which needs the sums of all others, is made last.
+constexpr unsigned kShallow = 13, kSubtree = 10;
+
+/// Leaves of the trees of one task: with their levels they stay in a core's own cache.
+constexpr std::size_t kTaskLeaves = std::size_t{1} << 13;
+
+constexpr std::array<Block, kMostDepth> kZeros{};
+
+/// The way down one tree to the leaf that stays unknown.
+class Path {
+ public:
+  /// Goes down a level. `side` is the XOR of the new level's nodes on the side of the choice, `left`
+  /// that of its left nodes which are known so far: all but the two below the path.
+  ///
+  /// Right nodes are left ones XOR their parents, so the sum of the right ones follows from that of
+  /// the known parents. One of the two nodes is then known; the other is where the path goes.
+  void step(Block side, std::uint8_t choice, Block left) {
+    right_ = block_mask(choice & 1);
+    sibling_ = side ^ left ^ (right_ & known_);
+    known_ ^= sibling_;
+    const Block left_node = blend(right_, Block{}, sibling_), right_node = sibling_ & right_;
+    pair_ = {place_, {left_node, right_node}};
+    place_ = 2 * place_ + (~right_.lo & 1);
+  }
+
+  /// The two nodes below the path's last one: its sibling, and zero for itself.
+  const Pair& pair() const { return pair_; }
+
+  /// The two as leaves: lowest bits cleared, but set in the path's, the XOR of all others.
+  Pair leaves() const {
+    const Block sibling = cleared(sibling_), own = {known_.lo | 1, known_.hi};
+    return {pair_.place, {blend(right_, own, sibling), blend(right_, sibling, own)}};
+  }
+
+  /// Counts places from the path's node on: in the subtree below it. Returns its place so far.
+  std::uint64_t enter() { return std::exchange(place_, 0); }
+
+ private:
+  static Block blend(Block mask, Block a, Block b) { return b ^ (mask & (a ^ b)); }
+
+  std::uint64_t place_ = 0;
+  Block right_{}, sibling_{}, known_{};
+  Pair pair_{};
+};
+
+/// Goes down some trees together, a level of all after the other: what one tree waits for, the others
+/// do meanwhile.
+class Puncturer {
+ public:
+  Puncturer(Tier tier, unsigned depth, std::size_t group, Block base)
+      : kernels_(tree_kernels(tier)),
+        depth_(depth),
+        top_(depth > kShallow ? depth - kSubtree : 0),
+        keys_(group, TreeKeys(tier, base, depth)),
+        paths_(group),
+        nodes_(group << std::max(depth - top_, top_) >> 1),
+        children_(nodes_.size()),
+        roots_(top_ == 0 ? 0 : std::size_t{1} << top_),
+        subtree_(top_ == 0 ? 0 : std::size_t{1} << kSubtree) {
+    if (top_ > 0) walk_.emplace(kernels_, depth);
+  }
+
+  /// `sides` and `choices` have `depth` items a tree. Of deep trees there is one.
+  void puncture(std::uint64_t first_tree, std::size_t trees, const Block* sides,
+                const std::uint8_t* choices, Block* leaves) {
+    for (std::size_t tree = 0; tree < trees; ++tree) {
+      keys_[tree].turn_to(first_tree + tree);
+      paths_[tree] = Path{};
+    }
+    const Knowledge known = {sides, choices};
+    if (top_ > 0) return puncture_deep(known, leaves);
+    go_down(known, trees, 0, depth_, kZeros.data(), leaves);
+    for (std::size_t tree = 0; tree < trees; ++tree) {
+      kernels_.patch(leaves + (tree << depth_), std::size_t{1} << depth_, paths_[tree].leaves());
+    }
+  }
+
+ private:
+  /// What is known of some trees, `depth_` items a tree.
+  struct Knowledge {
+    const Block* sides;
+    const std::uint8_t* choices;
+  };
+
+  void puncture_deep(Knowledge known, Block* leaves) {
+    const std::size_t parts = std::size_t{1} << top_, part = std::size_t{1} << kSubtree;
+    go_down(known, 1, 0, top_, kZeros.data(), roots_.data());
+    kernels_.patch(roots_.data(), parts, paths_[0].pair());
+    // What the path's node, held as zero, adds is added twice.
+    std::array<Block, kMostDepth> others{};
+    const Block zero{};
+    walk_->descend(keys_[0], top_, &zero, 1, subtree_.data(), others.data());
+    walk_->descend(keys_[0], top_, roots_.data(), parts, leaves, others.data());
+    const std::uint64_t place = paths_[0].enter();
+    go_down(known, 1, top_, kSubtree, others.data(), subtree_.data());
+    kernels_.patch(subtree_.data(), part, paths_[0].leaves());
+    kernels_.place_part(leaves, parts, part, place, subtree_.data());
+  }
+
+  /// Goes `height` levels down from level `top`, where only the path's node is not yet in `others`:
+  /// others[l] is the XOR of the left nodes of level l + 1 elsewhere. Writes the nodes of the level
+  /// come to, with lowest bits cleared if it is the last; the paths' pairs are still to be put there.
+  void go_down(Knowledge known, std::size_t trees, unsigned top, unsigned height,
+               const Block* others, Block* out) {
+    const auto step = [&](std::size_t tree, unsigned level, Block left) {
+      const std::size_t item = tree * depth_ + level;
+      paths_[tree].step(known.sides[item], known.choices[item], left ^ others[level]);
+    };
+    for (std::size_t tree = 0; tree < trees; ++tree) step(tree, top, Block{});
+    Block *nodes = nodes_.data(), *spare = children_.data();
+    std::fill_n(height == 1 ? out : nodes, 2 * trees, Block{});
+    for (unsigned below = 1; below < height; ++below) {
+      const unsigned level = top + below;
+      const std::size_t width = std::size_t{1} << below;
+      Block* children = below + 1 == height ? out : spare;
+      for (std::size_t tree = 0; tree < trees; ++tree) {
+        const Block left = expand(nodes + tree * width, tree, width, level, children);
+        step(tree, level, left ^ hash_of_zero(tree, level));
+        children += 2 * width;
+      }
+      std::swap(nodes, spare);
+    }
+  }
+
+  Block expand(const Block* nodes, std::size_t tree, std::size_t width, unsigned level,
+               Block* children) {
+    const auto kernel =
+        level + 1 == depth_ ? kernels_.expand_last_patched : kernels_.expand_patched;
+    return kernel(keys_[tree][level], nodes, width, paths_[tree].pair(), children);
+  }
+
+  /// H(0): what the node on the path, unknown and held as zero, adds to the left nodes' sum.
+  Block hash_of_zero(std::size_t tree, unsigned level) const {
+    Block children[2];
+    const Block zero{};
+    return kernels_.expand(keys_[tree][level], &zero, 1, children);
+  }
+
+  const TreeKernels& kernels_;
+  unsigned depth_, top_;
+  std::vector<TreeKeys> keys_;
+  SecretBuffer<Path> paths_;
+  SecretBuffer<Block> nodes_, children_;
+
+  // For deep trees: the walk off the path, the nodes it begins with, and the subtree on the path.
+  std::optional<Walk> walk_;
+  SecretBuffer<Block> roots_, subtree_;
+};
+
+/// Throws unless every choice is 0 or 1; says nothing else of them.
+void check_choices(std::span<const std::uint8_t> choices) {
+  unsigned all = 0;
+  for (std::uint8_t choice : choices) all |= choice;
+  if (declassify(all > 1)) {
+    throw Error(ErrorKind::argument, "choices: found a byte above 1, expected 0 or 1 each");
+  }
+}
+
+}  // namespace
+
+void check_depth(unsigned depth) {
+  if (depth >= 1 && depth <= kMostDepth) return;
+  throw Error(ErrorKind::argument, "the depth of a tree: found " + std::to_string(depth) +
+                                       ", expected 1 to " + std::to_string(kMostDepth));
+}
+
+void puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
+                    unsigned depth, TreeBase keys, Block* leaves, ThreadPool& pool, Tier tier) {
+  check_depth(depth);
+  check_choices(choices);
+  const std::size_t trees = choices.size() / depth;
+  const std::size_t group = trees_of_task(trees, depth, kTaskLeaves, pool.threads());
+  std::vector<std::optional<Puncturer>> puncturers(pool.threads());
+  pool.run((trees + group - 1) / group, [&](std::size_t task, unsigned worker) {
+    if (!puncturers[worker]) puncturers[worker].emplace(tier, depth, group, keys.base);
+    const std::size_t first = task * group, count = std::min(group, trees - first);
+    puncturers[worker]->puncture(keys.first_tree + first, count, sides.data() + first * depth,
+                                 choices.data() + first * depth, leaves + (first << depth));
+  });
+}
+
+}  // namespace nescio::ot

@@ -1,0 +1,60 @@
+#pragma once
+
+// What growing and puncturing trees share.
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/block.h"
+#include "base/buffer.h"
+#include "ot/keys.h"
+#include "ot/trees/kernels.h"
+
+namespace nescio::ot {
+
+inline constexpr std::size_t kMostGroup = 16;
+
+/// Trees of one task: as many as have `leaves` leaves, at most kMostGroup, and few enough for every
+/// thread to have several tasks.
+inline std::size_t trees_of_task(std::size_t trees, unsigned depth, std::size_t leaves,
+                                 unsigned threads) {
+  const std::size_t share = trees / (4 * std::size_t{threads}) + 1;
+  return std::clamp<std::size_t>(leaves >> depth, 1, std::min(share, kMostGroup));
+}
+
+/// A leaf with its lowest bit cleared.
+inline Block cleared(Block leaf) { return {leaf.lo & ~std::uint64_t{1}, leaf.hi}; }
+
+/// Goes down from nodes to leaves, a run of nodes at a time.
+class Walk {
+ public:
+  /// Nodes that a call expands: with their children they stay in the nearest cache.
+  static constexpr std::size_t kRun = 512;
+
+  Walk(const TreeKernels& kernels, unsigned depth)
+      : kernels_(kernels), depth_(depth), scratch_(std::size_t{depth} * 2 * kRun) {}
+
+  /// Writes the leaves under n nodes of a level, and adds to sums[l], from l = level on, the XOR of
+  /// the left nodes of level l + 1. n is a power of two.
+  void descend(const TreeKeys& keys, unsigned level, const Block* nodes, std::size_t n,
+               Block* leaves, Block* sums) {
+    for (std::size_t i = 0; i < n; i += kRun) {
+      const std::size_t run = std::min(kRun, n - i);
+      Block* own = leaves + (i << (depth_ - level));
+      if (level + 1 == depth_) {
+        sums[level] ^= kernels_.expand_last(keys[level], nodes + i, run, own);
+      } else {
+        Block* children = scratch_.data() + level * 2 * kRun;
+        sums[level] ^= kernels_.expand(keys[level], nodes + i, run, children);
+        descend(keys, level + 1, children, 2 * run, own, sums);
+      }
+    }
+  }
+
+ private:
+  const TreeKernels& kernels_;
+  unsigned depth_;
+  SecretBuffer<Block> scratch_;
+};
+
+}  // namespace nescio::ot

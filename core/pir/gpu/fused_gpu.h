@@ -1,0 +1,155 @@
+#pragma once
+
+// Walks fused with the product, as the paper has them ("GPU-based Private Information Retrieval for
+// On-Device Machine Learning Inference", 2024, sections 3.2.3 to 3.2.5): a block expands some leaves
+// of one key into shared memory, multiplies them with their rows, and forgets them.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dpf/lines_gpu.h"
+#include "pir/gpu/plain_product_gpu.h"
+
+namespace nescio::pir {
+
+/// Keys, the table's part of their domain, and where their sums are.
+template <class Op>
+struct FusedArguments {
+  dpf::GpuKeys keys;
+  LineTable table;
+  std::uint64_t first_leaf;  ///< of the table, in the domain: of a whole chunk
+  std::uint64_t leaves;
+  typename Op::Sum* sums;
+};
+
+/// Expands the leaves of `count` bottom nodes of a key, which begin a chunk, and adds their product
+/// with the table to the key's sums. `lines` is shared memory for them. All threads of a block call it.
+template <class G, class Op, class B>
+NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
+                                          const FusedArguments<Op>& of, std::uint32_t key,
+                                          const Block* nodes, std::uint64_t first, unsigned count,
+                                          std::uint32_t* lines, unsigned threads) {
+  const dpf::LineShape shape = of.keys.shape;
+  const auto chunks = static_cast<unsigned>(ceil_div(count, shape.leaves()));
+  for (unsigned i = block.thread(); i < chunks * shape.leaves(); i += threads) {
+    std::uint32_t* to = lines + i / shape.leaves() * shape.planes() * dpf::kLineWords;
+    if (i < count) {
+      write_leaf(generator, of.keys, key, nodes[i], i % shape.leaves(), to);
+    } else {
+      write_no_leaf(shape, i % shape.leaves(), to);
+    }
+  }
+  block.sync();
+  const std::uint64_t chunk = (first - of.first_leaf) / shape.leaves();
+  const unsigned planes = shape.planes(), last = of.table.columns - 1;
+  const unsigned columns = (last / gpu::kWarp + 1) * gpu::kWarp;  // of whole warps
+  for (unsigned i = block.thread(); i < planes * columns; i += threads) {
+    const unsigned plane = i / columns, column = i % columns;
+    std::uint32_t c = 0;
+    for (unsigned k = 0; k < chunks; ++k) {
+      const auto* shares =
+          reinterpret_cast<const gpu::Quad*>(lines + (k * planes + plane) * dpf::kLineWords);
+      const auto* rows = reinterpret_cast<const gpu::Quad*>(
+          of.table.line(chunk + k, column < last ? column : last));
+      c = dot_lines<Op, B>(shares, rows, c);
+    }
+    add_columns<Op>(block, std::uint64_t{key} * planes + plane, of.table, column, c, of.sums);
+  }
+  block.sync();
+}
+
+/// Memory-bounded traversal: a block a key walks its tree depth first, `run` nodes of a level at a
+/// time, of which it keeps one run for each level. `run` is a power of two, 64 at least.
+template <class G, class Op>
+struct BoundedWalk {
+  static constexpr unsigned kThreads = 128;
+  static constexpr bool kTogether = true;
+
+  FusedArguments<Op> of;
+  unsigned run;
+  Block* scratch;  ///< run nodes a level and key
+
+  std::size_t shared_bytes() const { return G::kSharedBytes + run * sizeof(Block) * 4; }
+  std::size_t scratch_blocks() const {
+    return std::size_t{of.keys.forest.trees} * (of.keys.forest.depth + 1) * run;
+  }
+  gpu::Grid grid() const { return {of.keys.forest.trees, 1}; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const G generator(block, of.keys.forest.tables, block.shared(), kThreads);
+    auto* lines = reinterpret_cast<std::uint32_t*>(block.shared() + G::kSharedBytes);
+    const std::uint32_t key = block.x();
+    const unsigned depth = of.keys.forest.depth;
+    Block* levels = scratch + std::size_t{key} * (depth + 1) * run;
+    if (block.thread() == 0) levels[0] = of.keys.forest.roots[key];
+    block.sync();
+    const std::uint64_t end = of.first_leaf + of.leaves;
+    for (std::uint64_t first = of.first_leaf / run * run; first < end; first += run) {
+      for (unsigned level = 1; level <= depth; ++level) {
+        const bool known =
+            first > of.first_leaf && run_of(first - run, level) == run_of(first, level);
+        if (!known) expand_run(block, generator, key, level, run_of(first, level), levels);
+      }
+      const std::uint64_t begin = first < of.first_leaf ? of.first_leaf : first;
+      const std::uint64_t stop = first + run < end ? first + run : end;
+      multiply_leaves(block, generator, of, key, levels + depth * run + (begin - first), begin,
+                      static_cast<unsigned>(stop - begin), lines, kThreads);
+    }
+  }
+
+ private:
+  /// The run of a level that holds the ancestor of a leaf.
+  NESCIO_DEVICE std::uint64_t run_of(std::uint64_t leaf, unsigned level) const {
+    return (leaf >> (G::kRadixBits * (of.keys.forest.depth - level))) / run;
+  }
+
+  template <class B>
+  NESCIO_DEVICE void expand_run(B& block, const G& generator, std::uint32_t key, unsigned level,
+                                std::uint64_t index, Block* levels) const {
+    constexpr unsigned kArity = 1u << G::kRadixBits;
+    const unsigned shift = G::kRadixBits * (of.keys.forest.depth - level);
+    const std::uint64_t first = index * run;
+    const std::uint64_t wanted = ((of.first_leaf + of.leaves - 1) >> shift) + 1 - first;
+    const std::uint64_t count = wanted < run ? wanted : run;
+    const std::uint64_t parent = first >> G::kRadixBits;
+    const Block* from = levels + (level - 1) * run + parent % run;
+    for (unsigned i = block.thread(); i * kArity < count; i += kThreads) {
+      Block children[kArity];
+      expand_node(generator, of.keys.forest, level - 1, key, from[i], children);
+      NESCIO_UNROLL
+      for (unsigned j = 0; j < kArity; ++j) {
+        if (i * kArity + j < count) levels[level * run + i * kArity + j] = children[j];
+      }
+    }
+    block.sync();
+  }
+};
+
+/// Leaves and product for bottom nodes of one key that are in memory, by as many blocks as there are
+/// runs of `run` nodes: the end of a walk by the whole card.
+template <class G, class Op>
+struct MultiplyLeaves {
+  static constexpr unsigned kThreads = 128;
+  static constexpr bool kTogether = true;
+
+  FusedArguments<Op> of;
+  ggm::GpuNodes nodes;
+  unsigned run;
+
+  std::size_t shared_bytes() const { return G::kSharedBytes + run * sizeof(Block) * 4; }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(of.leaves, run)), 1}; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const G generator(block, of.keys.forest.tables, block.shared(), kThreads);
+    auto* lines = reinterpret_cast<std::uint32_t*>(block.shared() + G::kSharedBytes);
+    const std::uint64_t skip = std::uint64_t{block.x()} * run;
+    const std::uint64_t left = of.leaves - skip;
+    multiply_leaves(block, generator, of, 0, nodes.data + (of.first_leaf - nodes.first) + skip,
+                    of.first_leaf + skip, static_cast<unsigned>(left < run ? left : run), lines,
+                    kThreads);
+  }
+};
+
+}  // namespace nescio::pir

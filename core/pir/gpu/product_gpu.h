@@ -1,0 +1,288 @@
+#pragma once
+
+// The product of lines of shares with the lines of a table on a GPU: a matrix product whose inner
+// dimension is a line's rows.
+//
+//     C[m][n] = sum over chunks c of <share line (c, m), table line (c, n)>
+//
+// m counts the keys and within them the planes of their shares, n the columns. For bits only the
+// parity of C is wanted, and sums are packed: bit n % 32 of word n / 32 of row m. For words C is summed
+// up in 64 bits, to which every block adds what it has of at most 2^16 rows, so that nothing is lost.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dpf/lines.h"
+#include "pir/gpu/table_gpu.h"
+#include "prg/word.h"
+
+namespace nescio::pir {
+
+/// Rows after which sums of products of bytes might leave 32 bits: 2^16 x 255^2 < 2^32.
+inline constexpr std::uint64_t kMostRowsOfSum = std::uint64_t{1} << 16;
+
+/// The operation on bits: products are ANDs, and only parities count.
+struct BitOp {
+  using Sum = std::uint32_t;
+  static constexpr bool kBits = true;
+
+  /// A running product of two lines, a word of each at a time, whose parity counts.
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    return c ^ (a & b);
+  }
+  template <class B>
+  NESCIO_DEVICE static void multiply(B& block, std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                                     const std::uint32_t (&b)[2]) {
+    block.multiply_bits(c, a, b);
+  }
+  NESCIO_DEVICE static std::uint32_t parity(std::uint32_t x) {
+    x ^= x >> 16;
+    x ^= x >> 8;
+    x ^= x >> 4;
+    return (0x6996u >> (x & 15)) & 1;
+  }
+};
+
+/// The operation on bytes.
+struct ByteOp {
+  using Sum = std::uint64_t;
+  static constexpr bool kBits = false;
+
+  template <class B>
+  NESCIO_DEVICE static std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+    return B::dot_bytes(a, b, c);
+  }
+  template <class B>
+  NESCIO_DEVICE static void multiply(B& block, std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
+                                     const std::uint32_t (&b)[2]) {
+    block.multiply_bytes(c, a, b);
+  }
+};
+
+/// Words of a row of sums.
+template <class Op>
+NESCIO_INLINE std::uint64_t sum_words(std::uint32_t columns) {
+  return Op::kBits ? ceil_div(columns, 32) : columns;
+}
+
+/// What a product reads and where it adds: `chunks` chunks of the table from `first_chunk` on.
+template <class Op>
+struct ProductArguments {
+  const std::uint32_t* shares;  ///< lines of the chunks, `rows` a chunk
+  std::uint32_t rows;           ///< of C: keys x planes
+  LineTable table;
+  std::uint64_t first_chunk;
+  std::uint64_t chunks;
+  typename Op::Sum* sums;
+};
+
+/// How a product is cut: tiles of C, and its chunks among `blocks` blocks, or rather fewer.
+struct Tiles {
+  std::uint32_t m, n;
+  std::uint64_t chunks, chunks_per_block;
+
+  template <class Op>
+  Tiles(const ProductArguments<Op>& of, unsigned tile_m, unsigned tile_n, std::uint64_t blocks)
+      : m(static_cast<std::uint32_t>(ceil_div(of.rows, tile_m))),
+        n(static_cast<std::uint32_t>(ceil_div(of.table.columns, tile_n))),
+        chunks(of.chunks) {
+    const std::uint64_t splits = blocks / (std::uint64_t{m} * n);
+    chunks_per_block = ceil_div(chunks, splits > 0 ? splits : 1);
+    const std::uint64_t most = kMostRowsOfSum / of.table.shape.rows();
+    if (!Op::kBits && chunks_per_block > most) chunks_per_block = most;
+  }
+
+  gpu::Grid grid() const {
+    return {m * n, static_cast<std::uint32_t>(ceil_div(chunks, chunks_per_block))};
+  }
+  /// The chunks of a block: begin..end-1.
+  NESCIO_INLINE std::uint64_t begin(std::uint32_t y) const { return y * chunks_per_block; }
+  NESCIO_INLINE std::uint64_t end(std::uint32_t y) const {
+    const std::uint64_t stop = (y + std::uint64_t{1}) * chunks_per_block;
+    return stop < chunks ? stop : chunks;
+  }
+};
+
+inline constexpr unsigned kLineQuads = 4;
+
+/// Where quad i of a tile's lines stands in shared memory. Lines of 64 bytes would put the same quad
+/// of every second line into the same banks; with the quads of a line exchanged by its number, the
+/// eight lines that are read together meet in none.
+NESCIO_INLINE unsigned exchanged(unsigned i) { return i ^ ((i >> 3) & 3); }
+
+/// A thread's part in copying `kLines` lines of each chunk: which quads, of lines that stand side by
+/// side from `first` on. Beyond the last line there are others, which count in no sum that is kept.
+template <unsigned kLines, unsigned kThreads>
+class LineCopies {
+ public:
+  static constexpr unsigned kQuads = kLines * kLineQuads;
+  static constexpr unsigned kCopies = (kQuads + kThreads - 1) / kThreads;
+  static_assert(kThreads % 32 == 0, "lines that a thread copies are exchanged alike");
+
+  NESCIO_DEVICE LineCopies(unsigned thread, std::uint32_t first, std::uint32_t lines) {
+    NESCIO_UNROLL
+    for (unsigned k = 0; k < kCopies; ++k) {
+      const unsigned i = thread + k * kThreads;
+      const std::uint32_t line = first + i / kLineQuads;
+      offsets_[k] = (line < lines ? line : lines - 1) * kLineQuads + i % kLineQuads;
+    }
+  }
+
+  template <class B>
+  NESCIO_DEVICE void copy(B& block, const gpu::Quad* chunk, gpu::Quad* to) const {
+    NESCIO_UNROLL
+    for (unsigned k = 0; k < kCopies; ++k) {
+      const unsigned i = block.thread() + k * kThreads;
+      if (i < kQuads) block.copy_async(to + exchanged(i), chunk + offsets_[k]);
+    }
+  }
+
+ private:
+  std::uint32_t offsets_[kCopies];
+};
+
+/// The product by matrix instructions. A block makes a tile of C over a part of the chunks: kWarpsM
+/// by kWarpsN warps of 16 kRowBlocks rows by 64 columns each. Lines go to shared memory kStages - 1
+/// chunks ahead, and come from there as the words that each lane of an instruction wants.
+template <class Op, unsigned kRowBlocks, unsigned kWarpsM, unsigned kWarpsN>
+struct MatrixProduct {
+  static constexpr unsigned kThreads = gpu::kWarp * kWarpsM * kWarpsN;
+  static constexpr bool kTogether = true;
+  static constexpr unsigned kTileM = 16 * kRowBlocks * kWarpsM;
+  static constexpr unsigned kTileN = 64 * kWarpsN;
+  static constexpr unsigned kStages = 3;
+  static constexpr unsigned kStageQuads = (kTileM + kTileN) * kLineQuads;
+
+  ProductArguments<Op> of;
+  Tiles tiles;
+
+  MatrixProduct(const ProductArguments<Op>& arguments, std::uint64_t blocks)
+      : of(arguments), tiles(of, kTileM, kTileN, blocks) {}
+
+  std::size_t shared_bytes() const { return kStages * kStageQuads * sizeof(gpu::Quad); }
+  gpu::Grid grid() const { return tiles.grid(); }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    // Neighbouring blocks share a tile of the table, which so comes from memory once.
+    const std::uint32_t m0 = block.x() % tiles.m * kTileM, n0 = block.x() / tiles.m * kTileN;
+    const std::uint64_t begin = tiles.begin(block.y()), count = tiles.end(block.y()) - begin;
+    auto* stages = reinterpret_cast<gpu::Quad*>(block.shared());
+    const LineCopies<kTileM, kThreads> share_copies(block.thread(), m0, of.rows);
+    const LineCopies<kTileN, kThreads> table_copies(block.thread(), n0, of.table.columns);
+    const auto fetch = [&](std::uint64_t i) {
+      gpu::Quad* stage = stages + i % kStages * kStageQuads;
+      if (i < count) {
+        share_copies.copy(block, share_lines(begin + i), stage);
+        table_copies.copy(block, table_lines(begin + i), stage + kTileM * kLineQuads);
+      }
+      block.commit_copies();
+    };
+    const unsigned row = block.warp() / kWarpsN * 16 * kRowBlocks;
+    const unsigned column = block.warp() % kWarpsN * 64;
+    std::uint32_t c[kRowBlocks][8][4] = {};
+    for (unsigned i = 0; i + 1 < kStages; ++i) fetch(i);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      block.template wait_copies<kStages - 2>();
+      block.sync();
+      fetch(i + kStages - 1);
+      multiply(block, stages + i % kStages * kStageQuads, row, column, c);
+    }
+    NESCIO_UNROLL
+    for (unsigned r = 0; r < kRowBlocks; ++r) {
+      add_up(block, m0 + row + 16 * r, n0 + column, c[r]);
+    }
+  }
+
+ private:
+  NESCIO_DEVICE const gpu::Quad* share_lines(std::uint64_t chunk) const {
+    return reinterpret_cast<const gpu::Quad*>(of.shares) + chunk * of.rows * kLineQuads;
+  }
+  NESCIO_DEVICE const gpu::Quad* table_lines(std::uint64_t chunk) const {
+    return reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk, 0));
+  }
+
+  /// Adds the product of a chunk's lines. Of 16 share lines half a line is A of one instruction: lane
+  /// l names quad l / 16 of line l % 16. Of eight table lines all is B of two: it names quad l / 8 of
+  /// line l % 8.
+  template <class B>
+  NESCIO_DEVICE static void multiply(B& block, const gpu::Quad* stage, unsigned row,
+                                     unsigned column, std::uint32_t (&c)[kRowBlocks][8][4]) {
+    const unsigned lane = block.lane();
+    const gpu::Quad* shares = stage + row * kLineQuads;
+    const gpu::Quad* table = stage + (kTileM + column) * kLineQuads;
+    const unsigned share_quad = exchanged(lane % 16 * kLineQuads + lane / 16);
+    const unsigned table_quad = exchanged(lane % 8 * kLineQuads + lane / 8);
+    std::uint32_t a[kRowBlocks][2][4];
+    NESCIO_UNROLL
+    for (unsigned r = 0; r < kRowBlocks; ++r) {
+      block.load_words(a[r][0], shares + 16 * r * kLineQuads + share_quad);
+      block.load_words(a[r][1], shares + 16 * r * kLineQuads + (share_quad ^ 2));
+    }
+    NESCIO_UNROLL
+    for (unsigned n = 0; n < 8; ++n) {
+      std::uint32_t b[4];
+      block.load_words(b, table + 8 * n * kLineQuads + table_quad);
+      NESCIO_UNROLL
+      for (unsigned r = 0; r < kRowBlocks; ++r) {
+        Op::multiply(block, c[r][n], a[r][0], {b[0], b[1]});
+        Op::multiply(block, c[r][n], a[r][1], {b[2], b[3]});
+      }
+    }
+  }
+
+  /// Adds 16 rows by 64 columns of C, as they lie in a warp's lanes, to the sums.
+  template <class B>
+  NESCIO_DEVICE void add_up(B& block, std::uint32_t m0, std::uint32_t n0,
+                            const std::uint32_t (&c)[8][4]) const {
+    const std::uint64_t words = sum_words<Op>(of.table.columns);
+    NESCIO_UNROLL
+    for (unsigned half = 0; half < 2; ++half) {
+      const std::uint32_t m = m0 + 8 * half + block.lane() / 4;
+      if constexpr (Op::kBits) {
+        flip_parities(block, m, n0 / 32, words, half, c);
+      } else {
+        add_counts(block, m, n0, words, half, c);
+      }
+    }
+  }
+
+  template <class B>
+  NESCIO_DEVICE void add_counts(B& block, std::uint32_t m, std::uint32_t n0, std::uint64_t words,
+                                unsigned half, const std::uint32_t (&c)[8][4]) const {
+    NESCIO_UNROLL
+    for (unsigned n = 0; n < 8; ++n) {
+      NESCIO_UNROLL
+      for (unsigned i = 0; i < 2; ++i) {
+        const std::uint32_t column = n0 + 8 * n + 2 * (block.lane() % 4) + i;
+        if (m >= of.rows || column >= of.table.columns) continue;
+        block.add(of.sums + m * words + column, typename Op::Sum{c[n][2 * half + i]});
+      }
+    }
+  }
+
+  /// Packs the parities of a row of C, two a lane and block of columns, and flips those of the sum.
+  template <class B>
+  NESCIO_DEVICE void flip_parities(B& block, std::uint32_t m, std::uint64_t first_word,
+                                   std::uint64_t words, unsigned half,
+                                   const std::uint32_t (&c)[8][4]) const {
+    const unsigned t = block.lane() % 4;
+    std::uint32_t packed[2] = {};
+    NESCIO_UNROLL
+    for (unsigned n = 0; n < 8; ++n) {
+      const std::uint32_t two = (c[n][2 * half] & 1) | (c[n][2 * half + 1] & 1) << 1;
+      packed[n / 4] |= two << (8 * (n % 4) + 2 * t);
+    }
+    NESCIO_UNROLL
+    for (unsigned w = 0; w < 2; ++w) {
+      packed[w] |= block.shuffle_xor(packed[w], 1);
+      packed[w] |= block.shuffle_xor(packed[w], 2);
+      if (t == 0 && m < of.rows && first_word + w < words) {
+        block.flip(of.sums + m * words + first_word + w, packed[w]);
+      }
+    }
+  }
+};
+
+}  // namespace nescio::pir

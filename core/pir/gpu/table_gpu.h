@@ -1,0 +1,136 @@
+#pragma once
+
+// A table as lines in a GPU's memory (see dpf/lines.h), and the kernels that put rows there.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/bits.h"
+#include "dpf/lines.h"
+#include "gpu/thread_block.h"
+
+namespace nescio::pir {
+
+/// The lines of a table: `columns` a chunk, one for each bit of a row, or for each byte of its words.
+struct LineTable {
+  std::uint32_t* lines;
+  dpf::LineShape shape;
+  std::uint64_t rows;
+  std::uint32_t row_bytes;
+  std::uint32_t columns;
+
+  static std::uint64_t columns_for(dpf::LineShape shape, std::uint64_t row_bytes) {
+    return shape.bits() ? 8 * row_bytes
+                        : ceil_div(row_bytes, shape.element_bytes) * shape.element_bytes;
+  }
+  NESCIO_INLINE std::uint64_t chunks() const { return ceil_div(rows, shape.rows()); }
+  NESCIO_INLINE std::uint32_t* line(std::uint64_t chunk, std::uint32_t column) const {
+    return lines + (chunk * columns + column) * dpf::kLineWords;
+  }
+  /// Bytes of a row's columns: a row, up to a whole word.
+  NESCIO_INLINE std::uint32_t padded_bytes() const { return shape.bits() ? columns / 8 : columns; }
+};
+
+/// Bytes first_byte..first_byte+bytes-1 of `count` rows, in the device's memory, `stride` apart.
+struct RowsPart {
+  const std::uint8_t* data;
+  std::uint64_t count;
+  std::uint64_t stride;
+  std::uint32_t first_byte;
+  std::uint32_t bytes;
+};
+
+/// Puts a part of rows into the table from row `first` (of a new chunk) on; the rest of the last
+/// chunk, and with the rows' last byte what pads them, becomes zero. A thread a word of a byte's
+/// columns.
+struct TakeRows {
+  static constexpr unsigned kThreads = 128;
+  static constexpr bool kTogether = false;
+
+  LineTable table;
+  RowsPart from;
+  std::uint64_t first;
+
+  NESCIO_INLINE std::uint32_t bytes() const {
+    const bool last = from.first_byte + from.bytes == table.row_bytes;
+    return last ? table.padded_bytes() - from.first_byte : from.bytes;
+  }
+  NESCIO_INLINE std::uint64_t threads() const {
+    return ceil_div(from.count, table.shape.rows()) * dpf::kLineWords * bytes();
+  }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
+    if (id >= threads()) return;
+    const auto byte = from.first_byte + static_cast<std::uint32_t>(id % bytes());
+    const std::uint64_t place = id / bytes();
+    const auto word = static_cast<std::uint32_t>(place % dpf::kLineWords);
+    const std::uint64_t chunk = place / dpf::kLineWords;
+    const std::uint64_t row = chunk * table.shape.rows() + word * (table.shape.bits() ? 32 : 4);
+    if (!table.shape.bits()) {
+      std::uint32_t value = 0;
+      for (unsigned i = 0; i < 4; ++i) value |= std::uint32_t{at(row + i, byte)} << (8 * i);
+      table.line(first / table.shape.rows() + chunk, byte)[word] = value;
+      return;
+    }
+    std::uint32_t columns[8] = {};
+    for (unsigned group = 0; group < 4; ++group) {
+      std::uint64_t bytes = 0;
+      for (unsigned i = 0; i < 8; ++i) {
+        bytes |= std::uint64_t{at(row + 8 * group + i, byte)} << (8 * i);
+      }
+      bytes = transpose_bits(bytes);
+      for (unsigned c = 0; c < 8; ++c) {
+        columns[c] |= static_cast<std::uint32_t>((bytes >> (8 * c)) & 0xFF) << (8 * group);
+      }
+    }
+    for (unsigned c = 0; c < 8; ++c) {
+      table.line(first / table.shape.rows() + chunk, 8 * byte + c)[word] = columns[c];
+    }
+  }
+
+ private:
+  NESCIO_INLINE std::uint8_t at(std::uint64_t row, std::uint32_t byte) const {
+    const std::uint32_t place = byte - from.first_byte;
+    return row < from.count && place < from.bytes ? from.data[row * from.stride + place]
+                                                  : std::uint8_t{0};
+  }
+};
+
+/// Overwrites the rows at `indices`, which are all different: a thread a byte.
+struct PutRows {
+  static constexpr unsigned kThreads = 128;
+  static constexpr bool kTogether = false;
+
+  LineTable table;
+  const std::uint64_t* indices;
+  const std::uint8_t* rows;
+  std::uint64_t count;
+
+  NESCIO_INLINE std::uint64_t threads() const { return count * table.row_bytes; }
+  gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
+
+  template <class B>
+  NESCIO_DEVICE void operator()(B& block) const {
+    const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
+    if (id >= threads()) return;
+    const auto byte = static_cast<std::uint32_t>(id % table.row_bytes);
+    const std::uint64_t row = indices[id / table.row_bytes];
+    const std::uint64_t chunk = row / table.shape.rows();
+    const auto place = static_cast<std::uint32_t>(row % table.shape.rows());
+    if (!table.shape.bits()) {
+      reinterpret_cast<std::uint8_t*>(table.line(chunk, byte))[place] = rows[id];
+      return;
+    }
+    for (unsigned c = 0; c < 8; ++c) {
+      // Others may change other bits of the word meanwhile; this one is this thread's alone.
+      std::uint32_t* word = table.line(chunk, 8 * byte + c) + place / 32;
+      const std::uint32_t wanted = (rows[id] >> c) & 1u, found = (*word >> (place % 32)) & 1u;
+      block.flip(word, (wanted ^ found) << (place % 32));
+    }
+  }
+};
+
+}  // namespace nescio::pir

@@ -1,0 +1,106 @@
+#include "pir/product/bit_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "pir/sliced.h"
+
+namespace nescio::pir {
+namespace {
+
+constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
+
+// The portable sums keep a line of 64 bytes for each key and block: the XOR of lines under the
+// key's bytes as masks. The parity of each byte, taken once at the end, is a bit of the sum: parity
+// is linear.
+
+void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t count,
+                   std::size_t row_bytes, std::uint8_t* rows) {
+  const std::size_t blocks = block_count(row_bytes);
+  for (std::size_t q = 0; q < count; ++q) {
+    const std::uint8_t* from = sums + (first + q) * blocks * kLineBytes;
+    for (std::size_t byte = 0; byte < row_bytes; ++byte) {
+      std::uint64_t x;
+      std::memcpy(&x, from + 8 * byte, sizeof(x));
+      x ^= x >> 4;
+      x ^= x >> 2;
+      x ^= x >> 1;
+      rows[q * row_bytes + byte] = pack_bits(x);
+    }
+  }
+}
+
+// The wide tiers' sums keep a line for each group of eight keys and block: bit q of byte c is the
+// sum of the group's key q in bit column c.
+
+#if defined(NESCIO_X86_64)
+
+void read_bits(const std::uint8_t* sums, std::size_t first, std::size_t count,
+               std::size_t row_bytes, std::uint8_t* rows) {
+  const std::size_t blocks = block_count(row_bytes);
+  const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
+  for (std::size_t at = 0; at < row_bytes; at += kBlockColumnBytes, from += kLineBytes) {
+    std::uint64_t words[kKeyGroup];
+    std::memcpy(words, from, sizeof(words));
+    unslice_words(words);
+    const std::size_t bytes = std::min(kBlockColumnBytes, row_bytes - at);
+    for (std::size_t q = 0; q < count; ++q) {
+      std::memcpy(rows + q * row_bytes + at, &words[q], bytes);
+    }
+  }
+}
+
+constexpr BitProduct kAvx2 = {kKeyGroup, avx2::room_bytes, avx2::lay_out, avx2::add_tile,
+                              read_bits};
+constexpr BitProduct kAvx512 = {kKeyGroup, avx512::room_bytes, avx512::lay_out, avx512::add_tile,
+                                read_bits};
+
+#endif
+
+constexpr BitProduct kPortable = {1, portable::room_bytes, portable::lay_out, portable::add_tile,
+                                  read_parities};
+
+void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t* shares,
+               std::uint64_t* sum) {
+  std::uint64_t total[kWords], line[kWords];
+  std::memcpy(total, sum, sizeof(total));
+  for (std::size_t r = 0; r < lines; ++r) {
+    std::memcpy(line, block + r * kLineBytes, sizeof(line));
+    const std::uint64_t mask = shares[r] * 0x0101010101010101ull;
+    for (std::size_t k = 0; k < kWords; ++k) total[k] ^= line[k] & mask;
+  }
+  std::memcpy(sum, total, sizeof(total));
+}
+
+}  // namespace
+
+const BitProduct& bit_product(Tier tier) {
+#if defined(NESCIO_X86_64)
+  if (tier >= Tier::avx512) return kAvx512;
+  if (tier >= Tier::avx2) return kAvx2;
+#endif
+  static_cast<void>(tier);
+  return kPortable;
+}
+
+namespace portable {
+
+std::size_t room_bytes(std::size_t keys) { return keys * kLines; }
+
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
+  for (std::size_t q = 0; q < keys; ++q)
+    std::memcpy(room + q * kLines, shares + q * stride, kLines);
+}
+
+void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
+  auto* totals = reinterpret_cast<std::uint64_t*>(sums);
+  for (std::size_t block = 0; block < tile.blocks; ++block) {
+    for (std::size_t key = 0; key < keys; ++key) {
+      add_block(tile.block(block), tile.lines, room + key * kLines,
+                totals + (key * tile.blocks + block) * kWords);
+    }
+  }
+}
+
+}  // namespace portable
+}  // namespace nescio::pir
