@@ -9,7 +9,7 @@
 //   level l of tree j          base ^ (j << kLevelBits | l)
 //   transfers of stretch s     base ^ s           number i is of stretch i >> kStretchBits
 //
-// where a base serves one extension, or the transfers of one session (src/nescio/ot/session.py). That
+// where a base serves one extension, or the transfers of one session (src/nescio/ot/_keys.py). That
 // leaves 127 bits in the trees and, if all other messages become known, 127 - kStretchBits in transfers.
 
 #include <array>

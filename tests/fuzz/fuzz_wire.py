@@ -16,14 +16,14 @@ import atheris
 import numpy as np
 
 import nescio
-from nescio.net import channel, frame, transport
-from nescio.ot import base
-from nescio.ot.randomness import SystemRandomness
+from nescio.net import _channel, _frame, _transport
+from nescio.ot import _base_ot
+from nescio.ot._randomness import SystemRandomness
 from nescio.pir import change, params, stored, wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-for room in (frame, base, wire, params, params.TableParams, change, change.Change, stored):
-    for thing in list(vars(room).values()):
+for module in (_frame, _base_ot, wire, params, params.TableParams, change, change.Change, stored):
+    for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
             atheris.instrument_func(function)
@@ -48,7 +48,7 @@ CHANGES = [
 ]
 
 FRAMES = b"".join(
-    frame.encode_header(kind, number, len(data)) + data
+    _frame.encode_header(kind, number, len(data)) + data
     for number, (kind, data) in enumerate([("ROWS", bytes(32)), ("TEXT", b"abc"), ("ABRT", b"no")])
 )
 
@@ -114,7 +114,7 @@ def fuzz_frames(provider: atheris.FuzzedDataProvider) -> None:
     with theirs:
         theirs.sendall(damaged(provider, FRAMES))
     local = LocalSocket(fileno=ours.detach())
-    with channel.Channel(transport.SocketTransport(local), 5.0, None) as end:
+    with _channel.Channel(_transport.SocketTransport(local), 5.0, None) as end:
         assert len(end.receive("ROWS", 32)) == 32
         assert len(end.receive_at_most("TEXT", 100)) <= 100
         end.receive("LAST", 0)
@@ -138,7 +138,7 @@ def fuzz_points(provider: atheris.FuzzedDataProvider) -> None:
     """A sender of base transfers."""
     sound = bytes(16) + 2 * (bytes([0x58]) + bytes([0x66] * 31))  # the base point, twice
     reply = OtherReceiver(damaged(provider, sound))
-    assert base.send_base(reply, 1, SystemRandomness()).shape == (1, 2, 16)
+    assert _base_ot.send_base(reply, 1, SystemRandomness()).shape == (1, 2, 16)
 
 
 def one_input(data: bytes) -> None:

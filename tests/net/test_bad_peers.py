@@ -18,7 +18,7 @@ from nescio.errors import (
     PeerTimeoutError,
     ResourceError,
 )
-from nescio.net import Channel, transport
+from nescio.net import Channel, _transport
 
 
 def head(kind=b"DATA", sequence=0, length=0):
@@ -94,7 +94,7 @@ def test_a_peer_that_never_reads_the_refusal_either(open_raw):
 @pytest.mark.parametrize("whole", [b"", head(length=20_000)], ids=["in the header", "in the data"])
 def test_a_slow_trickle_ends(open_raw, thread, monkeypatch, whole):
     """Bytes that keep coming, never a timeout apart, but too slowly for a frame."""
-    monkeypatch.setattr(transport, "LEAST_BYTES_PER_SECOND", 100_000)
+    monkeypatch.setattr(_transport, "LEAST_BYTES_PER_SECOND", 100_000)
     channel, raw = open_raw(timeout=0.3)
 
     def trickle():

@@ -17,7 +17,7 @@ from nescio.errors import (
     PeerUntrustedError,
 )
 from nescio.net import Channel, Counts, Link
-from nescio.net.transport import SocketTransport
+from nescio.net._transport import SocketTransport
 
 
 def test_frames_arrive_in_order(pair):

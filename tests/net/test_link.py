@@ -8,7 +8,7 @@ import pytest
 
 from nescio.errors import ArgumentError, MalformedMessageError, PeerRefusedError
 from nescio.net import Channel, Link
-from nescio.net.link import Wire
+from nescio.net._link import Wire
 
 
 @pytest.mark.parametrize(

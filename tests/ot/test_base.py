@@ -8,9 +8,9 @@ import pytest
 from nacl import bindings as sodium
 
 from nescio.errors import ArgumentError, MalformedMessageError, ResourceError
-from nescio.ot import base
-from nescio.ot.base import receive_base, send_base
-from nescio.ot.randomness import SystemRandomness, insecure_seeded
+from nescio.ot import _base_ot
+from nescio.ot._base_ot import receive_base, send_base
+from nescio.ot._randomness import SystemRandomness, insecure_seeded
 from ot.loopback import run_both
 from spec import ot_base as spec
 
@@ -101,9 +101,9 @@ def test_the_bytes_on_the_wire():
 
 def test_the_specification_knows_the_base_point():
     # RFC 8032, section 5.1: B's y is 4/5, and L B is the identity.
-    assert spec.encode(spec.BASE) == base._BASE_POINT
-    assert spec.encode(spec.multiply(spec.L, spec.BASE)) == base._IDENTITY
-    assert spec.encode(ORDER_TWO) == base._ORDER_TWO
+    assert spec.encode(spec.BASE) == _base_ot._BASE_POINT
+    assert spec.encode(spec.multiply(spec.L, spec.BASE)) == _base_ot._IDENTITY
+    assert spec.encode(ORDER_TWO) == _base_ot._ORDER_TWO
 
 
 def test_libsodium_computes_as_the_specification(rng):
@@ -124,7 +124,7 @@ def test_libsodium_maps_to_the_curve_as_the_specification_and_clears_the_cofacto
     for string in strings:
         point = sodium.crypto_core_ed25519_from_uniform(string)
         assert point == spec.encode(spec.from_uniform(string))
-        assert spec.is_valid(point) or point == base._IDENTITY
+        assert spec.is_valid(point) or point == _base_ot._IDENTITY
 
 
 @pytest.mark.parametrize("name", BAD_POINTS)
@@ -136,16 +136,16 @@ def test_libsodium_and_the_specification_refuse_the_same_points(name):
 
 
 def test_hashes_of_another_session_index_branch_or_point_are_unrelated():
-    session, label = bytes(32), base._LABEL.pack
+    session, label = bytes(32), _base_ot._LABEL.pack
     inputs = [
         (session, label(0, 0), GOOD),
         (b"\1" + session[1:], label(0, 0), GOOD),
         (session, label(1, 0), GOOD),
         (session, label(0, 1), GOOD),
-        (session, label(0, 0), base._BASE_POINT),
+        (session, label(0, 0), _base_ot._BASE_POINT),
     ]
-    assert len({base._hash_to_curve(*each) for each in inputs}) == len(inputs)
-    assert len({base._key(*each, bytes(32)) for each in inputs}) == len(inputs)
+    assert len({_base_ot._hash_to_curve(*each) for each in inputs}) == len(inputs)
+    assert len({_base_ot._key(*each, bytes(32)) for each in inputs}) == len(inputs)
 
 
 # ---- Parties that cheat --------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_frames_of_another_length_are_refused():
 # ---- Arguments -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("count", [0, -1, base.MOST_TRANSFERS + 1, 1.5, True])
+@pytest.mark.parametrize("count", [0, -1, _base_ot.MOST_TRANSFERS + 1, 1.5, True])
 def test_a_sender_refuses_counts_that_cannot_be(count):
     with pytest.raises(ArgumentError, match="count: found"):
         send_base(None, count, COINS)
@@ -247,11 +247,11 @@ def test_a_receiver_refuses_choices_that_cannot_be(choices):
 
 
 def test_a_libsodium_that_takes_points_outside_the_group_is_refused(monkeypatch):
-    base._require_point_checks.cache_clear()
-    monkeypatch.setattr(base.sodium, "crypto_core_ed25519_is_valid_point", lambda point: True)
+    _base_ot._require_point_checks.cache_clear()
+    monkeypatch.setattr(_base_ot.sodium, "crypto_core_ed25519_is_valid_point", lambda point: True)
     with pytest.raises(ResourceError, match="CVE-2025-69277"):
         send_base(None, 1, COINS)
-    monkeypatch.setattr(base.sodium, "has_crypto_core_ed25519", False)
+    monkeypatch.setattr(_base_ot.sodium, "has_crypto_core_ed25519", False)
     with pytest.raises(ResourceError, match="without the operations"):
         receive_base(None, np.zeros(1, bool), COINS)
 
@@ -259,7 +259,7 @@ def test_a_libsodium_that_takes_points_outside_the_group_is_refused(monkeypatch)
 def test_without_pynacl_the_import_names_the_extra():
     script = (
         "import sys\nsys.modules['nacl'] = None\n"
-        "try:\n    import nescio.ot.base\nexcept ImportError as error:\n    print(error)"
+        "try:\n    import nescio.ot._base_ot\nexcept ImportError as error:\n    print(error)"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.stdout == "nescio.ot needs PyNaCl: pip install 'nescio[ot]'\n"

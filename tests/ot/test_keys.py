@@ -5,7 +5,7 @@ import pytest
 
 from nescio import _core
 from nescio.errors import ArgumentError
-from nescio.ot.session import SessionKeys
+from nescio.ot._keys import SessionKeys
 from ot.blocks import random_blocks, to_array, to_integers
 from spec import ot_keys, ot_trees
 

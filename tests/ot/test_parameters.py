@@ -80,7 +80,7 @@ def test_shorter_codes_would_not_have_128_bits():
 
 
 def test_the_next_suitable_prime_is_the_default():
-    pytest.importorskip("nescio.ot.primes")
+    pytest.importorskip("nescio.ot._primes")
     assert dual("qc", 1 << 20).size == 1_048_589
 
 

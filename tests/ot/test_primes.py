@@ -2,7 +2,7 @@
 
 import pytest
 
-from nescio.ot.primes import is_suitable, next_suitable
+from nescio.ot._primes import is_suitable, next_suitable
 
 # Every prime below 200 with 2 as a primitive root: OEIS A001122.
 SUITABLE = [3, 5, 11, 13, 19, 29, 37, 53, 59, 61, 67, 83, 101, 107, 131, 139, 149, 163, 173, 179]

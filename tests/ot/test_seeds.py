@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nescio.errors import ArgumentError, ConsistencyError, MalformedMessageError
-from nescio.ot.randomness import SystemRandomness, insecure_seeded
-from nescio.ot.seeds import MOST_SEEDS, seed_receiver, seed_sender
+from nescio.ot._iknp import MOST_SEEDS, seed_receiver, seed_sender
+from nescio.ot._randomness import SystemRandomness, insecure_seeded
 from ot.loopback import run_both
 from spec import ot_base, ot_iknp
 

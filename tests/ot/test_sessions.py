@@ -21,7 +21,7 @@ from nescio.errors import (
     ResourceError,
 )
 from nescio.net import Channel
-from nescio.ot import Receiver, Sender, roles
+from nescio.ot import Receiver, Sender, _check
 from ot.parties import session, together
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "ot.json"
@@ -254,7 +254,7 @@ def test_positions_of_punctured_leaves_are_spread_evenly():
         trees, depth = 2000, 6
 
     choices = np.random.default_rng(1).integers(0, 2, 12_000, dtype=np.uint8)
-    positions = roles.punctured_positions(choices, Shape) - np.arange(2000, dtype=np.uint64) * 64
+    positions = _check.punctured_positions(choices, Shape) - np.arange(2000, dtype=np.uint64) * 64
     counts = np.bincount(positions.astype(int), minlength=64)
     expected = 2000 / 64
     assert ((counts - expected) ** 2 / expected).sum() < 140

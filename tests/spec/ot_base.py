@@ -1,4 +1,4 @@
-"""Base oblivious transfers in plain Python: the executable specification of `nescio.ot.base`.
+"""Base oblivious transfers in plain Python: the executable specification of `nescio.ot._base_ot`.
 
 The group is edwards25519 of RFC 8032, section 5.1, its points here as (X, Y, Z, T) of section
 5.1.4. The map to the curve is Elligator 2 (Bernstein, Hamburg, Krasnova and Lange, CCS 2013) as

@@ -1,4 +1,4 @@
-"""Correlated transfers from base transfers in plain Python: the specification of `nescio.ot.seeds`.
+"""Correlated transfers from base transfers in plain Python: the specification of `nescio.ot._iknp`.
 
 Ishai, Kilian, Nissim and Petrank (CRYPTO 2003) with the check of Roy, "SoftSpokenOT" (CRYPTO 2022),
 for the repetition code. A column is a list of bits, one for each row; a block an integer of 128

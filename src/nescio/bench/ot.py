@@ -19,7 +19,7 @@ from .._devices import describe, parse_several
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
-from ..ot.party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
+from ..ot._party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
 from .ot_party import Task, run_party, whole
 from .timing import Case, Report, WrongResultError, check_writable, write_json
 

@@ -13,7 +13,7 @@ from .._devices import parse_several
 from ..errors import NescioError
 from ..net import Channel, Link
 from ..ot import Receiver, Sender
-from ..ot.party import FamilyName
+from ..ot._party import FamilyName
 
 HOST = "127.0.0.1"
 _TIMEOUT = 600.0

@@ -12,7 +12,7 @@ from .. import _core
 from .._arrays import Array, IndexArray
 from .._devices import Device, describe
 from ..ot._engine import EngineBlocks, OtEngine
-from ..ot.family import CODE_SEED
+from ..ot._families import CODE_SEED
 from .ot_steps_limits import DeviceLimits, HostLimits, Limit
 from .ot_steps_work import KEY, Bits, Blocks, Code, Part, Step, Trees, Work
 

@@ -113,7 +113,7 @@ def _run_receive(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    from ..ot.party import MOST_OTS, check_family  # noqa: PLC0415
+    from ..ot._party import MOST_OTS, check_family  # noqa: PLC0415
 
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():

@@ -12,9 +12,8 @@ promised of who sends and who reads. Kinds, lengths and times of frames are publ
 a protocol must not let them depend on a secret.
 """
 
-from .channel import Channel
-from .counts import Counts
-from .link import Link
-from .listener import Listener
+from ._channel import Channel, Listener
+from ._counts import Counts
+from ._link import Link
 
 __all__ = ["Channel", "Counts", "Link", "Listener"]

@@ -11,7 +11,7 @@ triples of bits and words (`extend_bit_triples`, `extend_word_triples`).
 How they are made, and what they cost: docs/ot.md.
 """
 
-from .receiver import Receiver
-from .sender import Sender
+from ._receiver import Receiver
+from ._sender import Sender
 
 __all__ = ["Receiver", "Sender"]

@@ -170,7 +170,7 @@ def dual(code: str, n: int, *, prime: int | None = None) -> Dual:
 
 def _prime(least: int, given: int | None) -> int:
     if given is None:
-        from .primes import next_suitable  # noqa: PLC0415
+        from ._primes import next_suitable  # noqa: PLC0415
 
         return int(next_suitable(least))
     if not least <= given <= 2 * MOST_OUTPUTS:

@@ -7,11 +7,11 @@ import numpy as np
 from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..errors import ArgumentError
 from ..net import Channel
-from . import pads
+from . import _pads
+from ._check import SenderRole, as_blocks
 from ._engine import Blocks
-from .extension import Draw, Role
-from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_messages
-from .roles import SenderRole, as_blocks
+from ._extension import Draw, Role
+from ._party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_messages
 
 
 class Sender(Party):
@@ -112,12 +112,12 @@ class Sender(Party):
         if low.shape != high.shape:
             raise ArgumentError(f"messages of shapes {low.shape} and {high.shape}: expected one")
         count, length = low.shape
-        pads.chunks_of(length, count)
+        _pads.chunks_of(length, count)
         with self._ending_with_errors():
             r, first = self._chosen(Draw("SEND", count, 2, length))
             for kind, messages, delta in (("MSG0", low, None), ("MSG1", high, self._delta[0])):
                 keys = self._host_hash(r, first, delta=delta)
-                pad = pads.stretched(self._host_hash, keys, first, length)
+                pad = _pads.stretched(self._host_hash, keys, first, length)
                 self.channel.send(kind, messages ^ pad)
 
     def send_one_of(self, messages: ByteArray) -> None:
@@ -125,16 +125,16 @@ class Sender(Party):
 
         Source: Naor and Pinkas 1999, over log2 N transfers each. Raises ArgumentError.
         """
-        array = pads.as_options(messages)
+        array = _pads.as_options(messages)
         count, options, length = array.shape
-        levels = pads.levels_of(options)
+        levels = _pads.levels_of(options)
         with self._ending_with_errors():
             r, first = self._chosen(Draw("ONEN", count * levels, options, length))
             low = self._host_hash(r, first).reshape(count, levels, 2)
             high = self._host_hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
             for option in range(options):
-                keys = np.where(pads.digits(option, levels)[:, np.newaxis], high, low)
-                pad = pads.option_pads(self._host_hash, keys, first, option, length)
+                keys = np.where(_pads.digits(option, levels)[:, np.newaxis], high, low)
+                pad = _pads.option_pads(self._host_hash, keys, first, option, length)
                 self.channel.send("MSGN", np.ascontiguousarray(array[:, option] ^ pad))
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
@@ -143,7 +143,7 @@ class Sender(Party):
         uint8 of shape (n,) each. Two random OTs a triple; nothing is sent. Semi-honest.
         """
         zero, one = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
-        m0, m1 = (pads.low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
+        m0, m1 = (_pads.low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
         a, b = m0 ^ m1
         return a, b, a & b ^ m0[0] ^ m0[1]
 
@@ -153,7 +153,7 @@ class Sender(Party):
         uint64 of shape (n,) each. 128 random OTs and a kilobyte a triple. Semi-honest.
         Source: Gilboa 1999.
         """
-        counts = pads.triple_batches(n)
+        counts = _pads.triple_batches(n)
         with self._ending_with_errors():
             parts = [self._word_triples(count) for count in counts]
         a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from .frame import HEADER_BYTES
+from ._frame import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)

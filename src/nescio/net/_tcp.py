@@ -6,8 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple
 
 from .._arrays import as_count, shown
 from ..errors import (
@@ -18,11 +17,7 @@ from ..errors import (
     PeerTimeoutError,
     PeerUntrustedError,
 )
-from .frame import clean
-
-if TYPE_CHECKING:
-    from .channel import Channel
-    from .link import Link
+from ._frame import clean
 
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -77,64 +72,6 @@ def connecting_context(tls: bool, files: TlsFiles) -> ssl.SSLContext | None:
     return context
 
 
-class Listener:
-    """A port on which the other party is waited for; made by `Channel.listener`.
-
-    `host` and `port` are where it listens, also if port 0 was asked for. `accept` may be called
-    again, for another channel. A context manager, which closes the port and no channel.
-    """
-
-    def __init__(
-        self,
-        make_channel: "type[Channel]",
-        address: tuple[str, int],
-        timeout: float,
-        link: "Link | None",
-        context: ssl.SSLContext | None,
-    ) -> None:
-        self._make_channel = make_channel
-        self._timeout = timeout
-        self._link = link
-        self._context = context
-        self._socket = _bind(*address)
-        self.host: str = address[0]
-        self.port: int = self._socket.getsockname()[1]
-
-    def accept(self) -> "Channel":
-        """The channel to the first that connects.
-
-        Raises PeerTimeoutError if nobody does in time; over TLS PeerUntrustedError for somebody
-        else, PeerRefusedError for somebody who does not trust this party.
-        """
-        end = time.monotonic() + self._timeout
-        self._socket.settimeout(self._timeout)
-        try:
-            connection, _ = self._socket.accept()
-        except TimeoutError as error:
-            raise PeerTimeoutError(
-                f"nobody connected to {self.host} port {self.port} in {self._timeout:g} s"
-            ) from error
-        except OSError as error:
-            raise ChannelError(f"{self.host} port {self.port}: {error}") from error
-        secured = secure(connection, self._context, None, end - time.monotonic())
-        return self._make_channel._over_socket(secured, self._timeout, self._link)
-
-    def close(self) -> None:
-        """Frees the port."""
-        self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
 def check_address(host: object, port: object, least_port: int) -> tuple[str, int]:
     """Host and port, if they can be. Raises ArgumentError."""
     if not isinstance(host, str) or not host or not host.isascii() or not host.isprintable():
@@ -142,7 +79,7 @@ def check_address(host: object, port: object, least_port: int) -> tuple[str, int
     return host, as_count(port, "port", least_port, 65535)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=1)

@@ -1,7 +1,6 @@
 """The channel between the two parties of a protocol: frames, counted, in time, or an error."""
 
 import contextlib
-import socket
 import ssl
 import time
 from collections.abc import Iterator
@@ -18,21 +17,21 @@ from ..errors import (
     PeerTimeoutError,
     ResourceError,
 )
-from . import frame
-from .counts import Counts, Tally
-from .frame import Expected, Header
-from .link import STAMP_BYTES, Link, Wire, check_link, hold, stamp
-from .listener import (
-    Listener,
+from . import _frame
+from ._counts import Counts, Tally
+from ._frame import Expected, Header
+from ._link import STAMP_BYTES, Link, Wire, check_link, hold, stamp
+from ._tcp import (
     TlsFiles,
     alert_of,
+    bind,
     check_address,
     connecting_context,
     dial,
     listening_context,
     secure,
 )
-from .transport import (
+from ._transport import (
     PARTING_SECONDS,
     MemoryTransport,
     Patience,
@@ -93,7 +92,7 @@ class Channel:
         tls_cert: Path | str | None = None,
         tls_key: Path | str | None = None,
         tls_ca: Path | str | None = None,
-    ) -> Listener:
+    ) -> "Listener":
         """Listens; the other party is taken by its `accept`. Port 0 is any free one, see `port`.
 
         With `tls_cert` and `tls_key` (PEM) by TLS 1.3: who connects can tell who this is. With
@@ -102,7 +101,7 @@ class Channel:
         """
         address = check_address(host, port, 0)
         context = listening_context(TlsFiles(tls_cert, tls_key, tls_ca))
-        return Listener(cls, address, check_timeout(timeout), check_link(link), context)
+        return Listener(address, check_timeout(timeout), check_link(link), context)
 
     @classmethod
     def listen(
@@ -154,13 +153,7 @@ class Channel:
         end = time.monotonic() + timeout
         connection = dial(*address, timeout)
         secured = secure(connection, context, host, end - time.monotonic())
-        return cls._over_socket(secured, timeout, link)
-
-    @classmethod
-    def _over_socket(
-        cls, connection: socket.socket, timeout: float, link: Link | None
-    ) -> "Channel":
-        return cls(SocketTransport(connection), timeout, link)
+        return cls(SocketTransport(secured), timeout, link)
 
     @property
     def counts(self) -> Counts:
@@ -178,7 +171,7 @@ class Channel:
         Raises ArgumentError, which leaves the channel open; PeerRefusedError, PeerGoneError,
         PeerTimeoutError.
         """
-        kind, view = frame.check_kind(kind), frame.as_view(data)
+        kind, view = _frame.check_kind(kind), _frame.as_view(data)
         self._check_open()
         with self._failing(f"frame {kind} of {len(view)} bytes was not taken", tell=False):
             self._look_for_refusal()
@@ -199,11 +192,11 @@ class Channel:
         PeerRefusedError, PeerGoneError, PeerTimeoutError; ResourceError without memory.
         """
         count = as_count(length, "length", 0, _MOST_LENGTH)
-        return self._receive(frame.check_kind(kind), count, count)
+        return self._receive(_frame.check_kind(kind), count, count)
 
     def receive_at_most(self, kind: str, limit: int) -> bytearray:
         """As `receive`, for a frame of up to `limit` bytes."""
-        return self._receive(frame.check_kind(kind), 0, as_count(limit, "limit", 0, _MOST_LENGTH))
+        return self._receive(_frame.check_kind(kind), 0, as_count(limit, "limit", 0, _MOST_LENGTH))
 
     def abort(self, reason: str) -> None:
         """Tells the other party why this one stops, and closes; nothing if it is closed already.
@@ -212,7 +205,7 @@ class Channel:
         after 500 characters. Put nothing secret into it. Takes about a second at most.
         """
         if not self.closed:
-            self._stop(f"it was aborted: {frame.clean(reason)}", tell=reason)
+            self._stop(f"it was aborted: {_frame.clean(reason)}", tell=reason)
 
     def close(self) -> None:
         """Ends the channel; what was sent can still be received."""
@@ -249,17 +242,17 @@ class Channel:
             expected.check(header)
             data = self._read_data(header.length)
             if self._linked:
-                hold(self._inward, stamped, frame.HEADER_BYTES + header.length)
+                hold(self._inward, stamped, _frame.HEADER_BYTES + header.length)
         self._tally.received(kind, header.length)
         return data
 
     @property
     def _header_size(self) -> int:
-        return frame.HEADER_BYTES + STAMP_BYTES * self._linked
+        return _frame.HEADER_BYTES + STAMP_BYTES * self._linked
 
     def _write(self, kind: str, view: memoryview) -> None:
-        count = frame.HEADER_BYTES + len(view)
-        header = frame.encode_header(kind, self._tally.sent_frames, len(view))
+        count = _frame.HEADER_BYTES + len(view)
+        header = _frame.encode_header(kind, self._tally.sent_frames, len(view))
         patience = Patience.for_bytes(count, self._timeout)
         if self._linked:
             now = time.monotonic()
@@ -273,7 +266,7 @@ class Channel:
         return self._split(self._transport.read_header(self._header_size, patience))
 
     def _split(self, head: bytes) -> tuple[bytes, Header]:
-        return head[: -frame.HEADER_BYTES], frame.parse_header(head[-frame.HEADER_BYTES :])
+        return head[: -_frame.HEADER_BYTES], _frame.parse_header(head[-_frame.HEADER_BYTES :])
 
     def _read_data(self, length: int) -> bytearray:
         try:
@@ -299,10 +292,10 @@ class Channel:
 
     def _check_refusal(self, header: Header) -> None:
         if header.aborts:
-            length = min(header.length, frame.MOST_REASON_BYTES)
+            length = min(header.length, _frame.MOST_REASON_BYTES)
             patience = Patience(PARTING_SECONDS, PARTING_SECONDS)
             try:
-                reason = frame.decode_reason(self._transport.read_data(length, patience))
+                reason = _frame.decode_reason(self._transport.read_data(length, patience))
             except OSError:
                 reason = "it did not say why"
             raise PeerRefusedError(f"the other party stopped: {reason}", reason=reason)
@@ -338,12 +331,68 @@ class Channel:
         self._ended = why
         if tell is not None:
             with contextlib.suppress(OSError):
-                data = memoryview(frame.encode_reason(tell))
-                header = frame.encode_header(frame.ABORT, self._tally.sent_frames, len(data))
+                data = memoryview(_frame.encode_reason(tell))
+                header = _frame.encode_header(_frame.ABORT, self._tally.sent_frames, len(data))
                 stamped = stamp() if self._linked else b""
                 patience = Patience(PARTING_SECONDS, PARTING_SECONDS)
                 self._transport.write(stamped + header, data, patience)
         self._transport.close(linger=tell is not None)
+
+
+class Listener:
+    """A port on which the other party is waited for; made by `Channel.listener`.
+
+    `host` and `port` are where it listens, also if port 0 was asked for. `accept` may be called
+    again, for another channel. A context manager, which closes the port and no channel.
+    """
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        timeout: float,
+        link: Link | None,
+        context: ssl.SSLContext | None,
+    ) -> None:
+        self._timeout = timeout
+        self._link = link
+        self._context = context
+        self._socket = bind(*address)
+        self.host: str = address[0]
+        self.port: int = self._socket.getsockname()[1]
+
+    def accept(self) -> Channel:
+        """The channel to the first that connects.
+
+        Raises PeerTimeoutError if nobody does in time; over TLS PeerUntrustedError for somebody
+        else, PeerRefusedError for somebody who does not trust this party.
+        """
+        end = time.monotonic() + self._timeout
+        self._socket.settimeout(self._timeout)
+        try:
+            connection, _ = self._socket.accept()
+        except TimeoutError as error:
+            raise PeerTimeoutError(
+                f"nobody connected to {self.host} port {self.port} in {self._timeout:g} s"
+            ) from error
+        except OSError as error:
+            raise ChannelError(f"{self.host} port {self.port}: {error}") from error
+        secured = secure(connection, self._context, None, end - time.monotonic())
+        return Channel(SocketTransport(secured), self._timeout, self._link)
+
+    def close(self) -> None:
+        """Frees the port."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
 
 def _alert(error: BaseException) -> str | None:

@@ -13,11 +13,11 @@ from ..errors import ArgumentError, MessageError, MismatchError, ResourceError
 from ..net import Channel
 from . import parameters
 from ._engine import Blocks, Kernels
-from .extension import Draw, Extender, Role
-from .family import DualFamily, Family, PrimalFamily
-from .kernels import GpuKernels, HostKernels
-from .randomness import Randomness, SystemRandomness, insecure_seeded
-from .session import NONCE_BYTES, SessionKeys
+from ._extension import Draw, Extender, Role
+from ._families import DualFamily, Family, PrimalFamily
+from ._kernels import GpuKernels, HostKernels
+from ._keys import NONCE_BYTES, SessionKeys
+from ._randomness import Randomness, SystemRandomness, insecure_seeded
 
 FamilyName = Literal["primal", "dual"]
 FAMILIES: tuple[FamilyName, ...] = get_args(FamilyName)

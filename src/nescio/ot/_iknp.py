@@ -48,9 +48,8 @@ import numpy.typing as npt
 from .. import _core
 from .._arrays import Array, ByteArray, as_array, as_count
 from ..errors import ArgumentError, ConsistencyError
-from .base import receive_base, send_base
-from .channel import Channel
-from .randomness import Randomness
+from ..net import Channel
+from ._randomness import Randomness
 
 __all__ = ["MOST_SEEDS", "seed_receiver", "seed_sender"]
 
@@ -77,6 +76,8 @@ def seed_sender(
     MalformedMessageError for points outside the group and, if `malicious`, ConsistencyError for a
     receiver whose columns have different choices; channel errors pass through.
     """
+    from ._base_ot import receive_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
+
     bits = _delta_bits(delta)
     rows = _rows(count, malicious)
     keys = receive_base(channel, bits, randomness)
@@ -99,6 +100,8 @@ def seed_receiver(
     for a count that cannot be, MalformedMessageError for a point outside the group; channel errors
     pass through.
     """
+    from ._base_ot import send_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
+
     rows = _rows(count, malicious)
     keys = send_base(channel, COLUMNS, randomness)
     choices = _as_bytes(randomness.draw(rows // 8))

@@ -29,10 +29,10 @@ from .._arrays import ByteArray, IndexArray
 from ..errors import ConsistencyError
 from ..net import Channel
 from ._engine import Blocks, Kernels
-from .extension import packed
-from .family import Shape
-from .randomness import Randomness
-from .seeds import seed_receiver, seed_sender
+from ._extension import packed
+from ._families import Shape
+from ._iknp import seed_receiver, seed_sender
+from ._randomness import Randomness
 
 _PROOF_TAG = b"Nescio OT consistency\0"
 _SEED_BYTES = 16

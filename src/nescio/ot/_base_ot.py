@@ -36,8 +36,8 @@ import numpy as np
 
 from .._arrays import Array, ByteArray, as_array, as_count
 from ..errors import ArgumentError, MalformedMessageError, ResourceError
-from .channel import Channel
-from .randomness import Randomness
+from ..net import Channel
+from ._randomness import Randomness
 
 try:
     from nacl import bindings as sodium

@@ -6,11 +6,11 @@ import numpy as np
 
 from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..net import Channel
-from . import pads
+from . import _pads
+from ._check import ReceiverRole
 from ._engine import Blocks
-from .extension import Draw, Role
-from .party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
-from .roles import ReceiverRole
+from ._extension import Draw, Role
+from ._party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
 
 
 class Receiver(Party):
@@ -79,11 +79,11 @@ class Receiver(Party):
         ArgumentError.
         """
         chosen = as_choices(choices)
-        pads.chunks_of(length, len(chosen))
+        _pads.chunks_of(length, len(chosen))
         with self._ending_with_errors():
             t, first = self._chosen(Draw("SEND", len(chosen), 2, length), chosen)
             keys = self._host_hash(t, first)
-            pad = pads.stretched(self._host_hash, keys, first, length)
+            pad = _pads.stretched(self._host_hash, keys, first, length)
             zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
             ones = _messages(self.channel.receive("MSG1", pad.size), pad)
         mask = (-chosen.astype(np.int8)).view(np.uint8)[:, np.newaxis]
@@ -94,9 +94,9 @@ class Receiver(Party):
 
         Raises ArgumentError. Source: Naor and Pinkas 1999.
         """
-        levels = pads.levels_of(options)
+        levels = _pads.levels_of(options)
         chosen = as_choices(choices, options - 1)
-        pads.chunks_of(length, len(chosen))
+        _pads.chunks_of(length, len(chosen))
         bits = chosen[:, np.newaxis] >> np.arange(levels, dtype=np.uint64) & np.uint64(1)
         with self._ending_with_errors():
             what = Draw("ONEN", len(chosen) * levels, options, length)
@@ -105,7 +105,7 @@ class Receiver(Party):
             result = np.zeros((len(chosen), length), np.uint8)
             for option in range(options):
                 masked = _messages(self.channel.receive("MSGN", result.size), result)
-                pad = pads.option_pads(self._host_hash, keys, first, option, length)
+                pad = _pads.option_pads(self._host_hash, keys, first, option, length)
                 mine = (chosen == option).astype(np.uint8)[:, np.newaxis]
                 result |= (masked ^ pad) & -mine
         return result
@@ -113,12 +113,12 @@ class Receiver(Party):
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
         choices, messages = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
-        (b, a), m = choices.reshape(2, n), pads.low_bits(self._to_host(messages)).reshape(2, n)
+        (b, a), m = choices.reshape(2, n), _pads.low_bits(self._to_host(messages)).reshape(2, n)
         return a, b, a & b ^ m[0] ^ m[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
-        counts = pads.triple_batches(n)
+        counts = _pads.triple_batches(n)
         with self._ending_with_errors():
             parts = [self._word_triples(count) for count in counts]
         a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -152,7 +152,7 @@ class Receiver(Party):
     def _chosen(self, what: Draw, choices: IndexArray) -> tuple[IndexArray, int]:
         """Correlated OTs turned to choices: the sender learns which differ from random ones."""
         t, first = self._draw_host(what)
-        flips = pads.low_bits(t) ^ choices.astype(np.uint8)
+        flips = _pads.low_bits(t) ^ choices.astype(np.uint8)
         self.channel.send("FLIP", np.packbits(flips, bitorder="little"))
         return t, first
 

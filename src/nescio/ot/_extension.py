@@ -20,10 +20,10 @@ import numpy as np
 from .._arrays import ByteArray, IndexArray
 from ..errors import MismatchError
 from ..net import Channel
-from ..net.frame import clean
+from ..net._frame import clean
 from ._engine import Blocks, Kernels, Sink
-from .family import Family, Shape
-from .session import SessionKeys
+from ._families import Family, Shape
+from ._keys import SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
