@@ -107,7 +107,7 @@ def test_what_is_made_of_transfers(small, rng):
         (
             {"device": "emulated", "family": "dual", "parameters": "qc"},
             ArgumentError,
-            "'qc', which has no part for emulated:0; expected 'ec'",
+            "'qc', which does not run on emulated:0; use parameters='ec'",
         ),
     ],
 )

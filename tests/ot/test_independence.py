@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nescio.net import Channel
-from nescio.ot import _check
+from nescio.ot import _receiver, _sender
 from ot.parties import session
 
 SESSIONS = 64
@@ -43,8 +43,8 @@ def quick_seeds(monkeypatch):
         t = np.frombuffer(channel.receive("FAKE", 16 * count), np.uint64).reshape(-1, 2)
         return t ^ delta * (t[:, :1] & np.uint64(1))
 
-    monkeypatch.setattr(_check, "seed_receiver", give)
-    monkeypatch.setattr(_check, "seed_sender", take)
+    monkeypatch.setattr(_receiver, "seed_receiver", give)
+    monkeypatch.setattr(_sender, "seed_sender", take)
 
 
 def bits(*arrays):

@@ -250,11 +250,11 @@ def test_delta_and_the_choices_tell_nothing_of_each_other():
 
 
 def test_positions_of_punctured_leaves_are_spread_evenly():
-    class Shape:
+    class Plan:
         trees, depth = 2000, 6
 
     choices = np.random.default_rng(1).integers(0, 2, 12_000, dtype=np.uint8)
-    positions = _check.punctured_positions(choices, Shape) - np.arange(2000, dtype=np.uint64) * 64
+    positions = _check.punctured_positions(choices, Plan) - np.arange(2000, dtype=np.uint64) * 64
     counts = np.bincount(positions.astype(int), minlength=64)
     expected = 2000 / 64
     assert ((counts - expected) ** 2 / expected).sum() < 140

@@ -113,13 +113,13 @@ def _run_receive(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    from ..ot._party import MOST_OTS, check_family  # noqa: PLC0415
+    from ..ot._party import MAX_OTS, check_family  # noqa: PLC0415
 
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():
         raise ArgumentError(f"{out} cannot be written: there is no such folder")
     check_family(arguments.family, arguments.set)  # before anybody is waited for
-    as_count(arguments.n, "n", 1, MOST_OTS)
+    as_count(arguments.n, "n", 1, MAX_OTS)
     as_threads(arguments.threads)
     places = parse_several(arguments.device)
     describe(places)

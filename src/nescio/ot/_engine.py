@@ -1,4 +1,4 @@
-"""What the engine's modules for devices offer for oblivious transfers."""
+"""Interfaces of the OT kernels: the engine's device modules, and the kernels that parties call."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -6,11 +6,11 @@ from typing import Any, Protocol
 from .._arrays import ByteArray, IndexArray
 
 Blocks = Any
-"""128-bit blocks: uint64 of shape (n, 2), the lower half first; of a device, `DeviceBlocks`."""
+"""128-bit blocks: uint64 of shape (n, 2), lower half first, or `DeviceBlocks` on a device."""
 
 
 class EngineBlocks(Protocol):
-    """Blocks in one device's memory, as the engine's modules have them; a slice shares them."""
+    """Blocks in the memory of one device; a slice shares that memory."""
 
     @property
     def device(self) -> int: ...
@@ -22,7 +22,7 @@ class EngineBlocks(Protocol):
 
 
 class EngineDevice(Protocol):
-    """One device, as the engine's modules have it."""
+    """The OT kernels of one device."""
 
     @property
     def number(self) -> int: ...
@@ -65,34 +65,34 @@ class EngineDevice(Protocol):
 
 
 class OtEngine(Protocol):
-    """A module of the engine for one kind of device."""
+    """The engine's module for one kind of device."""
 
     def OtDevice(self, device: int) -> EngineDevice: ...  # noqa: N802 - a class
 
 
-class Sink(Protocol):
-    """Gathers `count` blocks."""
+class OutputBuffer(Protocol):
+    """Collects the `count` blocks of one request; `done` of them are there."""
 
     count: int
     done: int
 
-    def room(self, leaves: int) -> Blocks | None:
-        """Memory for the leaves of an extension, or None where kernels bring their own."""
+    def scratch(self, leaves: int) -> Blocks | None:
+        """Returns memory for the leaves of an extension, or None if kernels allocate it."""
 
-    def place(self, count: int) -> Blocks | None:
-        """Where the next blocks are to stand; None if they stay where they are."""
+    def out(self, count: int) -> Blocks | None:
+        """Returns the memory of the next `count` blocks, or None if blocks stay where they are."""
 
-    def take(self, blocks: Blocks, count: int, *, placed: bool = False) -> Blocks:
-        """Adds the first `count` blocks, which may be in their place already, and gives them."""
+    def append(self, blocks: Blocks, count: int, *, in_place: bool = False) -> Blocks:
+        """Adds the first `count` blocks and returns them; `in_place` if `out` has them already."""
 
-    def all(self) -> Blocks:
-        """What was gathered."""
+    def blocks(self) -> Blocks:
+        """Returns all blocks collected."""
 
 
 class Kernels(Protocol):
-    """What parties do with blocks. Sizes, dtypes and sources: `nescio._core`, `DeviceKernels`."""
+    """Operations of both parties on blocks. Sizes, dtypes, sources: `_core`, `DeviceKernels`."""
 
-    def sink(self, count: int) -> Sink: ...
+    def output_buffer(self, count: int) -> OutputBuffer: ...
     def empty(self, count: int) -> Blocks: ...
     def upload(self, blocks: IndexArray) -> Blocks: ...
     def to_host(self, blocks: Blocks) -> IndexArray: ...
@@ -103,7 +103,7 @@ class Kernels(Protocol):
         depth: int,
         delta: IndexArray,
         key: bytes,
-        room: Blocks | None,
+        scratch: Blocks | None,
     ) -> tuple[Blocks, IndexArray]: ...
     def puncture(
         self,
@@ -111,10 +111,10 @@ class Kernels(Protocol):
         choices: ByteArray,
         depth: int,
         key: bytes,
-        room: Blocks | None,
+        scratch: Blocks | None,
     ) -> Blocks: ...
     def encode_primal(self, noise: Blocks, seeds: Blocks, code_seed: bytes) -> Blocks: ...
-    def encode_ec(self, noise: Blocks, code_seed: bytes, place: Blocks | None) -> Blocks: ...
+    def encode_ec(self, noise: Blocks, code_seed: bytes, out: Blocks | None) -> Blocks: ...
     def encode_qc(self, noise: Blocks, code_seed: bytes, count: int) -> Blocks: ...
     def hash_blocks(
         self, blocks: Blocks, first: int, tag: int, key: bytes, delta: IndexArray | None

@@ -1,10 +1,10 @@
-"""Extensions: from a few thousand correlated OTs to millions, the same loop for both parties.
+"""Extensions: from a few thousand correlated OTs to millions, with the same loop for both parties.
 
-An extension spends correlations on trees (a correlation for each level of each tree), grows them,
-checks them if asked to, and multiplies the leaves with a public code. What comes out are more
-correlations than went in: the first of them are kept for the next extension, the others go to the
-caller. A party's blocks b[i] are r[i] for the sender and t[i] for the receiver, whose lowest bits
-are 0 and the choice.
+An extension spends correlations on trees (one for each level of each tree) and grows the trees.
+In a malicious session the parties then check the trees. The leaves are multiplied by a
+public code. The result is more correlations than were spent: some are kept for the next extension,
+and the caller gets the others. The blocks b[i] of a party are r[i] for the sender, with lowest bit
+0, and t[i] for the receiver, whose lowest bit is the choice.
 
 Source: Boyle et al. 2019 (dual LPN), Yang et al. 2020 (Ferret: primal LPN, the iteration).
 """
@@ -13,25 +13,39 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-import numpy as np
-
-from .._arrays import ByteArray, IndexArray
+from .._arrays import IndexArray
 from ..errors import MismatchError
 from ..net import Channel
 from ..net._frame import clean
-from ._engine import Blocks, Kernels, Sink
-from ._families import Family, Shape
+from ._engine import Blocks, Kernels, OutputBuffer
+from ._families import ExtensionPlan, Family
 from ._keys import SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
+Seed = Callable[[int], IndexArray]
+"""Makes the first correlations of a session from base OTs: their number to their blocks."""
 
-class Draw(NamedTuple):
-    """What is drawn: for which kind of transfer (4 characters), how many, and of which shape.
+Check = Callable[[Blocks], None]
+"""Proves to the other party that leaves were grown correctly, or checks its proof."""
 
-    `options` and `length` are those of messages, else 0. Both parties name the same.
+Grow = Callable[
+    [ExtensionPlan, IndexArray, IndexArray, bytes, Blocks | None], tuple[Blocks, Check | None]
+]
+"""A party's part in growing the trees of an extension: `Sender._grow`, `Receiver._grow`.
+
+Takes the plan, a correlation for each level of each tree, the 128 correlations of the check (none
+without a check), the AES key base of the trees, and memory for the leaves or None. Returns the
+leaves of all trees and the check, or None without one.
+"""
+
+
+class Request(NamedTuple):
+    """The OTs that a method needs: the kind of transfer (4 characters) and their number.
+
+    `options` and `length` are those of messages, else 0. Both parties must make the same request.
     """
 
     kind: str
@@ -40,51 +54,23 @@ class Draw(NamedTuple):
     length: int = 0
 
     def encode(self, drawn: int) -> bytes:
-        """The sender's announcement, after so many."""
+        """Encodes the sender's announcement, after `drawn` OTs of the session."""
         return _ANNOUNCEMENT.pack(self.kind.encode(), drawn, *self[1:])
 
     def __str__(self) -> str:
-        shape = f", one of {self.options}, {self.length} bytes" if self.options else ""
-        return f"{self.number} {self.kind.strip()}{shape}"
-
-
-class Check(Protocol):
-    """The proof that the trees of an extension were grown as they should be."""
-
-    def __call__(self, leaves: Blocks) -> None:
-        """Proves it to the other party, or checks its proof."""
-
-
-class Role(Protocol):
-    """What a party does in its own way."""
-
-    def seed(self, count: int) -> IndexArray:
-        """The first `count` correlations, from base OTs."""
-
-    def grow(
-        self,
-        shape: Shape,
-        blocks: IndexArray,
-        checks: IndexArray,
-        key: bytes,
-        room: Blocks | None,
-    ) -> tuple[Blocks, Check | None]:
-        """The leaves of all trees, in `room` if there is one, and what proves them.
-
-        `blocks` has a correlation for each level of each tree, `checks` the 128 of the proof, or
-        none if there is to be no proof; trees are hashed under `key`.
-        """
+        sizes = f", one of {self.options}, {self.length} bytes" if self.options else ""
+        return f"{self.number} {self.kind.strip()}{sizes}"
 
 
 class Clock:
-    """Seconds that each step took, added up."""
+    """Total seconds of each step."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Adds what the block takes to a step's time."""
+        """Adds the time of the `with` block to a step."""
         begin = time.perf_counter()
         try:
             yield
@@ -94,118 +80,117 @@ class Clock:
 
 
 class Extender:
-    """A party's supply of correlations, which grows as it is drawn on."""
+    """A party's correlations: makes them by extensions and hands them out in order."""
 
     def __init__(
         self,
         channel: Channel,
         family: Family,
-        role: Role,
+        seed: Seed,
+        grow: Grow,
         kernels: Kernels,
-        keys: SessionKeys,
         *,
+        keys: SessionKeys,
         leads: bool,
     ) -> None:
         self.clock = Clock()
         self.drawn = 0
         self._channel = channel
         self._family = family
-        self._role = role
+        self._seed = seed
+        self._grow = grow
         self._kernels = kernels
         self.keys = keys
         self._leads = leads
         self._extensions = 0
-        self._kept = kernels.empty(0)  # spare ones, and behind them those for the next extension
+        self._kept = kernels.empty(0)  # spare blocks, then those for the next extension
 
-    def draw(self, what: Draw, seen: Callable[[int, Blocks], None] | None = None) -> Blocks:
-        """The next blocks; `seen` is told of each part of them as soon as it is there.
+    def draw(
+        self, request: Request, on_blocks: Callable[[int, Blocks], None] | None = None
+    ) -> Blocks:
+        """Returns the next blocks; calls `on_blocks(first, part)` for each part when it is made.
 
-        Raises MismatchError if the other party draws something else. After any error the channel
-        has to be closed: what was spent must not be spent again.
+        Raises MismatchError if the other party makes another request. After any error the channel
+        must be closed, because a correlation must not be spent twice.
         """
-        count = what.number
-        sink = self._kernels.sink(count)
-        self._announce(what)
+        count = request.number
+        buffer = self._kernels.output_buffer(count)
+        self._announce(request)
         self.drawn += count
-        while sink.done < count:
-            begin = sink.done
-            part = self._take_spare(sink) if self._spare() else self._extend(sink)
-            if seen is not None:
-                seen(begin, part)
-        return sink.all()
+        while buffer.done < count:
+            begin = buffer.done
+            part = self._take_spare(buffer) if self._spare() else self._extend(buffer)
+            if on_blocks is not None:
+                on_blocks(begin, part)
+        return buffer.blocks()
 
-    def _announce(self, what: Draw) -> None:
-        """The sender says what it is about to draw, and after how many; the receiver compares."""
-        own = what.encode(self.drawn)
+    def _announce(self, request: Request) -> None:
+        """Sends the request and the OTs drawn before (sender), or compares them (receiver)."""
+        own = request.encode(self.drawn)
         if self._leads:
             self._channel.send("DRAW", own)
             return
         raw = bytes(self._channel.receive("DRAW", len(own)))
         if raw != own:
             kind, drawn, *numbers = _ANNOUNCEMENT.unpack(raw)
-            found = f"{Draw(clean(kind.decode('latin-1')), *numbers)} after {drawn}"
-            expected = f"{what} after {self.drawn}"
+            found = f"{Request(clean(kind.decode('latin-1')), *numbers)} after {drawn}"
+            expected = f"{request} after {self.drawn}"
             raise MismatchError(
-                f"the parties draw different things: the sender {found}, the receiver {expected}",
+                "the parties call different methods or pass different sizes: the sender draws "
+                f"{found}, the receiver {expected}",
                 found=found,
                 expected=expected,
             )
 
     def _spare(self) -> int:
-        """Blocks that are kept and that no extension will need."""
+        """Counts the kept blocks that the next extension does not need."""
         return max(0, len(self._kept) - self._family.reserve)
 
-    def _take_spare(self, sink: Sink) -> Blocks:
-        """Moves what no extension will need to the sink."""
-        count = min(sink.count - sink.done, self._spare())
-        part = sink.take(self._kept, count)
+    def _take_spare(self, buffer: OutputBuffer) -> Blocks:
+        """Moves spare blocks to the buffer."""
+        count = min(buffer.count - buffer.done, self._spare())
+        part = buffer.append(self._kept, count)
         self._kept = self._kept[count:]
         return part
 
-    def _extend(self, sink: Sink) -> Blocks:
-        """One extension: fills the sink as far as it goes, and keeps the rest."""
-        missing = sink.count - sink.done
-        shape = self._family.shape(missing)
-        self._stock(shape)
-        count = min(missing, shape.gives - self._family.reserve)
-        place = sink.place(count) if shape.places else None
-        blocks = self._run(shape, sink.room(shape.leaves), place)
+    def _extend(self, buffer: OutputBuffer) -> Blocks:
+        """Runs one extension, adds its blocks to the buffer, and keeps those that are left."""
+        missing = buffer.count - buffer.done
+        plan = self._family.plan(missing)
+        self._ensure_inputs(plan)
+        count = min(missing, plan.outputs - self._family.reserve)
+        out = buffer.out(count) if plan.supports_out else None
+        blocks = self._run(plan, buffer.scratch(plan.leaves), out)
         self._kept = self._kernels.keep([blocks[count:]])
-        return sink.take(blocks, count, placed=place is not None)
+        return buffer.append(blocks, count, in_place=out is not None)
 
-    def _stock(self, shape: Shape) -> None:
-        """Sees to it that there are correlations enough for an extension, at its first."""
-        if shape.needs <= len(self._kept):
+    def _ensure_inputs(self, plan: ExtensionPlan) -> None:
+        """Makes the correlations that the first extension of a session spends."""
+        if plan.inputs <= len(self._kept):
             return
         assert len(self._kept) == 0, "the reserve covers every extension but the first"
-        start = self._family.start(shape.needs)
+        first = self._family.first_plan(plan.inputs)
         with self.clock.step("base"):
-            self._kept = self._kernels.upload(self._role.seed((start or shape).needs))
-        if start is not None:
-            room = self._kernels.sink(start.leaves).room(start.leaves)
-            self._kept = self._kernels.keep([self._run(start, room, None)])
+            self._kept = self._kernels.upload(self._seed((first or plan).inputs))
+        if first is not None:
+            scratch = self._kernels.output_buffer(first.leaves).scratch(first.leaves)
+            self._kept = self._kernels.keep([self._run(first, scratch, None)])
 
-    def _run(self, shape: Shape, room: Blocks | None, place: Blocks | None) -> Blocks:
-        """Spends what `shape` needs of the blocks that are kept, and gives all that come of it.
+    def _run(self, plan: ExtensionPlan, scratch: Blocks | None, out: Blocks | None) -> Blocks:
+        """Spends the plan's inputs from the kept blocks, and returns all outputs.
 
-        The first of them may be in `place` instead.
+        The first outputs may be in `out` instead.
         """
         kernels, kept = self._kernels, self._kept
-        levels = kernels.to_host(kept[: shape.trees * shape.depth])
-        checks = kernels.to_host(kept[shape.trees * shape.depth : shape.needs - shape.seeds])
+        levels = kernels.to_host(kept[: plan.trees * plan.depth])
+        checks = kernels.to_host(kept[plan.trees * plan.depth : plan.inputs - plan.seeds])
         key = self.keys.trees(self._extensions)
         self._extensions += 1
         with self.clock.step("trees"):
-            leaves, check = self._role.grow(shape, levels, checks, key, room)
+            leaves, check = self._grow(plan, levels, checks, key, scratch)
         if check is not None:
             with self.clock.step("check"):
                 check(leaves)
         with self.clock.step("lpn"):
-            seeds = kept[shape.needs - shape.seeds : shape.needs]
-            return shape.encode(kernels, leaves, seeds, place)
-
-
-def packed(blocks: IndexArray) -> ByteArray:
-    """Blocks as their bytes."""
-    raw: ByteArray = np.ascontiguousarray(blocks).reshape(-1).view(np.uint8)
-    return raw
+            seeds = kept[plan.inputs - plan.seeds : plan.inputs]
+            return plan.encode(kernels, leaves, seeds, out)

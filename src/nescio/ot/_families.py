@@ -1,13 +1,14 @@
-"""The two families of extensions: what each spends, and the code that its leaves are put through.
+"""The two families of extensions: the correlations that each spends, and its public code.
 
-Both are bound to one shape of trees: `t` of them, 2^depth leaves each, of which one is punctured;
-together a noise vector of regular weight t (learning parity with noise, LPN).
+Both families grow t trees of 2^depth leaves each and puncture one leaf of every tree. Together the
+leaves are a noise vector of regular weight t (learning parity with noise, LPN).
 
-    primal (Ferret): out = A s + e      s: k correlations, spent; A: n x k, ten ones a row
+    primal (Ferret): out = A s + e      s: k correlations, spent; A: n x k, ten ones per row
     dual:            out = H e          H: n x 2n, expand-convolute ("ec") or quasi-cyclic ("qc")
 
-Primal spends k correlations an extension and needs megabytes of messages for 2^24 OTs, dual spends
-none beside the trees' and needs kilobytes, for more work.
+A primal extension spends k correlations in addition to those of its trees, and needs megabytes of
+messages for 2^24 OTs. A dual extension spends only those of its trees and needs kilobytes, for
+more computation.
 
 Source: Yang et al. 2020 (Ferret); Boyle et al. 2019; Raghuraman, Rindal and Tanguy 2023.
 """
@@ -20,97 +21,98 @@ from ._engine import Blocks, Kernels
 from .parameters import Dual, Primal
 
 CHECK_COTS = 128
-"""Correlations that the proof of honest trees spends."""
+"""Correlations that the consistency check of the trees spends."""
 
 CODE_SEED = b"Nescio LPN codes"
-"""The public seed of all codes: there is nothing to choose in it."""
+"""The public seed of all codes, a fixed value."""
 
-_MOST_DUAL_OUTPUTS = 1 << 23
-_LEAST_DUAL_OUTPUTS = 1 << 14
+_MAX_DUAL_OUTPUTS = 1 << 23
+_MIN_DUAL_OUTPUTS = 1 << 14
 _DUAL_RESERVE = 256 * 18 + CHECK_COTS
 
 
 class Encode(Protocol):
-    """A code: what it makes of leaves and of correlations that it spends."""
+    """Multiplies leaves, and in primal LPN spent correlations, by a code."""
 
     def __call__(
-        self, kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /
+        self, kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /
     ) -> Blocks:
-        """The blocks that come of it; the first of them in `place`, if that is named and used."""
+        """Returns the new blocks; with `supports_out` and `out`, the first are in `out` instead."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
-    """One extension: `trees` of `depth` levels, `checks` and `seeds` correlations beside theirs.
+class ExtensionPlan:
+    """The sizes and the code of one extension.
 
-    `gives` is how many correlations come of it; `places`, whether the code can write them elsewhere
-    than to where the leaves are.
+    It grows `trees` trees of `depth` levels. It spends a correlation for each level, `checks` for
+    the consistency check and `seeds` for the code, and makes `outputs` correlations.
+    `supports_out`: the code can write to memory given by the caller.
     """
 
     trees: int
     depth: int
     checks: int
     seeds: int
-    gives: int
+    outputs: int
     encode: Encode
-    places: bool = False
+    supports_out: bool = False
 
     @property
-    def needs(self) -> int:
-        """Correlations that it spends."""
+    def inputs(self) -> int:
+        """Correlations that the extension spends."""
         return self.trees * self.depth + self.checks + self.seeds
 
     @property
     def leaves(self) -> int:
-        """Leaves of all trees."""
+        """Leaves of all trees together."""
         return self.trees << self.depth
 
 
 class Family(Protocol):
-    """How extensions follow each other."""
+    """Plans one extension after another."""
 
     @property
     def reserve(self) -> int:
-        """Correlations to keep of each extension for the next."""
+        """Correlations of each extension that are kept for the next one."""
 
-    def shape(self, wanted: int) -> Shape:
-        """The extension to make when so many OTs are wanted; it may give fewer, or more."""
+    def plan(self, wanted: int) -> ExtensionPlan:
+        """Plans the next extension when `wanted` OTs are missing; it may make fewer or more."""
 
-    def start(self, needs: int) -> Shape | None:
-        """An extension that makes `needs` correlations from fewer, for the first; or None."""
+    def first_plan(self, inputs: int) -> ExtensionPlan | None:
+        """Plans an extension that makes the first `inputs` correlations from fewer, or None."""
 
 
 class PrimalFamily:
-    """Ferret's iterations, all of one shape; the first one's correlations come of a dual one."""
+    """Iterations of Ferret with one plan; a dual extension makes the first one's correlations."""
 
     def __init__(self, chosen: Primal, *, malicious: bool) -> None:
-        self._shape = Shape(
+        self._plan = ExtensionPlan(
             trees=chosen.t,
             depth=chosen.depth,
             checks=CHECK_COTS * malicious,
             seeds=chosen.k,
-            gives=chosen.n,
+            outputs=chosen.n,
             encode=encode_primal,
         )
         self._malicious = malicious
 
     @property
     def reserve(self) -> int:
-        """What the next iteration spends: all of them spend the same."""
-        return self._shape.needs
+        """The inputs of the next iteration, the same for all."""
+        return self._plan.inputs
 
-    def shape(self, wanted: int) -> Shape:
-        """The one shape there is."""
+    def plan(self, wanted: int) -> ExtensionPlan:
+        """Returns the one plan, for any number of OTs."""
         del wanted
-        return self._shape
+        return self._plan
 
-    def start(self, needs: int) -> Shape | None:
-        """A dual extension: it needs a thirtieth of the correlations."""
-        return dual_shape(parameters.dual("ec", needs), malicious=self._malicious)
+    def first_plan(self, inputs: int) -> ExtensionPlan | None:
+        """Plans a dual extension, which needs a thirtieth of the correlations."""
+        return dual_plan(parameters.dual("ec", inputs), malicious=self._malicious)
 
 
 class DualFamily:
-    """Extensions of any size, each as large as is wanted, up to 2^23."""
+    """Extensions of the size that is missing, at most 2^23 outputs each."""
 
     def __init__(self, code: str, *, malicious: bool) -> None:
         self._code = code
@@ -118,46 +120,44 @@ class DualFamily:
 
     @property
     def reserve(self) -> int:
-        """The most that an extension spends."""
+        """The most correlations that an extension spends."""
         return _DUAL_RESERVE
 
-    def shape(self, wanted: int) -> Shape:
-        """An extension that gives all that is wanted, or one of several equal ones."""
-        wanted = max(wanted, _LEAST_DUAL_OUTPUTS)
-        extensions = -(-wanted // _MOST_DUAL_OUTPUTS)
+    def plan(self, wanted: int) -> ExtensionPlan:
+        """Plans one extension for all missing OTs, or one of several extensions of equal size."""
+        wanted = max(wanted, _MIN_DUAL_OUTPUTS)
+        extensions = -(-wanted // _MAX_DUAL_OUTPUTS)
         chosen = parameters.dual(self._code, -(-wanted // extensions) + self.reserve)
-        return dual_shape(chosen, malicious=self._malicious)
+        return dual_plan(chosen, malicious=self._malicious)
 
-    def start(self, needs: int) -> Shape | None:
-        """None: base OTs are enough for the first."""
-        del needs
+    def first_plan(self, inputs: int) -> ExtensionPlan | None:
+        """Returns None: the base OTs make enough correlations for the first extension."""
+        del inputs
         return None
 
 
-def dual_shape(chosen: Dual, *, malicious: bool) -> Shape:
-    """The extension with some parameters."""
+def dual_plan(chosen: Dual, *, malicious: bool) -> ExtensionPlan:
+    """Plans a dual extension with the given parameters."""
 
-    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /) -> Blocks:
-        del seeds  # there are none
+    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /) -> Blocks:
+        del seeds  # empty: dual LPN spends none
         noise = leaves[: chosen.n]
         if chosen.code == "qc":
             return kernels.encode_qc(noise, CODE_SEED, chosen.outputs)
-        return kernels.encode_ec(noise, CODE_SEED, place)[: chosen.outputs]
+        return kernels.encode_ec(noise, CODE_SEED, out)[: chosen.outputs]
 
-    return Shape(
-        chosen.t,
-        chosen.depth,
-        CHECK_COTS * malicious,
-        0,
-        chosen.outputs,
-        encode,
-        chosen.code == "ec",
+    return ExtensionPlan(
+        trees=chosen.t,
+        depth=chosen.depth,
+        checks=CHECK_COTS * malicious,
+        seeds=0,
+        outputs=chosen.outputs,
+        encode=encode,
+        supports_out=chosen.code == "ec",
     )
 
 
-def encode_primal(
-    kernels: Kernels, leaves: Blocks, seeds: Blocks, place: Blocks | None, /
-) -> Blocks:
-    """A s + e, in the place of e."""
-    del place
+def encode_primal(kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /) -> Blocks:
+    """Computes A s + e in the memory of e."""
+    del out
     return kernels.encode_primal(leaves, seeds, CODE_SEED)

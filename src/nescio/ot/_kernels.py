@@ -1,7 +1,8 @@
-"""Where a party's work is done, and where what it draws comes together: the processor, or GPUs.
+"""Kernels of both parties on the CPU and on GPUs, and the buffers that collect their blocks.
 
-Both kinds of kernels have one vocabulary, over blocks that are NumPy arrays here and `DeviceBlocks`
-there. A sink is memory for what a call draws: extensions grow leaves in it where they fit.
+Both classes of kernels have the methods of `Kernels`. Blocks are NumPy arrays on the CPU and
+`DeviceBlocks` on devices. An output buffer collects the blocks of one request; on the CPU an
+extension grows its leaves in that memory if they fit.
 """
 
 from collections.abc import Sequence
@@ -12,75 +13,75 @@ from .. import _core
 from .._arrays import ByteArray, IndexArray
 from .device import DeviceBlocks, DeviceKernels
 
-_NONE: IndexArray = np.zeros((0, 2), np.uint64)
+_NO_BLOCKS: IndexArray = np.zeros((0, 2), np.uint64)
 
 
-class HostSink:
-    """An array that extensions fill, in place where their leaves fit into what is left of it."""
+class CpuOutputBuffer:
+    """An array that extensions fill, in place if their leaves fit into its free part."""
 
-    def __init__(self, count: int, kernels: "HostKernels") -> None:
+    def __init__(self, count: int, kernels: "CpuKernels") -> None:
         self.count = count
         self.done = 0
         self._kernels = kernels
-        self._out: IndexArray = np.empty((count, 2), np.uint64)
+        self._array: IndexArray = np.empty((count, 2), np.uint64)
 
-    def room(self, leaves: int) -> IndexArray:
-        """A part of the array, or memory that extensions use in turn."""
+    def scratch(self, leaves: int) -> IndexArray:
+        """Returns a free part of the array, or the scratch memory of the kernels."""
         if leaves <= self.count - self.done:
-            return self._out[self.done : self.done + leaves]
+            return self._array[self.done : self.done + leaves]
         return self._kernels.scratch(leaves)
 
-    def place(self, count: int) -> IndexArray:
-        """Where the next blocks are to stand."""
-        return self._out[self.done : self.done + count]
+    def out(self, count: int) -> IndexArray:
+        """Returns the part of the array for the next `count` blocks."""
+        return self._array[self.done : self.done + count]
 
-    def take(self, blocks: IndexArray, count: int, *, placed: bool = False) -> IndexArray:
+    def append(self, blocks: IndexArray, count: int, *, in_place: bool = False) -> IndexArray:
         """Copies blocks to the array, unless they are there already."""
-        place = self.place(count)
-        if not placed and not np.may_share_memory(place, blocks):
-            place[:] = blocks[:count]
+        out = self.out(count)
+        if not in_place and not np.may_share_memory(out, blocks):
+            out[:] = blocks[:count]
         self.done += count
-        return place
+        return out
 
-    def all(self) -> IndexArray:
-        """The array."""
-        return self._out
+    def blocks(self) -> IndexArray:
+        """Returns the array."""
+        return self._array
 
 
-class HostKernels:
-    """The processor's kernels, on the threads of a pool."""
+class CpuKernels:
+    """The CPU's kernels, on a pool of threads."""
 
     def __init__(self, threads: int) -> None:
         self._pool = _core.ThreadPool(threads)
-        self._scratch = _NONE
+        self._scratch = _NO_BLOCKS
         self._product = _core.QuasiCyclicRoom()
 
-    def sink(self, count: int) -> HostSink:
-        """An array of `count` blocks."""
-        return HostSink(count, self)
+    def output_buffer(self, count: int) -> CpuOutputBuffer:
+        """Allocates an array for `count` blocks."""
+        return CpuOutputBuffer(count, self)
 
     def scratch(self, count: int) -> IndexArray:
-        """Memory for leaves, the same at each call: new memory is slow at its first touch."""
+        """Returns memory for leaves, reused between calls: new pages are slow at first use."""
         if len(self._scratch) < count:
-            self._scratch = _NONE  # gives it back before more is asked for
+            self._scratch = _NO_BLOCKS  # frees the old memory before the new allocation
             self._scratch = np.empty((count, 2), np.uint64)
         return self._scratch[:count]
 
     def empty(self, count: int) -> IndexArray:
-        """Memory for blocks that are kept."""
+        """Allocates memory for blocks."""
         return np.empty((count, 2), np.uint64)
 
     def upload(self, blocks: IndexArray) -> IndexArray:
-        """The blocks themselves."""
+        """Returns the blocks unchanged."""
         return blocks
 
     def to_host(self, blocks: IndexArray) -> IndexArray:
-        """The blocks themselves."""
+        """Returns the blocks unchanged."""
         return blocks
 
     def keep(self, several: Sequence[IndexArray]) -> IndexArray:
-        """A copy of blocks, one after the other."""
-        return np.concatenate([_NONE, *several])
+        """Copies arrays of blocks into one new array."""
+        return np.concatenate([_NO_BLOCKS, *several])
 
     def grow(
         self,
@@ -88,10 +89,10 @@ class HostKernels:
         depth: int,
         delta: IndexArray,
         key: bytes,
-        room: IndexArray | None,
+        scratch: IndexArray | None,
     ) -> tuple[IndexArray, IndexArray]:
-        """Trees and the sums of their levels."""
-        return _core.grow_trees(seeds, depth, delta, key, self._pool, out=room)
+        """Grows correlated trees: their leaves, and the sums of their levels."""
+        return _core.grow_trees(seeds, depth, delta, key, self._pool, out=scratch)
 
     def puncture(
         self,
@@ -99,45 +100,43 @@ class HostKernels:
         choices: ByteArray,
         depth: int,
         key: bytes,
-        room: IndexArray | None,
+        scratch: IndexArray | None,
     ) -> IndexArray:
-        """Punctured trees."""
-        return _core.puncture_trees(sides, choices, depth, key, self._pool, out=room)
+        """Grows punctured trees and returns their leaves."""
+        return _core.puncture_trees(sides, choices, depth, key, self._pool, out=scratch)
 
     def encode_primal(self, noise: IndexArray, seeds: IndexArray, code_seed: bytes) -> IndexArray:
-        """A s + e, in the place of e."""
+        """Computes A s + e in the memory of e."""
         _core.encode_primal(noise, seeds, code_seed, 0, self._pool)
         return noise
 
-    def encode_ec(
-        self, noise: IndexArray, code_seed: bytes, place: IndexArray | None
-    ) -> IndexArray:
-        """H e, in the place of e's first half; the first blocks in their own place, if named."""
-        _core.encode_ec(noise, code_seed, self._pool, out=place)
+    def encode_ec(self, noise: IndexArray, code_seed: bytes, out: IndexArray | None) -> IndexArray:
+        """Computes H e in the first half of e; with `out`, the first blocks are there instead."""
+        _core.encode_ec(noise, code_seed, self._pool, out=out)
         return noise[: len(noise) // 2]
 
     def encode_qc(self, noise: IndexArray, code_seed: bytes, count: int) -> IndexArray:
-        """H e."""
+        """Computes the first `count` blocks of H e."""
         return _core.encode_qc(noise, code_seed, count, self._pool, room=self._product)
 
     def hash_blocks(
         self, blocks: IndexArray, first: int, tag: int, key: bytes, delta: IndexArray | None
     ) -> IndexArray:
-        """Hashes of blocks, or of blocks ^ delta."""
-        out = np.empty_like(blocks)  # huge pages where it is large
+        """Hashes the blocks, or blocks ^ delta."""
+        out = np.empty_like(blocks)  # NumPy uses huge pages for large arrays
         return _core.hash_blocks(blocks, first, tag, key, self._pool, delta, out=out)
 
     def chi_sum(self, leaves: IndexArray, chi_seed: bytes) -> IndexArray:
-        """The check's combination of leaves."""
+        """Computes the linear combination of leaves for the consistency check."""
         return _core.chi_sum(leaves, chi_seed, self._pool)
 
     def read_choices(self, blocks: IndexArray, out: ByteArray) -> None:
-        """The receiver's choices."""
+        """Writes the receiver's choices, the lowest bits of its blocks, to `out`."""
         _core.low_bits(blocks, out)
 
 
-class DeviceSink:
-    """Parts that are joined on their devices."""
+class GpuOutputBuffer:
+    """Blocks that stay on their devices and are joined at the end."""
 
     def __init__(self, count: int, kernels: "GpuKernels") -> None:
         self.count = count
@@ -145,46 +144,46 @@ class DeviceSink:
         self._kernels = kernels
         self._parts: list[DeviceBlocks] = []
 
-    def room(self, leaves: int) -> None:
-        """None: kernels bring their own memory."""
+    def scratch(self, leaves: int) -> None:
+        """Returns None: kernels allocate their memory."""
         del leaves
 
-    def place(self, count: int) -> None:
-        """None: blocks stay where they are."""
+    def out(self, count: int) -> None:
+        """Returns None: blocks stay where they are."""
         del count
 
-    def take(self, blocks: DeviceBlocks, count: int, *, placed: bool = False) -> DeviceBlocks:
-        """Remembers the blocks."""
-        del placed
+    def append(self, blocks: DeviceBlocks, count: int, *, in_place: bool = False) -> DeviceBlocks:
+        """Adds the first `count` blocks, without a copy."""
+        del in_place
         self._parts.append(blocks[:count])
         self.done += count
         return self._parts[-1]
 
-    def all(self) -> DeviceBlocks:
-        """The blocks, one after the other."""
+    def blocks(self) -> DeviceBlocks:
+        """Joins the blocks in order."""
         if len(self._parts) == 1:
             return self._parts[0]
         return self._kernels.join(self._parts)
 
 
 class GpuKernels(DeviceKernels):
-    """The kernels of devices, in the vocabulary of `Kernels`."""
+    """The kernels of devices with the methods of `Kernels`."""
 
-    def sink(self, count: int) -> DeviceSink:
-        """Parts on the devices."""
-        return DeviceSink(count, self)
+    def output_buffer(self, count: int) -> GpuOutputBuffer:
+        """Makes a buffer for `count` blocks; it allocates nothing."""
+        return GpuOutputBuffer(count, self)
 
     def empty(self, count: int) -> DeviceBlocks:
-        """No blocks: kernels bring their own memory."""
+        """Returns no blocks: kernels allocate their memory."""
         del count
         return DeviceBlocks([])
 
     def to_host(self, blocks: DeviceBlocks) -> IndexArray:
-        """A copy in the host's memory."""
+        """Copies blocks to host memory."""
         return blocks.to_host()
 
     def keep(self, several: Sequence[DeviceBlocks]) -> DeviceBlocks:
-        """Blocks one after the other."""
+        """Joins blocks in order."""
         return self.join(several)
 
     def grow(
@@ -193,10 +192,10 @@ class GpuKernels(DeviceKernels):
         depth: int,
         delta: IndexArray,
         key: bytes,
-        room: DeviceBlocks | None,
+        scratch: DeviceBlocks | None,
     ) -> tuple[DeviceBlocks, IndexArray]:
-        """Trees and the sums of their levels."""
-        del room
+        """Grows correlated trees: their leaves, and the sums of their levels."""
+        del scratch
         return self.grow_trees(seeds, depth, delta, key)
 
     def puncture(
@@ -205,12 +204,12 @@ class GpuKernels(DeviceKernels):
         choices: ByteArray,
         depth: int,
         key: bytes,
-        room: DeviceBlocks | None,
+        scratch: DeviceBlocks | None,
     ) -> DeviceBlocks:
-        """Punctured trees."""
-        del room
+        """Grows punctured trees and returns their leaves."""
+        del scratch
         return self.puncture_trees(sides, choices, depth, key)
 
     def read_choices(self, blocks: DeviceBlocks, out: ByteArray) -> None:
-        """The receiver's choices, in the host's memory."""
+        """Writes the receiver's choices to `out`, in host memory."""
         out[:] = self.low_bits(blocks)

@@ -42,12 +42,6 @@ def _joined(chunks: list[IndexArray], length: int) -> ByteArray:
     return raw
 
 
-def low_bits(blocks: IndexArray) -> ByteArray:
-    """The lowest bit of each block, uint8."""
-    bits: ByteArray = (blocks[:, 0] & np.uint64(1)).astype(np.uint8)
-    return bits
-
-
 def as_options(messages: object) -> ByteArray:
     """Messages to choose from, uint8 of shape (n, options, length). Raises ArgumentError."""
     array = as_array(messages, "messages")

@@ -1,4 +1,4 @@
-"""What both parties of an OT session have in common: what they agree on, and their supply."""
+"""The common part of both parties: their agreement on parameters, and their correlations."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -13,9 +13,9 @@ from ..errors import ArgumentError, MessageError, MismatchError, ResourceError
 from ..net import Channel
 from . import parameters
 from ._engine import Blocks, Kernels
-from ._extension import Draw, Extender, Role
-from ._families import DualFamily, Family, PrimalFamily
-from ._kernels import GpuKernels, HostKernels
+from ._extension import Check, Extender, Request
+from ._families import DualFamily, ExtensionPlan, Family, PrimalFamily
+from ._kernels import CpuKernels, GpuKernels
 from ._keys import NONCE_BYTES, SessionKeys
 from ._randomness import Randomness, SystemRandomness, insecure_seeded
 
@@ -25,17 +25,17 @@ FAMILIES: tuple[FamilyName, ...] = get_args(FamilyName)
 DEFAULT_PRIMAL = "b10"
 DEFAULT_DUAL = "ec"
 
-MOST_OTS = 1 << 34
+MAX_OTS = 1 << 34
 STREAM_BATCH = 1 << 20
 
 _PROTOCOL = 2
-_MOST_AGREEMENT_BYTES = 4096
+_MAX_AGREEMENT_BYTES = 4096
 
 
 class Party:
-    """A party of a session: its channel, its parameters, and the correlations it draws on.
+    """One party of a session: its channel, its parameters, and its correlations.
 
-    Nothing is sent before the first OTs are asked for.
+    It sends its first message when a method first needs OTs.
     """
 
     def __init__(
@@ -51,6 +51,8 @@ class Party:
         devices: Sequence[str] | None,
         insecure_seed: bytes | None,
     ) -> None:
+        from . import _base_ot  # noqa: F401, PLC0415 - raises ModuleNotFoundError without PyNaCl
+
         if not isinstance(channel, Channel) and not hasattr(channel, "receive_at_most"):
             raise ArgumentError(f"channel: found {shown(channel)}, expected a nescio.net.Channel")
         self.channel = channel
@@ -67,53 +69,64 @@ class Party:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds that each step took so far: base, trees, check, lpn, hash."""
+        """Total seconds of each step so far: base, trees, check, lpn, hash."""
         return {} if self._extender is None else dict(self._extender.clock.seconds)
 
-    def _make_role(self) -> Role:
+    def _seed(self, count: int) -> IndexArray:
         raise NotImplementedError
 
-    def _supply(self) -> Extender:
-        """The supply, once both parties are found to want the same."""
+    def _grow(
+        self,
+        plan: ExtensionPlan,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        scratch: Blocks | None,
+    ) -> tuple[Blocks, Check | None]:
+        raise NotImplementedError
+
+    def _session(self) -> Extender:
+        """Returns the session's extender; at the first call, agrees on parameters before."""
         if self._extender is None:
             keys = self._agree()
             family = _family(self.family, self.parameters, malicious=self.malicious)
             self._extender = Extender(
                 self.channel,
                 family,
-                self._make_role(),
+                self._seed,
+                self._grow,
                 self._kernels,
-                keys,
+                keys=keys,
                 leads=self._role == "sender",
             )
         return self._extender
 
     @contextmanager
     def _ending_with_errors(self) -> Iterator[None]:
-        """Whatever goes wrong inside ends the session: what was spent must not be spent again."""
+        """Aborts the channel on any error, because a correlation must not be spent twice."""
         try:
             yield
         except MemoryError as error:
-            self.channel.abort("it has not enough memory")
+            self.channel.abort("not enough memory")
             raise ResourceError(f"not enough memory: {error}") from error
         except MessageError as error:
             self.channel.abort(str(error))
             raise
         except BaseException:
-            self.channel.abort("an error of its own")
+            self.channel.abort("an internal error")
             raise
 
     def _draw(
-        self, what: Draw, seen: Callable[[int, Blocks], None] | None = None
+        self, request: Request, on_blocks: Callable[[int, Blocks], None] | None = None
     ) -> tuple[Blocks, int]:
-        """The next blocks, and the number of the first of them."""
-        supply = self._supply()
-        first = supply.drawn
-        return supply.draw(what, seen), first
+        """Draws the next blocks, and returns them and the index of the first."""
+        session = self._session()
+        first = session.drawn
+        return session.draw(request, on_blocks), first
 
-    def _draw_host(self, what: Draw) -> tuple[IndexArray, int]:
-        """The same in the host's memory, where messages are masked."""
-        blocks, first = self._draw(what)
+    def _draw_host(self, request: Request) -> tuple[IndexArray, int]:
+        """Draws blocks and copies them to host memory, where messages are masked."""
+        blocks, first = self._draw(request)
         return self._kernels.to_host(blocks), first
 
     def _to_host(self, blocks: Blocks) -> IndexArray:
@@ -122,22 +135,22 @@ class Party:
     def _hash(
         self, blocks: Blocks, first: int, tag: int = 0, delta: IndexArray | None = None
     ) -> Blocks:
-        """The hash that turns correlated blocks into random ones."""
-        supply = self._supply()
-        with supply.clock.step("hash"):
-            return self._kernels.hash_blocks(blocks, first, tag, supply.keys.hashing(), delta)
+        """Hashes correlated blocks into random ones."""
+        session = self._session()
+        with session.clock.step("hash"):
+            return self._kernels.hash_blocks(blocks, first, tag, session.keys.hashing(), delta)
 
     def _host_hash(
         self, blocks: IndexArray, first: int, tag: int = 0, delta: IndexArray | None = None
     ) -> IndexArray:
-        """The same of blocks in the host's memory."""
+        """Hashes blocks in host memory."""
         kernels = self._kernels
         return kernels.to_host(self._hash(kernels.upload(blocks), first, tag, delta))
 
     def _agree(self) -> SessionKeys:
-        """Compares parameters with the other party's, and makes keys of both parties' nonces.
+        """Compares parameters with the other party's, and derives keys from both parties' nonces.
 
-        Raises MismatchError at both.
+        Raises MismatchError at both parties if their parameters differ.
         """
         own = {
             "protocol": _PROTOCOL,
@@ -148,13 +161,13 @@ class Party:
         other = "receiver" if self._role == "sender" else "sender"
         nonce = self._randomness.draw(NONCE_BYTES)
         self.channel.send("PARM", nonce + _encoded({**own, "role": self._role}))
-        received = bytes(self.channel.receive_at_most("PARM", _MOST_AGREEMENT_BYTES))
+        received = bytes(self.channel.receive_at_most("PARM", _MAX_AGREEMENT_BYTES))
         theirs, found = received[:NONCE_BYTES], received[NONCE_BYTES:]
         expected = _encoded({**own, "role": other})
         if found != expected:
             given, wanted = _shown(found), _shown(expected)
             message = (
-                f"the parties of an OT session want different things: found {given}, "
+                f"the parties of an OT session have different parameters: found {given}, "
                 f"expected {wanted}"
             )
             raise MismatchError(message, found=given, expected=wanted)
@@ -162,7 +175,7 @@ class Party:
 
 
 def as_messages(value: object, what: str) -> ByteArray:
-    """Messages as bytes (n, length), of such, or of blocks (n, 2). Raises ArgumentError."""
+    """Returns messages, given as bytes or blocks, as bytes (n, length). Raises ArgumentError."""
     array = np.ascontiguousarray(as_array(value, what))
     if array.dtype == np.uint64 and array.ndim == 2 and array.shape[1] == 2:
         return array.view(np.uint8).reshape(len(array), 16)
@@ -174,26 +187,29 @@ def as_messages(value: object, what: str) -> ByteArray:
     return array
 
 
-def as_choices(value: object, most: int = 1) -> Array:
-    """Choices as uint64 from 0 to `most`. Raises ArgumentError; the time tells nothing of them."""
+def as_choices(value: object, largest: int = 1) -> Array:
+    """Returns choices from 0 to `largest` as uint64, in time that does not depend on them.
+
+    Raises ArgumentError.
+    """
     array = as_array(value, "choices")
     if array.shape == (0,):
         return np.zeros(0, np.uint64)
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise ArgumentError(
-            f"choices: found {array.dtype} of shape {array.shape}, expected integers, flat"
+            f"choices: found {array.dtype} of shape {array.shape}, expected integers of shape (n,)"
         )
-    if array.size and (int(array.min()) < 0 or int(array.max()) > most):
-        raise ArgumentError(f"choices: found numbers outside 0 to {most}")
+    if array.size and (int(array.min()) < 0 or int(array.max()) > largest):
+        raise ArgumentError(f"choices: found numbers outside 0 to {largest}")
     return array.astype(np.uint64)
 
 
 def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, str]:
-    """A family and the name of its parameters, the default's for None. Raises ArgumentError."""
+    """Checks a family and the name of its set, None for the default. Raises ArgumentError."""
     if family not in FAMILIES:
         raise ArgumentError(f"family: found {shown(family)}, expected one of {', '.join(FAMILIES)}")
     if not isinstance(chosen, str | None):
-        raise ArgumentError(f"parameters: found {shown(chosen)}, expected a name")
+        raise ArgumentError(f"parameters: found {shown(chosen)}, expected the name of a set")
     if family == "primal":
         return family, parameters.primal(DEFAULT_PRIMAL if chosen is None else chosen).name
     if chosen not in (None, *parameters.CODES):
@@ -205,15 +221,16 @@ def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, st
 
 def _kernels(
     threads: int, device: str, devices: Sequence[str] | None, parameters: str
-) -> HostKernels | GpuKernels:
-    places = chosen(device, devices)
-    if not places:
-        return HostKernels(threads)
+) -> CpuKernels | GpuKernels:
+    used = chosen(device, devices)
+    if not used:
+        return CpuKernels(threads)
     if parameters == "qc":
         raise ArgumentError(
-            f"parameters: found 'qc', which has no part for {places[0]}; expected 'ec', or 'cpu'"
+            f"parameters: found 'qc', which does not run on {used[0]}; use parameters='ec' or "
+            "device='cpu'"
         )
-    return GpuKernels([str(place) for place in places])
+    return GpuKernels([str(place) for place in used])
 
 
 def _family(family: FamilyName, chosen: str, *, malicious: bool) -> Family:

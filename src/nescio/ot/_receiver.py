@@ -1,4 +1,4 @@
-"""The party that chooses, and gets one message of each transfer."""
+"""The receiver: the party that chooses and gets one message of each transfer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,14 +7,17 @@ import numpy as np
 from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..net import Channel
 from . import _pads
-from ._check import ReceiverRole
+from ._blocks import as_blocks, low_bits
+from ._check import ReceiverCheck, punctured_positions
 from ._engine import Blocks
-from ._extension import Draw, Role
-from ._party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_choices
+from ._extension import Check, Request
+from ._families import ExtensionPlan
+from ._iknp import seed_receiver
+from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_choices
 
 
 class Receiver(Party):
-    """The receiver of oblivious transfers. Parameters, errors and security model: `Sender`."""
+    """The receiver of oblivious transfers. Parameters, errors and security model: see `Sender`."""
 
     def __init__(
         self,
@@ -23,7 +26,7 @@ class Receiver(Party):
         family: FamilyName = "primal",
         malicious: bool = False,
         parameters: str | None = None,
-        threads: int = 1,
+        threads: int = 0,
         device: str = "auto",
         devices: Sequence[str] | None = None,
         insecure_seed: bytes | None = None,
@@ -40,48 +43,45 @@ class Receiver(Party):
             insecure_seed=insecure_seed,
         )
 
-    def _make_role(self) -> Role:
-        return ReceiverRole(self.channel, self._randomness, self._kernels, malicious=self.malicious)
-
     def extend(self, n: int) -> tuple[ByteArray, Blocks]:
-        """`n` correlated OTs: choices, uint8 of shape (n,), and t, uint64 of shape (n, 2).
+        """Makes `n` correlated OTs: choices, uint8 of shape (n,), and t, uint64 of shape (n, 2).
 
-        t[i] == r[i] ^ choices[i] * delta, and its lowest bit is the choice.
+        t[i] == r[i] ^ choices[i] * delta; the lowest bit of t[i] is choices[i].
         """
-        what = Draw("COT ", as_count(n, "n", 0, MOST_OTS))
+        request = Request("COT ", as_count(n, "n", 0, MAX_OTS))
         with self._ending_with_errors():
-            choices, t, _ = self._draw_choices(what)
+            choices, t, _ = self._draw_choices(request)
         return choices, t
 
     def stream(self, batch: int = STREAM_BATCH) -> Iterator[tuple[ByteArray, Blocks]]:
-        """`extend(batch)` for ever."""
+        """Yields `extend(batch)` without end."""
         while True:
             yield self.extend(batch)
 
     def extend_chosen(self, choices: Array) -> IndexArray:
-        """Correlated OTs with these choices, 0 or 1 each: t, uint64 of shape (n, 2).
+        """Makes correlated OTs with the given choices, 0 or 1 each: t, uint64 of shape (n, 2).
 
-        t[i] == r[i] ^ choices[i] * delta; its lowest bit is random. Raises ArgumentError.
+        t[i] == r[i] ^ choices[i] * delta; the lowest bit of t[i] is random. Raises ArgumentError.
         Source: Gan et al., "cuOT", section III-D.
         """
         chosen = as_choices(choices)
         with self._ending_with_errors():
-            return self._chosen(Draw("CHOS", len(chosen)), chosen)[0]
+            return self._chosen(Request("CHOS", len(chosen)), chosen)[0]
 
     def extend_random(self, n: int) -> tuple[ByteArray, Blocks]:
-        """`n` random OTs: choices, and the messages chosen, blocks of shape (n, 2)."""
-        return self._random(Draw("ROT ", as_count(n, "n", 0, MOST_OTS)))
+        """Makes `n` random OTs: the choices, and the chosen messages, blocks of shape (n, 2)."""
+        return self._random(Request("ROT ", as_count(n, "n", 0, MAX_OTS)))
 
     def receive(self, choices: Array, length: int = 16) -> ByteArray:
-        """One of two messages of `length` bytes each: uint8 of shape (n, length).
+        """Receives one of two messages per transfer, of `length` bytes: uint8 (n, length).
 
-        Both parties say how long messages are; `.view(np.uint64)` makes blocks of 16 bytes. Raises
-        ArgumentError.
+        `length` must be that of the sender's messages. `.view(np.uint64)` turns messages of 16
+        bytes into blocks. Raises ArgumentError.
         """
         chosen = as_choices(choices)
         _pads.chunks_of(length, len(chosen))
         with self._ending_with_errors():
-            t, first = self._chosen(Draw("SEND", len(chosen), 2, length), chosen)
+            t, first = self._chosen(Request("SEND", len(chosen), 2, length), chosen)
             keys = self._host_hash(t, first)
             pad = _pads.stretched(self._host_hash, keys, first, length)
             zeros = _messages(self.channel.receive("MSG0", pad.size), pad)
@@ -90,7 +90,7 @@ class Receiver(Party):
         return zeros ^ (zeros ^ ones) & mask ^ pad
 
     def receive_one_of(self, choices: Array, options: int, length: int) -> ByteArray:
-        """One of N messages of `length` bytes each, choices from 0 to N - 1: (n, length).
+        """Receives one of N messages per transfer, choices 0 to N - 1: uint8 (n, length).
 
         Raises ArgumentError. Source: Naor and Pinkas 1999.
         """
@@ -99,8 +99,8 @@ class Receiver(Party):
         _pads.chunks_of(length, len(chosen))
         bits = chosen[:, np.newaxis] >> np.arange(levels, dtype=np.uint64) & np.uint64(1)
         with self._ending_with_errors():
-            what = Draw("ONEN", len(chosen) * levels, options, length)
-            t, first = self._chosen(what, bits.reshape(-1))
+            request = Request("ONEN", len(chosen) * levels, options, length)
+            t, first = self._chosen(request, bits.reshape(-1))
             keys = self._host_hash(t, first).reshape(len(chosen), levels, 2)
             result = np.zeros((len(chosen), length), np.uint8)
             for option in range(options):
@@ -111,13 +111,13 @@ class Receiver(Party):
         return result
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
-        """Shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
-        choices, messages = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
-        (b, a), m = choices.reshape(2, n), _pads.low_bits(self._to_host(messages)).reshape(2, n)
+        """Makes shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
+        choices, messages = self._random(Request("BITS", 2 * as_count(n, "n", 0, MAX_OTS // 2)))
+        (b, a), m = choices.reshape(2, n), low_bits(self._to_host(messages)).reshape(2, n)
         return a, b, a & b ^ m[0] ^ m[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        """Shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
+        """Makes shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
         counts = _pads.triple_batches(n)
         with self._ending_with_errors():
             parts = [self._word_triples(count) for count in counts]
@@ -125,7 +125,7 @@ class Receiver(Party):
         return a, b, c
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        choices, messages = self._random(Draw("WORD", 2 * 64 * n))
+        choices, messages = self._random(Request("WORD", 2 * 64 * n))
         words = np.packbits(choices, bitorder="little").view(np.uint64)
         b, a = words.reshape(2, n)
         raw = self.channel.receive("TRPL", 8 * len(choices))
@@ -133,26 +133,49 @@ class Receiver(Party):
         terms = self._to_host(messages)[:, 0] + added
         return a, b, a * b + terms.reshape(2, n, 64).sum(axis=(0, 2), dtype=np.uint64)
 
-    def _random(self, what: Draw) -> tuple[ByteArray, Blocks]:
-        """Choices and messages of random OTs."""
+    def _random(self, request: Request) -> tuple[ByteArray, Blocks]:
+        """Draws random OTs: choices and messages."""
         with self._ending_with_errors():
-            choices, t, first = self._draw_choices(what)
+            choices, t, first = self._draw_choices(request)
             return choices, self._hash(t, first)
 
-    def _draw_choices(self, what: Draw) -> tuple[ByteArray, Blocks, int]:
-        """`_draw`, and the choices, read while each part is still in the cache."""
-        choices: ByteArray = np.empty(what.number, np.uint8)
+    def _draw_choices(self, request: Request) -> tuple[ByteArray, Blocks, int]:
+        """Draws OTs and reads the choices of each part while it is in the cache."""
+        choices: ByteArray = np.empty(request.number, np.uint8)
 
-        def seen(begin: int, part: Blocks) -> None:
+        def read(begin: int, part: Blocks) -> None:
             self._kernels.read_choices(part, choices[begin : begin + len(part)])
 
-        t, first = self._draw(what, seen)
+        t, first = self._draw(request, read)
         return choices, t, first
 
-    def _chosen(self, what: Draw, choices: IndexArray) -> tuple[IndexArray, int]:
-        """Correlated OTs turned to choices: the sender learns which differ from random ones."""
-        t, first = self._draw_host(what)
-        flips = _pads.low_bits(t) ^ choices.astype(np.uint8)
+    def _seed(self, count: int) -> IndexArray:
+        """Makes the first correlations from base OTs: t."""
+        _, blocks = seed_receiver(self.channel, count, self._randomness, self.malicious)
+        return blocks
+
+    def _grow(
+        self,
+        plan: ExtensionPlan,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        scratch: Blocks | None,
+    ) -> tuple[Blocks, Check | None]:
+        """Grows all leaves but one of each tree, and that one up to delta."""
+        sums = self.channel.receive("TREE", 16 * len(blocks))
+        choices = low_bits(blocks)
+        sides = as_blocks(sums) ^ blocks
+        check = None
+        if len(checks):  # before the trees are opened: the sender computes its proof meanwhile
+            positions = punctured_positions(choices, plan)
+            check = ReceiverCheck(self.channel, self._randomness, positions, checks, self._kernels)
+        return self._kernels.puncture(sides, choices, plan.depth, key, scratch), check
+
+    def _chosen(self, request: Request, choices: IndexArray) -> tuple[IndexArray, int]:
+        """Draws correlated OTs and tells the sender which of their random choices to flip."""
+        t, first = self._draw_host(request)
+        flips = low_bits(t) ^ choices.astype(np.uint8)
         self.channel.send("FLIP", np.packbits(flips, bitorder="little"))
         return t, first
 

@@ -1,4 +1,4 @@
-"""The party that holds delta, and both messages of each transfer."""
+"""The sender: the party that holds delta and both messages of each transfer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,37 +8,42 @@ from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..errors import ArgumentError
 from ..net import Channel
 from . import _pads
-from ._check import SenderRole, as_blocks
+from ._blocks import as_blocks, block_bytes, low_bits
+from ._check import SEED_BYTES, SenderCheck
 from ._engine import Blocks
-from ._extension import Draw, Role
-from ._party import MOST_OTS, STREAM_BATCH, FamilyName, Party, as_messages
+from ._extension import Check, Request
+from ._families import ExtensionPlan
+from ._iknp import seed_sender
+from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_messages
 
 
 class Sender(Party):
-    """The sender of oblivious transfers: of both messages it has, the receiver gets one.
+    """The sender of oblivious transfers: it has two messages, of which the receiver gets one.
 
         sender = nescio.ot.Sender(channel)              receiver = nescio.ot.Receiver(channel)
         r = sender.extend(1 << 20)                      choices, t = receiver.extend(1 << 20)
 
-    with t[i] == r[i] ^ choices[i] * delta: correlated OTs, from which all others are made. Both
-    parties call methods of the same name, with the same numbers, in the same order, each on its own
-    thread or machine.
+    These are correlated OTs, t[i] == r[i] ^ choices[i] * delta, from which all other OTs are made.
+    Both parties call methods of the same name, with the same sizes, in the same order, each in its
+    own thread or on its own machine.
 
-    `family` is "primal" (fastest; megabytes of messages) or "dual" (kilobytes); `parameters` names
-    a set of it (`nescio ot estimate` lists them). `malicious` makes the other party's cheating an
-    error where it could gain by it. `threads` of 0 takes every processor.
-    `device` and `devices` name GPUs, as `nescio.Server`'s do: what `extend` and `extend_random`
-    give then stays there, as `nescio.ot.device.DeviceBlocks`. `insecure_seed` makes all
-    that is random predictable, for test vectors.
+    `family` is "primal" (fastest; megabytes of messages) or "dual" (kilobytes). `parameters` names
+    a parameter set of the family (`nescio ot estimate` lists them). With `malicious`, cheating by
+    the other party raises an error wherever the other party could gain by it. `threads` is the
+    number of CPU threads, 0 for all processors. `device` and `devices` name GPUs, as in
+    `nescio.Server`; results of `extend` and `extend_random` then stay there, as
+    `nescio.ot.device.DeviceBlocks`. `insecure_seed` makes all randomness predictable, for test
+    vectors only.
 
     Security model: an adversary of bounded power runs the other party, semi-honest or, with
     `malicious`, in any way; the protocol then ends in `nescio.errors.ConsistencyError`. The
     receiver's choices are hidden by LPN with regular noise, the sender's blocks by AES under
-    public keys as an ideal cipher, both through base OTs on edwards25519. What is leaked: how many
-    OTs are made, of which kind. After an error begin anew, with another delta.
+    public keys as an ideal cipher, both through base OTs on edwards25519. The number and the kind
+    of OTs are public. After an error start a new session, with another delta.
 
-    Raises ArgumentError for parameters that do not exist; methods raise MismatchError if the other
-    party wants something else, ChannelError if it goes, stalls or refuses.
+    Raises ArgumentError for parameters that do not exist, and ModuleNotFoundError without PyNaCl.
+    Methods raise MismatchError if the parties call different methods or pass different sizes, and
+    ChannelError if the other party leaves, stalls or refuses.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class Sender(Party):
         family: FamilyName = "primal",
         malicious: bool = False,
         parameters: str | None = None,
-        threads: int = 1,
+        threads: int = 0,
         device: str = "auto",
         devices: Sequence[str] | None = None,
         insecure_seed: bytes | None = None,
@@ -69,67 +74,66 @@ class Sender(Party):
 
     @property
     def delta(self) -> IndexArray:
-        """The correlation: one block, uint64 of shape (2,), its lowest bit 1."""
+        """The secret correlation: one block, uint64 of shape (2,), with lowest bit 1."""
         delta: IndexArray = self._delta[0].copy()
         return delta
 
-    def _make_role(self) -> Role:
-        return SenderRole(
-            self.channel, self._delta, self._randomness, self._kernels, malicious=self.malicious
-        )
-
     def extend(self, n: int) -> Blocks:
-        """`n` correlated OTs: r, uint64 of shape (n, 2), lowest bits 0."""
-        what = Draw("COT ", as_count(n, "n", 0, MOST_OTS))
+        """Makes `n` correlated OTs: r, uint64 of shape (n, 2), lowest bits 0."""
+        request = Request("COT ", as_count(n, "n", 0, MAX_OTS))
         with self._ending_with_errors():
-            return self._draw(what)[0]
+            return self._draw(request)[0]
 
     def stream(self, batch: int = STREAM_BATCH) -> Iterator[Blocks]:
-        """`extend(batch)` for ever."""
+        """Yields `extend(batch)` without end."""
         while True:
             yield self.extend(batch)
 
     def extend_chosen(self, n: int) -> IndexArray:
-        """`n` correlated OTs whose choices the receiver names; `n` bits come from it.
+        """Makes `n` correlated OTs with choices of the receiver, which sends `n` bits for them.
+
+        Returns uint64 of shape (n, 2).
 
         Source: Gan et al., "cuOT", section III-D.
         """
-        what = Draw("CHOS", as_count(n, "n", 0, MOST_OTS))
+        request = Request("CHOS", as_count(n, "n", 0, MAX_OTS))
         with self._ending_with_errors():
-            return self._chosen(what)[0]
+            return self._chosen(request)[0]
 
     def extend_random(self, n: int) -> tuple[Blocks, Blocks]:
-        """`n` random OTs: both messages of each, blocks of shape (n, 2). Nothing is sent."""
-        return self._random(Draw("ROT ", as_count(n, "n", 0, MOST_OTS)))
+        """Makes `n` random OTs: both messages, blocks of shape (n, 2) each. Sends nothing."""
+        return self._random(Request("ROT ", as_count(n, "n", 0, MAX_OTS)))
 
     def send(self, zeros: Array, ones: Array) -> None:
-        """Sends one of two messages each: zeros[i] where the receiver chose 0, else ones[i].
+        """Sends one of two messages per transfer: zeros[i] if the receiver chose 0, else ones[i].
 
         Messages are bytes, uint8 of shape (n, length), or blocks, uint64 of shape (n, 2). Raises
-        ArgumentError unless both are of one shape.
+        ArgumentError unless both arrays have the same shape.
         """
         low, high = as_messages(zeros, "zeros"), as_messages(ones, "ones")
         if low.shape != high.shape:
-            raise ArgumentError(f"messages of shapes {low.shape} and {high.shape}: expected one")
+            raise ArgumentError(
+                f"messages: found shapes {low.shape} and {high.shape}, expected equal shapes"
+            )
         count, length = low.shape
         _pads.chunks_of(length, count)
         with self._ending_with_errors():
-            r, first = self._chosen(Draw("SEND", count, 2, length))
+            r, first = self._chosen(Request("SEND", count, 2, length))
             for kind, messages, delta in (("MSG0", low, None), ("MSG1", high, self._delta[0])):
                 keys = self._host_hash(r, first, delta=delta)
                 pad = _pads.stretched(self._host_hash, keys, first, length)
                 self.channel.send(kind, messages ^ pad)
 
     def send_one_of(self, messages: ByteArray) -> None:
-        """Sends one of N messages each: uint8 of shape (n, N, length), N from 2 to 2^16.
+        """Sends one of N messages per transfer: uint8 of shape (n, N, length), N from 2 to 2^16.
 
-        Source: Naor and Pinkas 1999, over log2 N transfers each. Raises ArgumentError.
+        Source: Naor and Pinkas 1999, with log2 N transfers each. Raises ArgumentError.
         """
         array = _pads.as_options(messages)
         count, options, length = array.shape
         levels = _pads.levels_of(options)
         with self._ending_with_errors():
-            r, first = self._chosen(Draw("ONEN", count * levels, options, length))
+            r, first = self._chosen(Request("ONEN", count * levels, options, length))
             low = self._host_hash(r, first).reshape(count, levels, 2)
             high = self._host_hash(r, first, delta=self._delta[0]).reshape(count, levels, 2)
             for option in range(options):
@@ -138,19 +142,20 @@ class Sender(Party):
                 self.channel.send("MSGN", np.ascontiguousarray(array[:, option] ^ pad))
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
-        """Shares a, b, c of `n` Beaver triples of bits: XORed with the receiver's, c = a AND b.
+        """Makes shares a, b, c of `n` Beaver triples of bits: c = a AND b after XOR of both shares.
 
-        uint8 of shape (n,) each. Two random OTs a triple; nothing is sent. Semi-honest.
+        Each is uint8 of shape (n,). A triple takes two random OTs and no messages. Semi-honest.
         """
-        zero, one = self._random(Draw("BITS", 2 * as_count(n, "n", 0, MOST_OTS // 2)))
-        m0, m1 = (_pads.low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
+        zero, one = self._random(Request("BITS", 2 * as_count(n, "n", 0, MAX_OTS // 2)))
+        m0, m1 = (low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
         a, b = m0 ^ m1
         return a, b, a & b ^ m0[0] ^ m0[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        """Shares a, b, c of `n` Beaver triples of 64-bit words: added up mod 2^64, c = a * b.
+        """Makes shares a, b, c of `n` Beaver triples of words: c = a * b after adding both shares.
 
-        uint64 of shape (n,) each. 128 random OTs and a kilobyte a triple. Semi-honest.
+        All arithmetic is modulo 2^64. Each is uint64 of shape (n,). A triple takes 128 random OTs
+        and a kilobyte of messages. Semi-honest.
         Source: Gilboa 1999.
         """
         counts = _pads.triple_batches(n)
@@ -161,21 +166,43 @@ class Sender(Party):
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         a, b = as_blocks(self._randomness.draw(16 * n)).reshape(2, n)
-        zero, one = self._random(Draw("WORD", 2 * 64 * n))
+        zero, one = self._random(Request("WORD", 2 * 64 * n))
         low, high = (self._to_host(blocks)[:, 0].reshape(2, n, 64) for blocks in (zero, one))
         shifted = np.stack([a, b])[:, :, np.newaxis] << np.arange(64, dtype=np.uint64)
         self.channel.send("TRPL", np.ascontiguousarray(low + shifted - high))
         return a, b, a * b - low.sum(axis=(0, 2), dtype=np.uint64)
 
-    def _random(self, what: Draw) -> tuple[Blocks, Blocks]:
-        """Both messages of random OTs."""
+    def _random(self, request: Request) -> tuple[Blocks, Blocks]:
+        """Draws random OTs: both messages."""
         with self._ending_with_errors():
-            r, first = self._draw(what)
+            r, first = self._draw(request)
             return self._hash(r, first), self._hash(r, first, delta=self._delta[0])
 
-    def _chosen(self, what: Draw) -> tuple[IndexArray, int]:
-        """Correlated OTs turned to the choices that the receiver asks for."""
-        r, first = self._draw_host(what)
-        flips = self.channel.receive("FLIP", -(-what.number // 8))
-        bits = np.unpackbits(np.frombuffer(flips, np.uint8), count=what.number, bitorder="little")
+    def _seed(self, count: int) -> IndexArray:
+        """Makes the first correlations from base OTs: r."""
+        return seed_sender(self.channel, self._delta[0], count, self._randomness, self.malicious)
+
+    def _grow(
+        self,
+        plan: ExtensionPlan,
+        blocks: IndexArray,
+        checks: IndexArray,
+        key: bytes,
+        scratch: Blocks | None,
+    ) -> tuple[Blocks, Check | None]:
+        """Grows every tree, and sends for each level the correction that opens one side of it."""
+        seeds = as_blocks(self._randomness.draw(plan.trees * SEED_BYTES))
+        leaves, sums = self._kernels.grow(seeds, plan.depth, self._delta[0], key, scratch)
+        self.channel.send("TREE", block_bytes(sums ^ blocks))
+        if not len(checks):
+            return leaves, None
+        return leaves, SenderCheck(self.channel, self._delta, checks, self._kernels)
+
+    def _chosen(self, request: Request) -> tuple[IndexArray, int]:
+        """Draws correlated OTs and applies the receiver's corrections of their choices."""
+        r, first = self._draw_host(request)
+        flips = self.channel.receive("FLIP", -(-request.number // 8))
+        bits = np.unpackbits(
+            np.frombuffer(flips, np.uint8), count=request.number, bitorder="little"
+        )
         return r ^ self._delta * bits.astype(np.uint64)[:, np.newaxis], first
