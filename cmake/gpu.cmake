@@ -1,43 +1,66 @@
-# The modules of the GPU's tables, which share every kernel: `_emulated` runs them on the processor,
-# for tests, and `_cuda` on NVIDIA GPUs.
+# The extension modules with the GPU kernels: `_cuda` runs them on NVIDIA GPUs, and `_emulated`, from
+# the same sources, on the processor.
 
-if(NESCIO_EMULATED)
-  nanobind_add_module(_emulated NB_STATIC
-    core/bindings/device/emulated.cc core/bindings/errors.cc)
-  target_link_libraries(_emulated PRIVATE nescio_emulated)
-  install(TARGETS _emulated LIBRARY DESTINATION nescio)
-endif()
+file(GLOB_RECURSE errors CONFIGURE_DEPENDS core/bindings/errors.cc)
 
-# Whether nvcc is there and new enough is asked before the language is enabled, which would stop the
-# build of everything else where it is not. `why_no_cuda` is empty if it is.
+# For tests only: not part of `all`, of an installation or of a wheel unless asked for
+# (`cmake --build BUILD --target _emulated`, `cmake --install BUILD --component emulated`).
+file(GLOB_RECURSE emulated CONFIGURE_DEPENDS core/bindings/*emulated.cc)
+nanobind_add_module(_emulated NB_STATIC STABLE_ABI ${emulated} ${errors})
+target_link_libraries(_emulated PRIVATE nescio_emulated)
+set_target_properties(_emulated PROPERTIES EXCLUDE_FROM_ALL ON)
+install(TARGETS _emulated LIBRARY DESTINATION nescio COMPONENT emulated EXCLUDE_FROM_ALL)
+
+# NESCIO_CUDA=AUTO compiles `_cuda` where this machine has a card that the kernels know, for the
+# architecture of that card. ON compiles it in any case: without a card, for three architectures.
+# `why_no_cuda` is empty if it is compiled.
+set(NESCIO_OLDEST_ARCHITECTURE 7.5)
 set(NESCIO_OLDEST_CUDA 12.4)
-set(NESCIO_OLDEST_CMAKE 3.25.2)  # the first that knows CUDA's C++20
+set(NESCIO_OLDEST_CMAKE 3.25.2)  # the first with C++20 for CUDA
+set(architectures)
+set(why_no_cuda)
 if(NESCIO_CUDA STREQUAL "OFF")
   set(why_no_cuda "NESCIO_CUDA is OFF")
-elseif(CMAKE_VERSION VERSION_LESS ${NESCIO_OLDEST_CMAKE})
-  set(why_no_cuda "CMake is ${CMAKE_VERSION}, and CUDA needs ${NESCIO_OLDEST_CMAKE} or newer")
 else()
-  include(CheckLanguage)
-  check_language(CUDA)
-  set(nvcc_version "none")
-  if(CMAKE_CUDA_COMPILER)
-    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version
-      OUTPUT_VARIABLE nvcc_says ERROR_QUIET)
-    if(nvcc_says MATCHES "release ([0-9]+\\.[0-9]+)")
-      set(nvcc_version ${CMAKE_MATCH_1})
-    endif()
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    RESULT_VARIABLE nvidia_smi OUTPUT_VARIABLE cards ERROR_QUIET)
+  if(nvidia_smi STREQUAL "0")
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]+" cards "${cards}")
+    foreach(card IN LISTS cards)
+      if(card VERSION_GREATER_EQUAL NESCIO_OLDEST_ARCHITECTURE)
+        string(REPLACE "." "" card "${card}")
+        list(APPEND architectures ${card}-real)
+      endif()
+    endforeach()
+    list(REMOVE_DUPLICATES architectures)
   endif()
-  if(nvcc_version STREQUAL "none" OR nvcc_version VERSION_LESS ${NESCIO_OLDEST_CUDA})
-    set(why_no_cuda "nvcc: found ${nvcc_version}, expected ${NESCIO_OLDEST_CUDA} or newer")
+  if(NOT architectures AND NOT NESCIO_CUDA STREQUAL "ON")
+    set(why_no_cuda "found no NVIDIA GPU of compute capability ${NESCIO_OLDEST_ARCHITECTURE} or newer \
+(NESCIO_CUDA=ON compiles for GPUs all the same)")
+  elseif(CMAKE_VERSION VERSION_LESS NESCIO_OLDEST_CMAKE)
+    set(why_no_cuda "CMake: found ${CMAKE_VERSION}, expected ${NESCIO_OLDEST_CMAKE} or newer")
+  else()
+    # nvcc is looked for before the language is enabled, which would stop the whole build without it.
+    include(CheckLanguage)
+    check_language(CUDA)
+    set(nvcc_version "none")
+    if(CMAKE_CUDA_COMPILER)
+      execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version
+        OUTPUT_VARIABLE nvcc_output ERROR_QUIET)
+      if(nvcc_output MATCHES "release ([0-9]+\\.[0-9]+)")
+        set(nvcc_version ${CMAKE_MATCH_1})
+      endif()
+    endif()
+    if(nvcc_version STREQUAL "none" OR nvcc_version VERSION_LESS NESCIO_OLDEST_CUDA)
+      set(why_no_cuda "nvcc: found ${nvcc_version}, expected ${NESCIO_OLDEST_CUDA} or newer")
+    endif()
   endif()
 endif()
 
 if(NOT why_no_cuda)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    # For the cards of this machine; where there are none, for all kinds that the kernels know.
-    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE nvidia_smi OUTPUT_QUIET ERROR_QUIET)
-    if(nvidia_smi STREQUAL "0")
-      set(CMAKE_CUDA_ARCHITECTURES native)
+    if(architectures)
+      set(CMAKE_CUDA_ARCHITECTURES ${architectures})
     else()
       set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
     endif()
@@ -54,10 +77,8 @@ if(NOT why_no_cuda)
   find_package(CUDAToolkit REQUIRED)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  nanobind_add_module(_cuda NB_STATIC NOMINSIZE
-    core/bindings/device/cuda.cu core/bindings/errors.cc
-    core/pir/gpu/answer_cuda.cu core/ot/gpu/device_cuda.cu core/bitserial/gpu/device_cuda.cu
-    core/gpu/cuda/device.cu)
+  file(GLOB_RECURSE cuda CONFIGURE_DEPENDS core/*.cu)
+  nanobind_add_module(_cuda NB_STATIC NOMINSIZE STABLE_ABI ${cuda} ${errors})
   target_link_libraries(_cuda PRIVATE nescio_core CUDA::cudart_static)
   # Each architecture of a file is compiled on a processor of its own.
   target_compile_options(_cuda PRIVATE
@@ -66,6 +87,9 @@ if(NOT why_no_cuda)
     target_compile_options(_cuda PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
   endif()
   # Nanobind's headers compare unsigned numbers with zero.
-  set_source_files_properties(core/bindings/device/cuda.cu PROPERTIES COMPILE_OPTIONS --diag-suppress=186)
+  set(cuda_bindings ${cuda})
+  list(FILTER cuda_bindings INCLUDE REGEX "/core/bindings/")
+  set_source_files_properties(${cuda_bindings} PROPERTIES COMPILE_OPTIONS --diag-suppress=186)
   install(TARGETS _cuda LIBRARY DESTINATION nescio)
+  add_dependencies(nescio_modules _cuda)
 endif()

@@ -26,6 +26,7 @@ constexpr Word kOnes = 0x0101010101010101ull;
 
 struct Vector {
   static constexpr std::size_t kBlocks = 1;
+  static constexpr bool kFastProduct = false;
   Block block;
 
   static Vector load(const Block* from) { return {*from}; }

@@ -11,6 +11,7 @@ namespace {
 
 struct Vector {
   static constexpr std::size_t kBlocks = 2;
+  static constexpr bool kFastProduct = false;
   __m256i v;
 
   static Vector load(const Block* from) {

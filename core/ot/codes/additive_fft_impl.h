@@ -1,10 +1,10 @@
 // The body of additive_fft*.cc: each tier's file defines a register `Vector` of blocks, includes
 // this once and compiles it with its own flags. All of it is private to the file that includes it.
 //
-// Vector has kBlocks; load, store; repeat of a block and of a word, which fill a register; and ^. With
-// it come times(a, b), products of bytes in GF(2^8), constant time; exchange<s>, choose and take, which
-// move bytes within elements and blocks; transpose(x), which turns kBlocks registers as a matrix of
-// blocks.
+// Vector has kBlocks; kFastProduct, which is true if a product of bytes is one instruction; load,
+// store; repeat of a block and of a word, which fill a register; and ^. With it come times(a, b),
+// products of bytes in GF(2^8), constant time; exchange<s>, choose and take, which move bytes within
+// elements and blocks; transpose(x), which turns kBlocks registers as a matrix of blocks.
 
 #include "ot/codes/additive_fft_registers.h"
 
@@ -166,12 +166,11 @@ void multiply_leaf(const Place& place, Block* f, const Block* values, unsigned l
     Vector x[kKernel];
     load_rows(f + at, x);
     evaluate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
-    NESCIO_UNROLL
-    for (std::size_t i = 0; i < kKernel; ++i) {
+    repeat_step<kKernel, kUnrolled<4>>([&](int i) {
       Vector k[4];
       multipliers(take(Vector::load(values + at + i * Vector::kBlocks), lane), k);
       x[i] = multiply<4>(x[i], k);
-    }
+    });
     interpolate<kKernelBits, 0, decltype(parts)::value, true>(b, x);
     store_rows(x, f + at);
   });

@@ -14,6 +14,23 @@ namespace {
 #define NESCIO_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/// Loops over products of `parts` parts are unrolled where a product is one instruction. Elsewhere a
+/// product of four parts is a hundred and fifty instructions: unrolled, such loops would take most of
+/// the time of compiling this file and save next to nothing.
+template <int parts>
+constexpr bool kUnrolled = Vector::kFastProduct || parts <= 2;
+
+template <int count, bool unrolled, class Step>
+NESCIO_ALWAYS void repeat_step(const Step& step) {
+  if constexpr (unrolled) {
+    NESCIO_UNROLL
+    for (int i = 0; i < count; ++i) step(i);
+  } else {
+#pragma GCC unroll 1
+    for (int i = 0; i < count; ++i) step(i);
+  }
+}
+
 constexpr unsigned kKernelBits = 4;
 constexpr std::size_t kKernel = 1 << kKernelBits;
 
@@ -110,17 +127,14 @@ NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool row
 template <int M, int level, int parts, bool rows, bool inverse>
 NESCIO_ALWAYS void butterflies(const Branches& b, Vector* x) {
   constexpr int distance = 1 << (M - 1 - level);
-  NESCIO_UNROLL
-  for (int branch = 0; branch < 1 << level; ++branch) {
-    NESCIO_UNROLL
-    for (int i = 0; i < distance; ++i) {
-      Vector& low = x[branch * 2 * distance + i];
-      Vector& high = x[branch * 2 * distance + i + distance];
-      if constexpr (inverse) high = high ^ low;
-      low = low ^ multiply<parts>(b, level, branch, rows, high);
-      if constexpr (!inverse) high = high ^ low;
-    }
-  }
+  repeat_step<1 << (M - 1), kUnrolled<parts>>([&](int pair) {
+    const int branch = pair / distance, i = pair % distance;
+    Vector& low = x[branch * 2 * distance + i];
+    Vector& high = x[branch * 2 * distance + i + distance];
+    if constexpr (inverse) high = high ^ low;
+    low = low ^ multiply<parts>(b, level, branch, rows, high);
+    if constexpr (!inverse) high = high ^ low;
+  });
 }
 
 template <int M, int level, int parts, bool rows>
