@@ -6,6 +6,7 @@
 #   make check    format, lint, types, C++ warnings, constant time
 #   make build    build into .venv
 #   make bench    measure
+#   make paper-lookup, paper-ot, paper-quant, paper-audit    a paper's tables and figures (ARGS)
 #   make fuzz     feed the parsers garbage for FUZZ_SECONDS
 #   make docs     the documentation as HTML
 #   make format   rewrite the sources as `make check` wants them
@@ -99,3 +100,21 @@ $(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
 $(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
 	$(BIN)/pip install --quiet --no-build-isolation --editable '.[$*]'
 	touch $@
+
+# The tables and figures of papers, outside the package: see benchmarks/. RESULTS is their folder.
+RESULTS ?= results
+.PHONY: paper-lookup paper-ot paper-quant paper-audit
+
+paper-lookup: $(VENV)/.bench
+	$(BIN)/python -m benchmarks.lookup figures --out $(RESULTS)/lookup $(ARGS)
+
+paper-ot: $(VENV)/.bench
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.ot steps --json $(RESULTS)/ot-steps.json --plot $(RESULTS)/ot-steps.svg $(ARGS)
+
+paper-quant: $(VENV)/.bench $(VENV)/.compat
+	$(BIN)/python -m benchmarks.quant models --out $(RESULTS)/quant --cache $(RESULTS)/networks $(ARGS)
+
+paper-audit: $(VENV)/.bench $(VENV)/.compat
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.audit figures --json $(RESULTS)/audit.json --plot $(RESULTS)/audit $(ARGS)

@@ -48,9 +48,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
+    return run(build_parser(), argv)
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> int:
+    """Runs the command that a parser finds in `argv` and returns its exit code."""
     failure = 1
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments = parser.parse_args(argv)
         failure = getattr(arguments, "failure", failure)
         code: int = arguments.run(arguments)
         if sys.stdout is not None:  # as it is when a shell has closed it

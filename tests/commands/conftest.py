@@ -1,18 +1,30 @@
 """The command line as a user runs it: processes, their output, their exit codes."""
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 
 def nescio(*arguments, **options):
     """Runs a command to its end."""
     command = [sys.executable, "-m", "nescio", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def benchmark(folder, *arguments, **options):
+    """Runs a benchmark of the folder `benchmarks` to its end, in any working directory."""
+    command = [sys.executable, "-m", f"benchmarks.{folder}", *map(str, arguments)]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    env = {**os.environ, "PYTHONPATH": path}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, **options)
 
 
 @contextlib.contextmanager

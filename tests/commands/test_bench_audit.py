@@ -1,4 +1,4 @@
-"""`nescio bench audit`, on sizes that mean nothing: its cases, its checks, what it refuses."""
+"""`python -m benchmarks.audit figures` at tiny sizes: its cases, checks and errors."""
 
 import argparse
 import json
@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from commands.conftest import assert_one_sentence, nescio
-from nescio import cli
+from benchmarks.audit import figures, trial, without_counts
+from benchmarks.audit import run as audit
+from benchmarks.audit.__main__ import main
+from benchmarks.audit.figures import FIGURES, Curve, Figure
+from benchmarks.audit.trial import Options, Trial
+from commands.conftest import assert_one_sentence, benchmark
 from nescio.audit.simulate import Setting, simulate
-from nescio.bench import audit, audit_blind, audit_figures, audit_trial
-from nescio.bench.audit_figures import FIGURES, Curve, Figure
-from nescio.bench.audit_trial import Options, Trial
 from nescio.bench.timing import WrongResultError
 
 FIELDS = {
@@ -36,8 +37,8 @@ def only(monkeypatch):
 
     def measure(figure, path, *arguments):
         monkeypatch.setattr(audit, "FIGURES", (figure,))
-        words = ("bench", "audit", "--only", figure.name, "--json", path / "cases.json")
-        assert cli.main([*map(str, words), *map(str, arguments)]) == 0
+        words = ("figures", "--only", figure.name, "--json", path / "cases.json")
+        assert main([*map(str, words), *map(str, arguments)]) == 0
         return json.loads((path / "cases.json").read_text())
 
     return measure
@@ -70,24 +71,24 @@ def test_success_is_measured_everywhere(only, tmp_path):
 
 def test_columns_are_held_against_the_planted_ones(monkeypatch):
     run = simulate(Setting(12, 120), 1)
-    right = audit_trial.attack(run, Options(1), 1)
+    right = trial.attack(run, Options(1), 1)
     assert right.exact
     spoilt = run.participation.copy()
     spoilt[np.flatnonzero(spoilt[:, 3])[0], 3] = 0
     object.__setattr__(run, "participation", spoilt)
-    assert audit_trial.attack(run, Options(1), 1).right == pytest.approx(11 / 12)
+    assert trial.attack(run, Options(1), 1).right == pytest.approx(11 / 12)
     with pytest.raises(WrongResultError, match="user 3: a wrong column is called unique"):
-        audit_trial.attack(run, Options(1, certify=True), 1)
+        trial.attack(run, Options(1, certify=True), 1)
 
 
 def test_a_scan_stops_its_trials_too(monkeypatch):
     outcomes = iter([1.0, 0.9, 1.0])
-    monkeypatch.setattr(audit_trial, "attack", lambda *_: Trial(next(outcomes), 1.0))
+    monkeypatch.setattr(trial, "attack", lambda *_: Trial(next(outcomes), 1.0))
     setting = Setting(12, 120)
-    assert len(audit_trial.trials(setting, Options(3), all_of_them=False)) == 2
+    assert len(trial.trials(setting, Options(3), all_of_them=False)) == 2
     outcomes = iter([1.0, 0.9, 1.0])
-    made = audit_trial.trials(setting, Options(3))
-    case = audit_trial.as_case(setting, Options(3), made)
+    made = trial.trials(setting, Options(3))
+    case = trial.as_case(setting, Options(3), made)
     assert (case["exact"], case["trials"]) == (2, 3)
     assert case["right"] == pytest.approx(2.9 / 3)
 
@@ -141,7 +142,7 @@ def test_the_chapters_figures_are_whole():
 def test_without_counts_each_method_is_measured(monkeypatch, tmp_path, capsys):
     pytest.importorskip("flint")
     small = tiny(30, 120).small
-    monkeypatch.setattr(audit_blind, "BLIND", replace(audit_blind.BLIND, small=small))
+    monkeypatch.setattr(without_counts, "BLIND", replace(without_counts.BLIND, small=small))
     words = (
         "--only",
         "blind",
@@ -152,7 +153,7 @@ def test_without_counts_each_method_is_measured(monkeypatch, tmp_path, capsys):
         "--json",
         tmp_path / "cases.json",
     )
-    assert cli.main(["bench", "audit", *map(str, words)]) == 0
+    assert main(["figures", *map(str, words)]) == 0
     cases = json.loads((tmp_path / "cases.json").read_text())
     assert [(case["method"], case["rounds"]) for case in cases] == [
         *(("lattice", 30), ("skewness", 30), ("lattice", 120), ("skewness", 120))
@@ -167,8 +168,8 @@ def test_without_counts_each_method_is_measured(monkeypatch, tmp_path, capsys):
 def test_without_the_library_skewness_alone_is_measured(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "flint", None)
     small = tiny(120).small
-    monkeypatch.setattr(audit_blind, "BLIND", replace(audit_blind.BLIND, small=small))
-    (case,) = audit_blind.blind_cases(Options(1), full=False)
+    monkeypatch.setattr(without_counts, "BLIND", replace(without_counts.BLIND, small=small))
+    (case,) = without_counts.blind_cases(Options(1), full=False)
     assert case["method"] == "skewness"
     assert "pip install 'nescio[audit-lattice]'" in capsys.readouterr().out
 
@@ -178,7 +179,7 @@ def test_other_names_of_figures():
     assert audit.names(["figure-6.6"]) == ["figure-6.6a", "table-6.1"]
     assert len(audit.names(None)) == len(FIGURES) + 1 + len(audit.LEARNED)
     known = audit.names(None)
-    assert all(name in known for names in audit_figures.ALIASES.values() for name in names)
+    assert all(name in known for names in figures.ALIASES.values() for name in names)
 
 
 def test_pictures_that_are_missing_are_no_failure_unless_they_are_named(tmp_path, capsys):
@@ -187,7 +188,7 @@ def test_pictures_that_are_missing_are_no_failure_unless_they_are_named(tmp_path
     learned.check(["table-6.2"])
     assert list(learned.cases("table-6.2")) == []
     assert "left out: " in capsys.readouterr().out
-    found = nescio("bench", "audit", "--only", "table-6.2", "--data", tmp_path)
+    found = benchmark("audit", "figures", "--only", "table-6.2", "--data", tmp_path)
     assert_one_sentence(found)
     assert "table-6.2: " in found.stderr
 
@@ -204,6 +205,6 @@ def test_pictures_that_are_missing_are_no_failure_unless_they_are_named(tmp_path
     ],
 )
 def test_what_cannot_be_measured(arguments, words):
-    found = nescio("bench", "audit", *arguments)
+    found = benchmark("audit", "figures", *arguments)
     assert_one_sentence(found)
     assert words in found.stderr

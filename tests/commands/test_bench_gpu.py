@@ -6,12 +6,14 @@ import sys
 
 import pytest
 
-from commands.conftest import assert_one_sentence, nescio
+from benchmarks.lookup import run as figure_run
+from benchmarks.lookup.__main__ import main as figures_main
+from benchmarks.lookup.figures import FIGURES
+from commands.conftest import assert_one_sentence, benchmark, nescio
 from commands.test_bench import LOOKUP_FIELDS
 from nescio import _devices, cli
 from nescio._devices import STRATEGIES
-from nescio.bench import figure_run, gpu_case, gpu_limits
-from nescio.bench.figures import FIGURES
+from nescio.bench import gpu_case, gpu_limits
 from nescio.bench.gpu_case import Spec
 
 GPU_FIELDS = {
@@ -28,8 +30,13 @@ def quick_limits(monkeypatch):
 
 
 def run(*arguments):
-    """The command, in this process."""
+    """Runs `nescio` in this process."""
     return cli.main([*map(str, arguments)])
+
+
+def run_figures(*arguments):
+    """Runs `python -m benchmarks.lookup figures` in this process."""
+    return figures_main(["figures", *map(str, arguments)])
 
 
 def test_every_strategy_is_a_case(tmp_path):
@@ -94,8 +101,8 @@ def test_products_that_count(row_bytes, output, expected):
 def test_every_figure(tmp_path):
     """Whole, as a user runs it."""
     folder = tmp_path / "deep" / "figures"
-    found = nescio(
-        *("bench", "figures", "--device", "emulated", "--quick", "--seconds", 0.001),
+    found = benchmark(
+        *("lookup", "figures", "--device", "emulated", "--quick", "--seconds", 0.001),
         *("--out", folder),
     )
     assert found.returncode == 0, found.stderr
@@ -113,11 +120,11 @@ def test_every_figure(tmp_path):
 
 
 def test_figures_without_matplotlib(tmp_path, quick_limits, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "nescio.bench.figure_plot", raising=False)
+    monkeypatch.delitem(sys.modules, "benchmarks.lookup.plot", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib.axes", None)
     options = ["--device", "emulated", "--quick", "--only", "figure-8", "--seconds", 0.001]
     json_file = tmp_path / "cases.json"
-    assert run("bench", "figures", *options, "--out", tmp_path / "f", "--json", json_file) == 0
+    assert run_figures(*options, "--out", tmp_path / "f", "--json", json_file) == 0
     assert [path.name for path in (tmp_path / "f").iterdir()] == ["figure-8.txt"]
     assert {case["figure"] for case in json.loads(json_file.read_text())} == {"figure-8"}
     assert "matplotlib cannot be imported" in capsys.readouterr().out
@@ -126,7 +133,7 @@ def test_figures_without_matplotlib(tmp_path, quick_limits, monkeypatch, capsys)
 def test_a_plot_that_fails_costs_no_measurement(tmp_path, quick_limits, capsys):
     (tmp_path / "figure-8.png").mkdir()
     options = ["--device", "emulated", "--quick", "--only", "figure-8,figure-9a"]
-    assert run("bench", "figures", *options, "--seconds", 0.001, "--out", tmp_path) == 1
+    assert run_figures(*options, "--seconds", 0.001, "--out", tmp_path) == 1
     assert "figure-8.png was not drawn (IsADirectoryError" in capsys.readouterr().out
     cases = json.loads((tmp_path / "figures.json").read_text())
     assert {case["figure"] for case in cases} == {"figure-8", "figure-9a"}
@@ -135,7 +142,7 @@ def test_a_plot_that_fails_costs_no_measurement(tmp_path, quick_limits, capsys):
 
 def test_cases_that_come_too_late(tmp_path):
     options = ["--device", "emulated", "--within", 1e-9, "--out", tmp_path]
-    assert run("bench", "figures", *options) == 0
+    assert run_figures(*options) == 0
     cases = json.loads((tmp_path / "figures.json").read_text())
     assert {case["status"] for case in cases} == {"out of time"}
     assert (tmp_path / "figure-13.png").exists()
@@ -146,7 +153,7 @@ def test_a_case_that_does_not_fit_memory(quick_limits):
     large = Spec(20000, 8, "u128", "aes128", "level", None, 4096)  # 1.3 GB of shares
     specs = [large, large._replace(rows=100, batch=1)]
     text = io.StringIO()
-    cases = figure_run._Measurer(bench, 0.001, None).measure(specs, text)
+    cases = [*figure_run._Measurer(bench, 0.001, None).measure(specs, text)]
     assert [case["status"] for case in cases] == ["out of memory", "measured"]
     assert "out of memory" in text.getvalue()
     assert cases[0]["rows"] == 20000
@@ -158,8 +165,15 @@ def test_a_case_that_fails_is_told_at_the_end(tmp_path, quick_limits, monkeypatc
 
     monkeypatch.setattr(gpu_case, "checked_query", fail)
     options = ["--device", "emulated", "--quick", "--only", "figure-9a", "--out", tmp_path]
-    assert run("bench", "figures", *options) == 1
+    assert run_figures(*options) == 1
     assert "it was to be expected" in (tmp_path / "figure-9a.txt").read_text()
+
+
+def run_either(arguments, folder):
+    """Runs `nescio bench lookup` or the figures in a process, in a folder."""
+    if arguments[0] == "figures":
+        return benchmark("lookup", *arguments, cwd=folder)
+    return nescio("bench", *arguments, cwd=folder)
 
 
 @pytest.mark.skipif(not _devices.gpus()[0].startswith("none"), reason="this machine has a GPU")
@@ -168,7 +182,7 @@ def test_a_case_that_fails_is_told_at_the_end(tmp_path, quick_limits, monkeypatc
     [["lookup", "--device", "cuda"], ["lookup", "--device", "cuda:1"], ["figures", "--out", "."]],
 )
 def test_no_card(arguments, tmp_path):
-    found = nescio("bench", *arguments, cwd=tmp_path)
+    found = run_either(arguments, tmp_path)
     assert_one_sentence(found)
     assert "GPU" in found.stderr
     assert not list(tmp_path.iterdir())
@@ -196,7 +210,7 @@ def test_no_card(arguments, tmp_path):
     ],
 )
 def test_what_cannot_be_measured(arguments, words, tmp_path):
-    found = nescio("bench", *arguments, cwd=tmp_path)
+    found = run_either(arguments, tmp_path)
     assert_one_sentence(found)
     assert words in found.stderr
 
@@ -204,7 +218,7 @@ def test_what_cannot_be_measured(arguments, words, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--strategy", "clever"], "'clever' is none of auto, branch"),
+        (["--strategy", "clever"], "'clever' is not one of auto, branch"),
         (["--device", "gpu"], "found 'gpu'"),
         (["--device", "cuda+cpu"], "found 'cpu'"),
         (["--nodes", "many"], "comma-separated list"),

@@ -1,15 +1,17 @@
-"""`nescio bench ot-steps`, on sizes that mean nothing: its cases, its checks, what it refuses."""
+"""`python -m benchmarks.ot steps` at tiny sizes: its cases, checks and errors."""
 
 import json
 
 import numpy as np
 import pytest
 
-from commands.conftest import assert_one_sentence, nescio
-from nescio import _core, cli
-from nescio.bench import ot_steps, ot_steps_machine
-from nescio.bench.ot_steps_limits import HostLimits, Limit
-from nescio.bench.ot_steps_work import Part, Trees, Work, steps
+from benchmarks.ot import machine as machines
+from benchmarks.ot import run as ot_steps
+from benchmarks.ot.__main__ import main
+from benchmarks.ot.limits import HostLimits, Limit
+from benchmarks.ot.work import Part, Trees, Work, steps
+from commands.conftest import assert_one_sentence, benchmark
+from nescio import _core
 from nescio.bench.timing import WrongResultError
 from nescio.ot import parameters
 
@@ -31,8 +33,8 @@ def key(case):
 
 
 def test_every_step_in_every_tier(tmp_path):
-    found = nescio(
-        *("bench", "ot-steps", "--n", "1,1500", "--seconds", 0.001, "--threads", 2),
+    found = benchmark(
+        *("ot", "steps", "--n", "1,1500", "--seconds", 0.001, "--threads", 2),
         *("--json", tmp_path / "cases.json", "--plot", tmp_path / "plot.png"),
     )
     assert found.returncode == 0, found.stderr
@@ -60,7 +62,7 @@ def test_every_step_in_every_tier(tmp_path):
 def test_a_device_beside_the_processor(tmp_path, capsys):
     path = tmp_path / "cases.json"
     options = ["--n", "100", "--seconds", "0.001", "--device", "emulated,cpu", "--tier", "portable"]
-    assert cli.main(["bench", "ot-steps", *options, "--json", str(path)]) == 0
+    assert main(["steps", *options, "--json", str(path)]) == 0
     cases = json.loads(path.read_text())
     ways = {}
     for case in cases:
@@ -129,7 +131,7 @@ def test_wrong_results_are_not_timed(name, monkeypatch):
 
         return run
 
-    machine = ot_steps_machine.HostMachine(None, 1)
+    machine = machines.HostMachine(None, 1)
     prepare = machine.prepare
     own = [s for s in steps(300, parameters.primal("b10")) if s.name == name]
     assert own
@@ -141,7 +143,7 @@ def test_wrong_results_are_not_timed(name, monkeypatch):
 
 
 def test_the_sums_of_trees_are_compared_too():
-    machine = ot_steps_machine.HostMachine(None, 1)
+    machine = machines.HostMachine(None, 1)
     step = next(s for s in steps(300, parameters.primal("b10")) if isinstance(s, Trees))
     run = machine.prepare(step, "portable")
     with pytest.raises(WrongResultError):
@@ -174,13 +176,13 @@ def test_limits():
     ],
 )
 def test_what_cannot_be_measured(arguments, words):
-    found = nescio("bench", "ot-steps", *arguments)
+    found = benchmark("ot", "steps", *arguments)
     assert_one_sentence(found)
     assert words in found.stderr
 
 
 @pytest.mark.parametrize("arguments", [["--tier", "mmx"], ["--device", "tpu"], ["--n", "many"]])
 def test_command_lines_that_make_no_sense(arguments):
-    found = nescio("bench", "ot-steps", *arguments)
+    found = benchmark("ot", "steps", *arguments)
     assert found.returncode == 2
     assert "Traceback" not in found.stderr

@@ -10,8 +10,7 @@ from commands.conftest import assert_one_sentence, nescio
 from nescio import _core, cli
 from nescio.bench import quant
 from nescio.bench.quant_limits import Limit, intensity, standard_intensity
-from nescio.bench.quant_timing import Run, interleaved, typical_seconds
-from nescio.bench.timing import WrongResultError
+from nescio.bench.timing import Run, WrongResultError, interleaved, typical_seconds
 from nescio.errors import ArgumentError
 from spec import bitserial
 

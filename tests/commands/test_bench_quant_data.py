@@ -1,12 +1,12 @@
-"""The loaders of `nescio bench quant-models`: MNIST's and WikiText-2's files, and what is none."""
+"""`benchmarks.quant.data`: the files of MNIST and WikiText-2, and files that are invalid."""
 
 import gzip
 
 import numpy as np
 import pytest
 
+from benchmarks.quant.data import folder, read_digits, read_text
 from commands.quant_files import write_digits, write_text
-from nescio.bench.quant_data import folder, read_digits, read_text
 from nescio.errors import ArgumentError
 
 

@@ -1,4 +1,4 @@
-"""`nescio bench quant-models`, on sizes and data that mean nothing. Needs PyTorch."""
+"""`python -m benchmarks.quant models`, on sizes and data that mean nothing. Needs PyTorch."""
 
 import json
 
@@ -9,9 +9,9 @@ from commands.quant_files import write_digits, write_text
 
 torch = pytest.importorskip("torch")
 
-from nescio import cli  # noqa: E402
-from nescio.bench import quant_models, quant_networks, quant_quality, quant_speed  # noqa: E402
-from nescio.bench.quant_data import read_digits  # noqa: E402
+from benchmarks.quant import few_bits, models, networks, speed  # noqa: E402
+from benchmarks.quant.__main__ import main  # noqa: E402
+from benchmarks.quant.data import read_digits  # noqa: E402
 from nescio.quant import BitSerialMatrix  # noqa: E402
 from nescio.quant.torch._models import ModuleVariants  # noqa: E402
 
@@ -31,7 +31,7 @@ def data(tmp_path_factory):
 
 def run(data, out, *arguments):
     options = ["--quick", "--data", str(data), "--out", str(out), "--seconds", "0.01"]
-    return cli.main(["bench", "quant-models", *options, *map(str, arguments)])
+    return main(["models", *options, *map(str, arguments)])
 
 
 def test_every_experiment(data, tmp_path, capsys):
@@ -40,7 +40,7 @@ def test_every_experiment(data, tmp_path, capsys):
     by_name = {}
     for case in cases:
         by_name.setdefault(case["experiment"], []).append(case)
-    assert list(by_name) == [experiment.name for experiment in quant_models.EXPERIMENTS]
+    assert list(by_name) == [experiment.name for experiment in models.EXPERIMENTS]
     for name in ("table-3.2-mnist", "table-3.2-wikitext"):
         ways = [(c["way"], c["weight_bits"], c["activation_bits"]) for c in by_name[name]]
         assert ways == [
@@ -80,15 +80,15 @@ def digits(data):
 
 @pytest.fixture(scope="module")
 def network(digits):
-    settings = quant_networks.DigitSettings(hidden=48, epochs=4, batch=32, images=600)
-    return quant_networks.trained_digits(digits, settings, None)
+    settings = networks.DigitSettings(hidden=48, epochs=4, batch=32, images=600)
+    return networks.trained_digits(digits, settings, None)
 
 
 def test_what_is_learned_survives_eight_bits(digits, network):
     def quality(model):
-        return quant_networks.accuracy(model, *digits.test)
+        return networks.accuracy(model, *digits.test)
 
-    cases = list(quant_quality.qualities(network, "*", quality, (8,)))
+    cases = list(few_bits.qualities(network, "*", quality, (8,)))
     base = cases[0]["quality"]
     assert base > 0.9
     assert all(c["quality"] > base - 0.05 for c in cases if (c["weight_bits"] or 0) >= 8)
@@ -96,23 +96,23 @@ def test_what_is_learned_survives_eight_bits(digits, network):
 
 def test_weights_of_16_bits_in_floats(network):
     x = torch.rand(5, 784)
-    rounded = quant_quality.rounded_to_16(network, "*", 32)
+    rounded = few_bits.rounded_to_16(network, "*", 32)
     difference = (rounded(x) - network(x)).abs().max()
     assert 0 < difference < 1e-3
-    coarse = quant_quality.rounded_to_16(network, "*", 8)
+    coarse = few_bits.rounded_to_16(network, "*", 8)
     assert (coarse(x) - network(x)).abs().max() > difference
 
 
 def test_prefixes_are_kept_and_right(digits, network):
     """Every plan has the quality that its model has, in whatever order plans come."""
     variants = ModuleVariants(network)
-    quality = quant_speed.PrefixQuality(variants, *digits.test)
+    quality = speed.PrefixQuality(variants, *digits.test)
     bits = [(1, 8), (4, 8), (2, 16)]
     plans = [(a, b, c) for a in bits for b in bits for c in bits[:2]]
     shuffled = [plans[i] for i in np.random.default_rng(2).permutation(len(plans))]
     for chosen in [*plans, *shuffled]:
         plan = dict(zip(("fc1", "fc2", "fc3"), chosen, strict=True))
-        expected = quant_networks.accuracy(variants.model(plan), *digits.test)
+        expected = networks.accuracy(variants.model(plan), *digits.test)
         assert quality(plan) == pytest.approx(expected)
 
 
@@ -126,13 +126,13 @@ def test_one_thread_is_timed(network, digits, monkeypatch):
 
     monkeypatch.setattr(BitSerialMatrix, "__call__", called)
     plan = dict.fromkeys(("fc1", "fc2", "fc3"), (4, 8))
-    cases = list(quant_speed.end_to_end(network, digits.test[0], {"ours": plan}, 0.01))
+    cases = list(speed.end_to_end(network, digits.test[0], {"ours": plan}, 0.01))
     assert [case["name"] for case in cases] == ["fp32", "int8", "ours"]
     assert set(used) == {1}
 
 
 def test_histograms(digits, network):
-    cases = list(quant_quality.histograms(network, digits, 50))
+    cases = list(few_bits.histograms(network, digits, 50))
     assert [(c["layer"], c["what"]) for c in cases] == [
         (f"fc{i}", what) for i in (1, 2, 3) for what in ("weights", "activations")
     ]
@@ -149,7 +149,7 @@ def test_perplexity_of_even_odds():
         return torch.log(torch.tensor(7.0)), state
 
     words = np.arange(100, dtype=np.int64) % 7
-    assert quant_networks.perplexity(even, words, 4, 5) == pytest.approx(7)
+    assert networks.perplexity(even, words, 4, 5) == pytest.approx(7)
 
 
 @pytest.mark.parametrize(

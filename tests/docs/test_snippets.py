@@ -1,11 +1,13 @@
 """The documentation runs: every Python block, and every `nescio` line against the grammar."""
 
+import importlib
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
+from benchmarks._main import build_parser as benchmark_parser
 from nescio.cli import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -31,12 +33,22 @@ def test_python_blocks_run_in_order(page):
         exec(compile(code, page.name, "exec"), namespace)
 
 
-NESCIO_LINES = [(p.name, c) for p in PAGES for c in commands(p) if c.startswith("nescio ")]
+def lines_that_start_with(words):
+    return [
+        (page.name, line) for page in PAGES for line in commands(page) if line.startswith(words)
+    ]
 
 
-@pytest.mark.parametrize(("page", "line"), NESCIO_LINES)
+@pytest.mark.parametrize(("page", "line"), lines_that_start_with("nescio "))
 def test_commands_are_grammatical(page, line):
     build_parser().parse_args(shlex.split(line, comments=True)[1:])
+
+
+@pytest.mark.parametrize(("page", "line"), lines_that_start_with("python -m benchmarks."))
+def test_benchmarks_are_grammatical(page, line):
+    _, _, module, *arguments = shlex.split(line, comments=True)
+    folder = importlib.import_module(f"{module}.__main__")
+    benchmark_parser(module, "", folder.BENCHMARKS).parse_args(arguments)
 
 
 def test_make_lines_have_targets():

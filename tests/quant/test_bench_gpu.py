@@ -1,20 +1,21 @@
-"""`python -m nescio.bench.quant_gpu`, on the emulated device, where its times mean nothing."""
+"""`python -m benchmarks.quant gpu`, on the emulated device, where its times mean nothing."""
 
 import json
 
 import numpy as np
 import pytest
 
+from benchmarks.quant.__main__ import main
 from nescio.bench import quant_gpu
 from nescio.bench.timing import WrongResultError
 from nescio.quant.device import DeviceMatrix
 
-TINY = ["--device", "emulated", "--size", "70", "--count", "1", "--activation-bits", "8"]
+TINY = ["gpu", "--device", "emulated", "--size", "70", "--count", "1", "--activation-bits", "8"]
 
 
 def test_cases(tmp_path, capsys):
     path = tmp_path / "cases.json"
-    assert quant_gpu.main([*TINY, "--weight-bits", "1,4", "--json", str(path)]) == 0
+    assert main([*TINY, "--weight-bits", "1,4", "--json", str(path)]) == 0
     cases = json.loads(path.read_text())
     assert [(c["size"], c["weight_bits"], c["kernel"]) for c in cases] == [
         (70, 1, "matrix-fused"),
@@ -25,15 +26,24 @@ def test_cases(tmp_path, capsys):
 
 
 def test_kernels_that_are_not_there_are_left_out(capsys):
-    line = [*TINY[2:], "--device", "emulated:2", "--weight-bits", "2", "--kernel", "count,matrix"]
-    assert quant_gpu.main(line) == 0
+    line = [
+        "gpu",
+        *TINY[3:],
+        "--device",
+        "emulated:2",
+        "--weight-bits",
+        "2",
+        "--kernel",
+        "count,matrix",
+    ]
+    assert main(line) == 0
     out, err = capsys.readouterr()
     assert out.count(" count ") == 1
     assert "left out: there is no kernel 'matrix'" in err
 
 
 def test_no_device(capsys):
-    assert quant_gpu.main(["--device", "emulated:7"]) == 1
+    assert main(["gpu", "--device", "emulated:7"]) == 1
     assert "there is no emulated:7" in capsys.readouterr().err
 
 

@@ -3,12 +3,12 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from .._arrays import as_count, as_threads
+from .._timing import Clock
 from ..errors import ArgumentError
 from . import unnamed
 from .judge import judge, judge_unnamed
@@ -175,18 +175,12 @@ def _look(search: Columnwise, method: str, clock: "_Clock") -> str:
     return search.method
 
 
-class _Clock:
-    """Seconds by step, and when to stop looking."""
+class _Clock(Clock):
+    """Seconds by step, and the deadline of the search."""
 
     def __init__(self, limit: float | None) -> None:
+        super().__init__()
         self.deadline = float("inf") if limit is None else time.monotonic() + limit
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        begun = time.monotonic()
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begun
 
 
 def _check_options(

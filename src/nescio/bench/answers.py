@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._report import Case
 from ..dpf import Generator, Output
 from ..pir import Client, Server, Table
 from .memory import PeakMemory
-from .timing import Case, WrongResultError
+from .timing import WrongResultError
 
 
 def random_table(

@@ -1,15 +1,17 @@
 """`nescio bench dpf`: key generation and full evaluation, beside the generator's own speed."""
 
 import argparse
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, as_count, as_threads
+from .._report import Case, Report
 from ..dpf import MOST_DOMAIN, Generator, Output
 from .limits import expansion_seconds
-from .timing import Case, Report, WrongResultError, check_writable, median_seconds, write_json
+from .results import Results
+from .timing import WrongResultError, median_seconds
 
 _SECONDS = 0.3
 _BATCH = 64
@@ -31,18 +33,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints them as a table, and writes JSON if asked to."""
     for rows in arguments.rows:
         as_count(rows, "rows", 1, MOST_DOMAIN)
-    check_writable(arguments.json)
     pool = _core.ThreadPool(as_threads(arguments.threads))
-    report = Report(_COLUMNS)
-    cases = []
-    for generator in arguments.generator:
-        for output in arguments.output:
-            for tier in arguments.tier or [_core.active_tier()]:
-                for rows in arguments.rows:
-                    cases.append(_case(rows, output, generator, tier, pool))
-                    report.add(cases[-1])
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
+    with Results(arguments.json) as results:
+        report = Report(_COLUMNS)
+        for generator, output, tier, rows in product(
+            arguments.generator,
+            arguments.output,
+            arguments.tier or [_core.active_tier()],
+            arguments.rows,
+        ):
+            case = _case(rows, output, generator, tier, pool)
+            report.add(case)
+            results.add(case)
     return 0
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from .. import _core
 from .._devices import Device, Strategy, Work, describe
+from .._report import Case, Column
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server, Table
@@ -12,7 +13,7 @@ from .answers import answer_fields, checked_query
 from .gpu_limits import DeviceLimits, LimitSeconds
 from .limits import Tree
 from .memory import PeakMemory
-from .timing import Case, Column, median_seconds
+from .timing import median_seconds
 
 NODES = (64, 128, 256, 512)  # that walks with a K can expand at a time
 WALKS_WITH_NODES: tuple[Strategy, ...] = ("bounded",)

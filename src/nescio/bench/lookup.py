@@ -7,6 +7,7 @@ from pathlib import Path
 
 from .. import _core
 from .._arrays import as_count, as_threads
+from .._report import Case, Report, check_writable
 from ..dpf import MOST_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
@@ -15,14 +16,8 @@ from . import lookup_gpu
 from .answers import answer_fields, checked_query, random_table
 from .limits import expansion_seconds, pass_seconds, product_seconds
 from .memory import PeakMemory
-from .timing import (
-    Case,
-    Report,
-    check_duration,
-    check_writable,
-    median_seconds,
-    write_json,
-)
+from .results import Results
+from .timing import check_duration, median_seconds
 
 _MOST_TABLE_BYTES = 1 << 40
 _MOST_BATCH = 1 << 16
@@ -54,29 +49,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON and a plot if asked to."""
     _check_sizes(arguments)
     benches = lookup_gpu.check(arguments)
-    cases = _on_processor(arguments) if lookup_gpu.on_processor(arguments) else []
-    if benches:
-        cases += lookup_gpu.measure(arguments, benches)
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
+    with Results(arguments.json) as results:
+        if lookup_gpu.on_processor(arguments):
+            _on_processor(arguments, results)
+        if benches:
+            lookup_gpu.measure(arguments, benches, results)
     if arguments.plot:
         from .plot import plot_lookup  # noqa: PLC0415 - matplotlib is needed only here
 
-        plot_lookup(Path(arguments.plot), cases)
+        plot_lookup(Path(arguments.plot), results.cases)
     return 0
 
 
-def _on_processor(arguments: argparse.Namespace) -> list[Case]:
+def _on_processor(arguments: argparse.Namespace, results: Results) -> None:
     report = Report(_COLUMNS)
-    cases = []
     for rows, row_bytes, output, generator in product(
         arguments.rows, arguments.row_bytes, arguments.output, arguments.generator
     ):
         for case in _cases(arguments, rows, row_bytes, output, generator):
-            cases.append(case)
             report.add(case)
+            results.add(case)
     print(_NOTES)
-    return cases
 
 
 def _check_sizes(arguments: argparse.Namespace) -> None:
@@ -90,7 +83,6 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     for threads in arguments.threads:
         as_threads(threads)
     check_duration(arguments.seconds)
-    check_writable(arguments.json)
     check_writable(arguments.plot)
     largest = max(arguments.rows) * max(arguments.row_bytes)
     if largest > _MOST_TABLE_BYTES:

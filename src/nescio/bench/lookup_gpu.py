@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from .._devices import Strategy, parse_several
+from .._report import Case, Report
 from ..errors import ArgumentError
 from ..pir import Table
 from .answers import random_table
@@ -17,7 +18,7 @@ from .gpu_case import (
     check_nodes,
 )
 from .memory import PeakMemory
-from .timing import Case, Report
+from .results import Results
 
 
 def check(arguments: argparse.Namespace) -> list[GpuBench]:
@@ -43,17 +44,15 @@ def on_processor(arguments: argparse.Namespace) -> bool:
     return not all(parse_several(name) for name in arguments.device)
 
 
-def measure(arguments: argparse.Namespace, benches: list[GpuBench]) -> list[Case]:
-    """Runs every case on every device and prints each as it is known."""
+def measure(arguments: argparse.Namespace, benches: list[GpuBench], results: Results) -> None:
+    """Runs every case on every device; prints each and adds it to the results."""
     for bench in benches:
         print(f"{'+'.join(map(str, bench.places))}: {bench.device}")
     report = Report(COLUMNS)
-    cases = []
     for case in _cases(arguments, benches):
-        cases.append(case)
         report.add(case)
+        results.add(case)
     print(NOTES)
-    return cases
 
 
 def walks(

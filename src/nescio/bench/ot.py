@@ -16,12 +16,14 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, as_count, as_threads
 from .._devices import describe, parse_several
+from .._report import Case, Report, check_writable
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
 from ..ot._party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
 from .ot_party import Task, run_party, whole
-from .timing import Case, Report, WrongResultError, check_writable, write_json
+from .results import Results
+from .timing import WrongResultError
 
 OUTPUTS = ("cot", "rot")
 STEPS = ("base", "trees", "check", "lpn", "hash")
@@ -67,23 +69,20 @@ class Round(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints each as it is known, and writes JSON if asked to."""
     tasks = list(_tasks(arguments))
-    check_writable(arguments.json)
     check_writable(arguments.plot)
     if arguments.plot:
         from . import ot_plot  # noqa: F401, PLC0415 - that it is missing shows now
-    report = Report(_COLUMNS)
-    cases = []
-    for task, link in tasks:
-        case = _case(task, link)
-        cases.append(case)
-        report.add(case)
+    with Results(arguments.json) as results:
+        report = Report(_COLUMNS)
+        for task, link in tasks:
+            case = _case(task, link)
+            report.add(case)
+            results.add(case)
     print(_NOTES)
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
     if arguments.plot:
         from .ot_plot import plot_bytes  # noqa: PLC0415 - matplotlib is needed only here
 
-        plot_bytes(Path(arguments.plot), cases)
+        plot_bytes(Path(arguments.plot), results.cases)
     return 0
 
 

@@ -6,8 +6,8 @@ from typing import cast
 
 from matplotlib.figure import Figure
 
+from .._report import Case
 from ..errors import ArgumentError
-from .timing import Case
 
 KINDS = {
     "PARM": "parameters",

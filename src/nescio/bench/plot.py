@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
+from .._report import Case
 from ..errors import ArgumentError
-from .timing import Case
 
 _SERIES = (
     *("rows", "row_bytes", "output", "generator", "tier", "threads"),

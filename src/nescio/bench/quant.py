@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from .. import _core
 from .._arrays import as_count, as_threads
 from .._devices import parse_several
+from .._report import Case, Column, Report, check_writable
 from ..errors import ArgumentError
 from ..quant import QuantizedWeights
 from ..quant._activations import check_activation_bits
@@ -24,16 +26,8 @@ from .quant_limits import (
     random_activations,
     standard_intensity,
 )
-from .quant_timing import interleaved
-from .timing import (
-    Case,
-    Column,
-    Report,
-    WrongResultError,
-    check_duration,
-    check_writable,
-    write_json,
-)
+from .results import Results
+from .timing import WrongResultError, check_duration, interleaved
 
 _MOST_SIZE = 1 << 15
 _MOST_BATCH = 1 << 10
@@ -78,23 +72,21 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_on_device(arguments)
     if arguments.plot:
         from . import quant_plot  # noqa: F401, PLC0415 - that matplotlib is missing shows now
-    report, cases, about = Report(_COLUMNS), list[Case](), ""
-    for size in arguments.size:
-        for batch in arguments.batch:
-            for threads in arguments.threads:
-                group = _Group(size, batch, as_threads(threads), arguments)
-                for case in group.cases():
-                    report.add(case)
-                    cases.append(case)
-                about = group.about
+    about = ""
+    with Results(arguments.json) as results:
+        report = Report(_COLUMNS)
+        for size, batch, threads in product(arguments.size, arguments.batch, arguments.threads):
+            group = _Group(size, batch, as_threads(threads), arguments)
+            for case in group.cases():
+                report.add(case)
+                results.add(case)
+            about = group.about
     print(_NOTES.format(about=about))
-    _print_tables(cases)
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
+    _print_tables(results.cases)
     if arguments.plot:
         from .quant_plot import plot_products  # noqa: PLC0415
 
-        plot_products(Path(arguments.plot), cases)
+        plot_products(Path(arguments.plot), results.cases)
     return 0
 
 
@@ -108,8 +100,7 @@ def _check(arguments: argparse.Namespace) -> None:
         check_activation_bits(bits)
     for batch in arguments.batch:
         as_count(batch, "batch", 1, _MOST_BATCH)
-    for path in (arguments.json, arguments.plot):
-        check_writable(path)
+    check_writable(arguments.plot)
 
 
 def _run_on_device(arguments: argparse.Namespace) -> int:

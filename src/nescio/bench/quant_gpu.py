@@ -1,31 +1,25 @@
 """Table 3.1 of the thesis on a device: products of bits in a graph, beside cuBLAS through PyTorch.
 
-    python -m nescio.bench.quant_gpu --device cuda --json quant.json
-    python -m nescio.bench.quant_gpu --kernel count,count-fused,matrix,matrix-fused    for its plan
-
 Every product is checked against the processor's engine first, bit for bit.
 """
 
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from .._devices import Device, describe
-from ..errors import ArgumentError, NescioError
+from .._report import Case, Column, Report
+from ..errors import ArgumentError
 from ..quant import QuantizedWeights
 from ..quant.device import DeviceMatrix
-from .timing import Case, Column, Report, WrongResultError, check_writable, write_json
+from .results import Results
+from .timing import WrongResultError
 
-SIZES = (512, 1024, 2048, 4096)
-WEIGHT_BITS = (1, 2, 4, 8)
-ACTIVATION_BITS = (8, 16, 32)
-BATCH = 1
 COUNT = 200
 _LEAST_INT8_BATCH = 32  # that cuBLAS multiplies
 
@@ -180,46 +174,17 @@ def _case(
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures every combination, prints each as it is known, and writes JSON if asked to."""
-    check_writable(arguments.json)
     device = Device.parse(arguments.device)
     print(describe([device]))
     one = DeviceMatrix(
         QuantizedWeights(np.ones((1, 1, 1), np.uint64), 1, np.ones(1, np.float32)),
         device=str(device),
     )
-    report, cases = Report(_COLUMNS), []
-    for case in measure(device, arguments):
-        report.add(case)
-        cases.append(case)
+    with Results(arguments.json) as results:
+        report = Report(_COLUMNS)
+        for case in measure(device, arguments):
+            report.add(case)
+            results.add(case)
     least = 1e6 * one.seconds_each(1, arguments.count)
     print(_NOTES.format(count=arguments.count, least=least))
-    if arguments.json:
-        write_json(Path(arguments.json), cases)
     return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs from a command line; returns the exit code."""
-    parser = argparse.ArgumentParser("nescio.bench.quant_gpu", description=__doc__.splitlines()[0])
-    add = parser.add_argument
-    add("--device", default="cuda")
-    add("--size", type=_integers, default=SIZES)
-    add("--weight-bits", type=_integers, default=WEIGHT_BITS)
-    add("--activation-bits", type=_integers, default=ACTIVATION_BITS)
-    add("--batch", type=int, default=BATCH)
-    add("--kernel", type=lambda names: names.split(","), default=(None,))
-    add("--count", type=int, default=COUNT, help="products in a graph")
-    add("--json", metavar="FILE", help="write the cases as JSON")
-    try:
-        return run(parser.parse_args(argv))
-    except NescioError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def _integers(text: str) -> list[int]:
-    return [int(item) for item in text.split(",")]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,9 +6,9 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .._report import Case
 from ..errors import ArgumentError
 from .quant_limits import intensity, standard_intensity
-from .timing import Case
 
 
 def plot_products(path: Path, cases: Sequence[Case]) -> None:

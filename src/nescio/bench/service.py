@@ -19,18 +19,12 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from .._arrays import as_count
+from .._report import Case, Report
 from ..errors import ServiceError
 from ..pir import Client, Server, Table
 from ..service.spawn import spawned
-from .timing import (
-    Case,
-    Report,
-    WrongResultError,
-    check_duration,
-    check_writable,
-    median_seconds,
-    write_json,
-)
+from .results import Results
+from .timing import WrongResultError, check_duration, median_seconds
 
 _NAME = "bench"
 _QUERIES = 64
@@ -55,23 +49,23 @@ _COLUMNS = [
 def run(arguments: argparse.Namespace) -> int:
     """Measures one case, prints it, and writes JSON if asked to."""
     _check_sizes(arguments)
-    _say("making the table")
-    values = np.random.default_rng().integers(
-        256, size=(arguments.rows, arguments.row_bytes), dtype=np.uint8
-    )
-    table = Table(values, generator=arguments.generator)
-    del values
-    with tempfile.TemporaryDirectory(prefix="nescio-bench-") as folder:
-        path = Path(folder, "table.nescio")
-        table.save(path)
-        case = _case(arguments, path)
-    Report(_COLUMNS).add(case)
+    with Results(arguments.json) as results:
+        _say("making the table")
+        values = np.random.default_rng().integers(
+            256, size=(arguments.rows, arguments.row_bytes), dtype=np.uint8
+        )
+        table = Table(values, generator=arguments.generator)
+        del values
+        with tempfile.TemporaryDirectory(prefix="nescio-bench-") as folder:
+            path = Path(folder, "table.nescio")
+            table.save(path)
+            case = _case(arguments, path)
+        Report(_COLUMNS).add(case)
+        results.add(case)
     print(
         "engine: Server.answer with the keys of all clients as one batch and as many threads, "
         "before and after."
     )
-    if arguments.json:
-        write_json(Path(arguments.json), [case])
     return 0
 
 
@@ -82,7 +76,6 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.clients, "clients", 1, 1000)
     as_count(arguments.batch, "batch", 1, 1024)
     check_duration(arguments.seconds)
-    check_writable(arguments.json)
 
 
 def _case(arguments: argparse.Namespace, path: Path) -> Case:

@@ -10,10 +10,12 @@ from typing import TypeVar
 import numpy as np
 
 from .._arrays import Array, as_count, as_threads
+from .._report import Case, Report
 from ..errors import ArgumentError
 from ..pir import Table
 from .memory import PeakMemory
-from .timing import Case, Report, WrongResultError, check_writable, write_json
+from .results import Results
+from .timing import WrongResultError
 
 _T = TypeVar("_T")
 _MOST_BYTES = 1 << 38
@@ -40,20 +42,17 @@ def run(arguments: argparse.Namespace) -> int:
     as_count(rows * row_bytes, "bytes of the table", 1, _MOST_BYTES)
     if not 0 < arguments.share <= 1:
         raise ArgumentError(f"share: found {arguments.share}, expected more than 0, up to 1")
-    check_writable(arguments.json)
-    steps = _Steps(arguments, as_threads(arguments.threads))
-    steps.run()
+    with Results(arguments.json) as results:
+        _Steps(arguments, as_threads(arguments.threads), results).run()
     print(_NOTES)
-    if arguments.json:
-        write_json(Path(arguments.json), steps.cases)
     return 0
 
 
 class _Steps:
     """The steps, one after the other, on one table."""
 
-    def __init__(self, arguments: argparse.Namespace, threads: int) -> None:
-        self.cases: list[Case] = []
+    def __init__(self, arguments: argparse.Namespace, threads: int, results: Results) -> None:
+        self._results = results
         self._arguments = arguments
         self._threads = threads
         self._report = Report(_COLUMNS)
@@ -106,8 +105,8 @@ class _Steps:
             "peak_bytes": peak,
             "peak_megabytes": peak / 1e6,
         }
-        self.cases.append(case)
         self._report.add(case)
+        self._results.add(case)
         return result
 
     @staticmethod

@@ -1,96 +1,93 @@
-"""How benchmarks time and report."""
+"""The timing of benchmarks: works that take turns, and what a time needs to mean something."""
 
-import json
-import re
+import resource
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
+from .._timing import median_seconds
 from ..errors import ArgumentError, NescioError
 
-Case = dict[str, object]
-Column = tuple[str, str, str]
-_LONGEST_SECONDS = 3600
+__all__ = [
+    "Run",
+    "WrongResultError",
+    "check_duration",
+    "interleaved",
+    "median_seconds",
+    "typical_seconds",
+]
+
+_MAX_SECONDS = 3600
+_BURST_SECONDS = 0.01
+_MIN_ROUNDS = 9
 
 
 class WrongResultError(NescioError):
-    """What was to be timed gives wrong results, so that its time means nothing."""
+    """The code under test gives wrong results, so its time is meaningless."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"{what}: this is a fault of Nescio's, please report it")
-
-
-def median_seconds(work: Callable[[], object], seconds: float, least: int = 5) -> float:
-    """The median time of `work`, run for about `seconds` and at least `least` times.
-
-    One run before the clock starts fills caches and wakes threads. The median, because machines
-    are shared: a mean would carry the neighbours' load.
-    """
-    work()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < least or time.perf_counter() < end:
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        super().__init__(f"{what}: this is a bug in Nescio, please report it")
 
 
 def check_duration(seconds: float, what: str = "seconds") -> None:
-    """Raises ArgumentError unless a benchmark can take so long."""
-    if not 0 < seconds <= _LONGEST_SECONDS:
+    """Raises ArgumentError unless a benchmark may take that long."""
+    if not 0 < seconds <= _MAX_SECONDS:
         raise ArgumentError(f"{what}: found {seconds}, expected more than 0, up to an hour")
 
 
-def check_writable(path: str | None) -> None:
-    """Raises ArgumentError, before anything is measured, if a file cannot be written."""
-    if path is None:
-        return
-    there = Path(path).exists()
-    try:
-        with Path(path).open("ab"):  # which changes nothing
-            pass
-        if not there:
-            Path(path).unlink()
-    except OSError as error:
-        reason = error.strerror or "it is no file's name"
-        raise ArgumentError(f"{path!r} cannot be written: {reason}") from error
+class Run(NamedTuple):
+    """One timed run."""
+
+    seconds: float
+    processor_seconds: float
+    """CPU time of all threads."""
+    interrupted: bool
 
 
-def write_json(path: Path, cases: Sequence[Case]) -> None:
-    """Writes the cases as a JSON list."""
-    path.write_text(json.dumps(list(cases), indent=1) + "\n", encoding="utf-8")
+def interleaved(
+    works: Mapping[object, Callable[[], object]], seconds: float
+) -> dict[object, float]:
+    """Returns the median time of each work; works take turns, about `seconds` each in total.
 
-
-class Report:
-    """A table that is printed while it is measured: a line for each case, as soon as it is known.
-
-    A column is the name of a field, its heading, and how to format it, its width included. What a
-    case does not have is a dash. `copy`, if given, gets the same lines.
+    A turn is a burst of runs. The first run of a burst is not counted: it brings the work's data
+    back into the cache. With turns, load from other processes affects all works alike.
     """
-
-    def __init__(self, columns: Sequence[Column], copy: TextIO | None = None) -> None:
-        self._columns = columns
-        self._copy = copy
-        self._widths = [
-            max(len(heading), *map(int, re.findall(r"^>?([0-9]+)", spec)), 0)
-            for _, heading, spec in columns
-        ]
-        self._print(heading for _, heading, _ in columns)
-
-    def add(self, case: Case) -> None:
-        """Prints one case."""
-        self._print(_cell(case.get(field), spec) for field, _, spec in self._columns)
-
-    def _print(self, cells: Iterable[str]) -> None:
-        padded = (cell.rjust(width) for cell, width in zip(cells, self._widths, strict=True))
-        line = "  ".join(padded).rstrip()
-        print(line, flush=True)
-        if self._copy is not None:
-            print(line, file=self._copy, flush=True)
+    times: dict[object, list[Run]] = {name: [] for name in works}
+    burst = min(_BURST_SECONDS, seconds / _MIN_ROUNDS)
+    end = time.perf_counter() + seconds * len(works)
+    rounds = 0
+    while rounds < _MIN_ROUNDS or time.perf_counter() < end:
+        for name, work in works.items():
+            times[name] += _burst(work, burst)
+        rounds += 1
+    return {name: typical_seconds(own) for name, own in times.items()}
 
 
-def _cell(value: object, spec: str) -> str:
-    return "-" if value is None else format(value, spec)
+def typical_seconds(runs: Sequence[Run]) -> float:
+    """Returns the median time of the runs that the system did not interrupt.
+
+    Long works are interrupted more often, so counting those runs would make them look slower than
+    they are. If every run was interrupted, each counts with its CPU time where that is less.
+    """
+    whole = [run.seconds for run in runs if not run.interrupted]
+    return statistics.median(whole or [min(run.seconds, run.processor_seconds) for run in runs])
+
+
+def _burst(work: Callable[[], object], seconds: float) -> list[Run]:
+    work()
+    runs: list[Run] = []
+    end = time.perf_counter() + seconds
+    while not runs or time.perf_counter() < end:
+        before = _interruptions()
+        processor = time.process_time()
+        begin = time.perf_counter()  # last, and read again first
+        work()
+        taken = time.perf_counter() - begin
+        processor = time.process_time() - processor
+        runs.append(Run(taken, processor, _interruptions() != before))
+    return runs
+
+
+def _interruptions() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw

@@ -128,7 +128,7 @@ def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
 
 
 def _check_files(log: Path, *written: Path) -> None:
-    from ..bench.timing import check_writable  # noqa: PLC0415
+    from .._report import check_writable  # noqa: PLC0415
 
     files = [path.resolve() for path in (log, *written)]
     if len(set(files)) < len(files):
@@ -183,10 +183,10 @@ def _add_simulate(whats: "_Parsers") -> None:
 
 
 def _simulate(arguments: argparse.Namespace) -> int:
+    from .._report import Report, check_writable  # noqa: PLC0415
     from ..audit import sweep as sweeps  # noqa: PLC0415
     from ..audit.advice import CAUTION  # noqa: PLC0415
     from ..audit.defences import Defence  # noqa: PLC0415
-    from ..bench.timing import Report, check_writable  # noqa: PLC0415
 
     for path in (arguments.json, arguments.plot, arguments.plot_noise):
         check_writable(path)

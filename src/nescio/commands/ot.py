@@ -58,7 +58,7 @@ def _add_estimate(whats: Subparsers) -> None:
 
 
 def _run_estimate(arguments: argparse.Namespace) -> int:
-    from ..bench.timing import Case, Report  # noqa: PLC0415 - needed only when the command runs
+    from .._report import Case, Report  # noqa: PLC0415 - needed only when the command runs
     from ..ot.estimate import estimate  # noqa: PLC0415
 
     chosen = _chosen(arguments)

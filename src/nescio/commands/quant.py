@@ -57,7 +57,7 @@ def _add_search(whats: Subparsers) -> None:
 
 
 def _run_search(arguments: argparse.Namespace) -> int:
-    from ..bench.timing import check_writable  # noqa: PLC0415 - needed only when the command runs
+    from .._report import check_writable  # noqa: PLC0415 - needed only when the command runs
     from ..quant.search import MeasuredCost, chosen_layers, search, variants_of  # noqa: PLC0415
 
     for path in (arguments.plot, arguments.save):
@@ -98,7 +98,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
 
 
 def _print(found: "Found", fp32: float, sign: float, *, threads: int, as_json: bool) -> None:
-    from ..bench.timing import Case, Report  # noqa: PLC0415
+    from .._report import Case, Report  # noqa: PLC0415
 
     best = {id(point) for point in found.pareto}
 

@@ -10,12 +10,11 @@ Source: Boyle et al. 2019 (dual LPN), Yang et al. 2020 (Ferret: primal LPN, the 
 """
 
 import struct
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 from .._arrays import IndexArray
+from .._timing import Clock
 from ..errors import MismatchError
 from ..net import Channel
 from ..net._frame import clean
@@ -60,23 +59,6 @@ class Request(NamedTuple):
     def __str__(self) -> str:
         sizes = f", one of {self.options}, {self.length} bytes" if self.options else ""
         return f"{self.number} {self.kind.strip()}{sizes}"
-
-
-class Clock:
-    """Total seconds of each step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, name: str) -> Iterator[None]:
-        """Adds the time of the `with` block to a step."""
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            taken = time.perf_counter() - begin
-            self.seconds[name] = self.seconds.get(name, 0.0) + taken
 
 
 class Extender:

@@ -1,12 +1,11 @@
 """Costs of layers: the time of their products, measured."""
 
-import statistics
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from .._arrays import as_threads, shown
+from .._timing import median_seconds
 from ..errors import ArgumentError
 from ._layers import listed
 from ._matrix import BitSerialMatrix, FloatMatrix
@@ -16,8 +15,6 @@ from ._variants import Shape
 from ._weights import from_integers
 
 Cost = Callable[[str, Choice], float]
-
-_FEWEST_RUNS = 5
 
 
 class MeasuredCost:
@@ -57,15 +54,4 @@ class MeasuredCost:
             integers = draw.choice(np.array(levels(bits[0]), np.int8), shape)
             weights = from_integers(integers, bits[0])
             matrix = BitSerialMatrix(weights, bits[1], threads=self._threads)
-        return _median_seconds(lambda: matrix(x), self._seconds)
-
-
-def _median_seconds(work: Callable[[], object], seconds: float) -> float:
-    work()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < _FEWEST_RUNS or time.perf_counter() < end:
-        begin = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+        return median_seconds(lambda: matrix(x), self._seconds)

@@ -1,4 +1,4 @@
-"""The parts of `nescio bench audit` that need PyTorch, on pictures of noise."""
+"""The parts of `python -m benchmarks.audit` that need PyTorch, on pictures of noise."""
 
 import argparse
 import io
@@ -9,9 +9,9 @@ import pytest
 torch = pytest.importorskip("torch")
 image = pytest.importorskip("PIL.Image")
 
+from benchmarks.audit import leakage, learning  # noqa: E402
+from benchmarks.audit.learning import Row  # noqa: E402
 from nescio.audit.simulate import Setting  # noqa: E402
-from nescio.bench import audit_leaks, audit_learning  # noqa: E402
-from nescio.bench.audit_learning import Row  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -43,10 +43,10 @@ def arguments(folder):
 
 
 def test_recovered_updates_are_those_that_were_sent():
-    plan = audit_learning.planted(Setting(12, 60), 3)
+    plan = learning.planted(Setting(12, 60), 3)
     each = torch.randn(12, 40, generator=torch.Generator().manual_seed(1))
     sums = torch.from_numpy(plan.present.astype(np.float32)) @ each
-    found = audit_learning.recovered(plan, sums, 0)
+    found = learning.recovered(plan, sums, 0)
     assert found.share == 1
     assert np.abs(found.updates - each.numpy()).max() < 1e-3
     assert found.right.all()
@@ -54,9 +54,9 @@ def test_recovered_updates_are_those_that_were_sent():
 
 def test_rows_of_table_6_1(arguments, monkeypatch, capsys):
     """As small as a row can be: eight pictures a user."""
-    monkeypatch.setattr(audit_learning, "_SMALL", (Row(8, 8, 0.0, 0.9, (1, 2)),))
-    monkeypatch.setattr(audit_learning, "_SIZE", (16, 64))
-    cases = list(audit_learning.fedavg_cases(arguments))
+    monkeypatch.setattr(learning, "_SMALL", (Row(8, 8, 0.0, 0.9, (1, 2)),))
+    monkeypatch.setattr(learning, "_SIZE", (16, 64))
+    cases = list(learning.fedavg_cases(arguments))
     assert [(case["data"], case["epochs"], case["users"]) for case in cases] == [
         (8, 1, 16),
         (8, 2, 16),
@@ -69,17 +69,17 @@ def test_rows_of_table_6_1(arguments, monkeypatch, capsys):
 
 
 def test_the_whole_table_is_the_chapters():
-    rows = audit_learning._FULL
+    rows = learning._FULL
     assert len(rows) == 18
     assert {len(row.epochs) for row in rows} == {7}
-    for name in audit_learning._CHAPTERS:
+    for name in learning._CHAPTERS:
         assert [
             row[0:4] for row in rows if (row.data, row.momentum, row.fraction, row.batch) == name
         ]
 
 
 def test_table_6_2_from_pictures_of_noise(arguments):
-    cases = list(audit_leaks.gradient_cases(arguments))
+    cases = list(leakage.gradient_cases(arguments))
     alone, recovered = cases[0], cases[-1]
     assert (recovered["users"], recovered["right"]) == (32, 1.0)
     assert recovered["psnr"] > cases[3]["psnr"]  # 32 in a sum
@@ -88,8 +88,8 @@ def test_table_6_2_from_pictures_of_noise(arguments):
 
 
 def test_users_with_the_property_have_it(arguments, monkeypatch):
-    monkeypatch.setattr(audit_leaks, "_FOR_USERS", 1600)
-    users = audit_leaks._Users(arguments, 0)
+    monkeypatch.setattr(leakage, "_FOR_USERS", 1600)
+    users = leakage._Users(arguments, 0)
     ships = users._pictures[users._ships[0]].mean(dim=(1, 2))
     counts = []
     for has in (True, False):

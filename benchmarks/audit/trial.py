@@ -1,0 +1,157 @@
+"""One attack on a planted run, held against what was planted."""
+
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nescio._report import Case
+from nescio.audit.problem import Log
+from nescio.audit.program import has_solver
+from nescio.audit.search import Columnwise
+from nescio.audit.simulate import Run, Setting, simulate
+from nescio.audit.solve import solve
+from nescio.audit.subspace import column_space
+from nescio.bench.memory import PeakMemory
+from nescio.bench.timing import WrongResultError
+
+__all__ = ["Options", "Trial", "as_case", "attack", "in_windows", "trials"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How trials are made.
+
+    `certify`: the whole attack, certificates and updates included; without it, the search for
+    columns alone, which is what the chapter's figures are about. `time_limit`: seconds after which
+    a trial begins no further search, or None.
+    """
+
+    trials: int
+    method: str = "auto"
+    time_limit: float | None = None
+    certify: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What one attack gave.
+
+    `right`: the share of columns that are the planted ones. `unique`, `wrong`: the share that has a
+    certificate, and that has one although it is not the planted one; None without certificates.
+    `peak_bytes`: of memory beside the record's. `steps`: seconds by step of the attack.
+    """
+
+    right: float
+    seconds: float
+    unique: float | None = None
+    wrong: float | None = None
+    peak_bytes: int | None = None
+    steps: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the whole matrix is the planted one."""
+        return self.right == 1
+
+
+def trials(setting: Setting, options: Options, *, all_of_them: bool = True) -> list[Trial]:
+    """The trials of a setting, each with a seed of its own; up to the first failure, if asked."""
+    made = []
+    for number in range(options.trials):
+        run = simulate(setting, options.seed + number)
+        made.append(attack(run, options, options.seed + number))
+        if not (all_of_them or made[-1].exact):
+            break
+    return made
+
+
+def attack(run: Run, options: Options, seed: int) -> Trial:
+    """Attacks one run. Raises WrongResultError if a proof without noise is of a wrong column."""
+    memory = PeakMemory()
+    memory.forget()
+    begun = time.monotonic()
+    if not options.certify:
+        columns = _columns(run.log, options, seed)
+        seconds = time.monotonic() - begun
+        return Trial(float((columns == run.participation).all(axis=0).mean()), seconds)
+    result = solve(run.log, method=options.method, time_limit=options.time_limit, seed=seed)
+    seconds = time.monotonic() - begun
+    right = (result.participation == run.participation).all(axis=0)
+    wrong = result.unique & ~right
+    if wrong.any() and not result.noise:
+        raise WrongResultError(f"user {int(np.argmax(wrong))}: a wrong column is called unique")
+    return Trial(
+        float(right.mean()),
+        seconds,
+        float(result.unique.mean()),
+        float(wrong.mean()),
+        memory.bytes(),
+        result.seconds,
+    )
+
+
+def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
+    """(rounds, users): the attack's search, without what it says about it."""
+    limit, active = options.time_limit, np.flatnonzero(~log.idle)
+    deadline = float("inf") if limit is None else time.monotonic() + limit
+    space = column_space(log, len(active), None, seed)
+    search = Columnwise(
+        log,
+        space,
+        active,
+        seed=seed,
+        deadline=deadline,
+        column_limit=None,
+        threads=os.cpu_count() or 1,
+    )
+    if options.method != "program":
+        search.reflect()
+    if options.method == "auto":
+        search.lattice()
+    if options.method == "program" or (options.method == "auto" and has_solver()):
+        search.program(every=options.method == "program")
+    return search.columns.T
+
+
+def in_windows(setting: Setting, seed: int) -> list[float]:
+    """How often a user took part in a window, as shares: 0 times, once, and so on (Figure 6.5b)."""
+    run = simulate(setting, seed)
+    assert run.log.counts is not None
+    times = np.bincount(run.log.counts.ravel())
+    return [float(share) for share in times / times.sum()]
+
+
+def as_case(setting: Setting, options: Options, made: Sequence[Trial]) -> Case:
+    """The fields of a case: the setting, and what the trials gave."""
+    seconds = [trial.seconds for trial in made]
+    return {
+        "users": setting.users,
+        "rounds": setting.rounds,
+        "participation": setting.participation,
+        "granularity": setting.granularity,
+        "noise": setting.noise,
+        "dimensions": setting.dimensions or 4 * setting.users,
+        "method": options.method,
+        "trials": len(made),
+        "exact": sum(trial.exact for trial in made),
+        "right": statistics.fmean(trial.right for trial in made),
+        "unique": _mean([trial.unique for trial in made]),
+        "wrong": _mean([trial.wrong for trial in made]),
+        "seconds": statistics.median(seconds),
+        "least_seconds": min(seconds),
+        "most_seconds": max(seconds),
+        "milliseconds_per_column": 1e3 * statistics.median(seconds) / setting.users,
+        "peak_bytes": max(trial.peak_bytes or 0 for trial in made) or None,
+        "steps": dict(made[-1].steps),
+        "verified": True,
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None

@@ -1,0 +1,61 @@
+"""`python -m benchmarks.lookup`."""
+
+import sys
+from collections.abc import Sequence
+
+from benchmarks._main import main as run_main
+from nescio.bench.registry import Benchmark, Option, list_of, seconds
+from nescio.commands import devices
+
+BENCHMARKS = (
+    Benchmark(
+        "figures",
+        "benchmarks.lookup.run",
+        "figures and tables of the paper, on a GPU",
+        'Reproduces Figures 6, 8, 9, 13 and 14 and Tables 4 and 5 of "GPU-based Private '
+        'Information Retrieval for On-Device Machine Learning Inference" (Lam et al., 2024) with '
+        "this engine. Writes each as text and, if matplotlib is installed, as a plot, and all "
+        "cases as JSON.",
+        (
+            Option(
+                "--device",
+                type=devices,
+                default="cuda",
+                help="GPU to measure: cuda, cuda:1, ... (default: cuda)",
+            ),
+            Option("--out", metavar="FOLDER", required=True, help="folder of the results; created"),
+            Option(
+                "--json",
+                metavar="FILE",
+                help="write the cases as JSON, after each case (default: figures.json in --out)",
+            ),
+            Option(
+                "--quick",
+                action="store_true",
+                help="use tiny sizes, which test the command and mean nothing",
+            ),
+            Option(
+                "--only",
+                type=list_of(str),
+                metavar="NAMES",
+                help="figures to measure, such as table-5,figure-13 (default: all)",
+            ),
+            seconds(0.2),
+            Option(
+                "--within",
+                type=float,
+                metavar="SECONDS",
+                help="skip the cases that have not started by then",
+            ),
+        ),
+    ),
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one benchmark; returns the exit code."""
+    return run_main("lookup", "Benchmarks of private lookups from papers.", BENCHMARKS, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Measures what figures declare, and writes each as soon as it is whole."""
+
+import argparse
+import datetime
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TextIO
+
+from nescio import __version__
+from nescio._devices import parse_several
+from nescio._report import Case, Column, Report
+from nescio.bench.answers import random_table
+from nescio.bench.gpu_case import COLUMNS, NOTES, GpuBench, Spec
+from nescio.bench.memory import PeakMemory
+from nescio.bench.results import Results
+from nescio.bench.timing import check_duration
+from nescio.errors import ArgumentError, NescioError
+from nescio.pir import Server, Table
+
+from .figures import FIGURES, MEASURED, NO_MEMORY, NO_TIME, Figure
+
+Draw = Callable[[Path, Figure, Sequence[Case], str], None]
+
+_COLUMNS: list[Column] = [*COLUMNS, ("status", "status", "")]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures the figures that are asked for and writes them into a folder.
+
+    A case that does not fit memory, or comes too late, is reported as that, and so is one that
+    fails, and a plot that cannot be drawn; then the exit code is 1.
+    """
+    figures = _chosen(arguments.only)
+    check_duration(arguments.seconds)
+    if arguments.within is not None:
+        check_duration(arguments.within, "--within")
+    places = parse_several(arguments.device)
+    if not places:
+        raise ArgumentError("the figures are of GPUs: name one with --device, and not 'cpu'")
+    bench = GpuBench(places)
+    folder = _made(arguments.out)
+    drawn = True
+    with Results(arguments.json or folder / "figures.json") as results:
+        draw = _drawer()
+        measurer = _Measurer(bench, arguments.seconds, arguments.within)
+        for figure in figures:
+            begin = len(results.cases)
+            about = _write(figure, measurer, folder, results, quick=arguments.quick)
+            own = results.cases[begin:]
+            drawn = _draw(draw, folder / f"{figure.name}.png", figure, own, about) and drawn
+    print(NOTES)
+    expected = (MEASURED, NO_MEMORY, NO_TIME)
+    return 0 if drawn and all(case["status"] in expected for case in results) else 1
+
+
+def _drawer() -> Draw | None:
+    """What draws figures; None, and a line that says so, without matplotlib."""
+    try:
+        from .plot import draw  # noqa: PLC0415 - matplotlib is needed only here
+    except ImportError as error:  # not installed, or not in order
+        print(f"no plots, only their data: matplotlib cannot be imported ({error})")
+        return None
+    return draw
+
+
+def _draw(draw: Draw | None, path: Path, figure: Figure, cases: list[Case], about: str) -> bool:
+    """Draws a figure if anything draws. Returns False, and says why, if it cannot be drawn."""
+    try:
+        if draw is not None:
+            draw(path, figure, cases, about)
+    except Exception as error:  # a plot that fails costs no measurement
+        print(f"{path} was not drawn ({type(error).__name__}: {error}); its data are whole")
+        return False
+    return True
+
+
+def _chosen(names: Sequence[str] | None) -> Sequence[Figure]:
+    known = {figure.name: figure for figure in FIGURES}
+    for name in names or []:
+        if name not in known:
+            raise ArgumentError(f"there is no figure {name!r}; there are: {', '.join(known)}")
+    return [figure for figure in FIGURES if not names or figure.name in names]
+
+
+def _made(folder: str) -> Path:
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ArgumentError(f"the figures' folder cannot be made: {error}") from error
+    return path
+
+
+def _write(
+    figure: Figure, measurer: "_Measurer", folder: Path, results: Results, *, quick: bool
+) -> str:
+    """Measures a figure, adds its cases to the results and writes its text.
+
+    Returns the line that says where and when it was measured.
+    """
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    about = f"{measurer.bench.device}, {today}, nescio {__version__}"
+    if quick:
+        about += ", sizes of a test: no figures to quote"
+    with (folder / f"{figure.name}.txt").open("w", encoding="utf-8") as text:
+        for line in (figure.title, about):
+            print(line)
+            print(line, file=text)
+        for case in measurer.measure(list(figure.specs(quick=quick)), text):
+            results.add({"figure": figure.name, "date": today, **case})
+        print(NOTES, file=text)
+    return about
+
+
+class _Measurer:
+    """Measures cases, each once; figures share them, and their tables."""
+
+    def __init__(self, bench: GpuBench, duration: float, within: float | None) -> None:
+        self.bench = bench
+        self._duration = duration
+        self._end = None if within is None else time.monotonic() + within
+        self._known: dict[Spec, Case] = {}
+        self._kind: tuple[object, ...] = ()
+        self._table: Table | None = None
+        self._memory = PeakMemory()
+
+    def measure(self, specs: Sequence[Spec], text: TextIO) -> Iterator[Case]:
+        """Yields the cases, each when it has been measured and printed."""
+        report = Report(_COLUMNS, text)
+        for _, own in groupby(specs, lambda spec: spec._replace(batch=0)):
+            server: Server | None = None
+            for spec in own:
+                if spec not in self._known:
+                    server = self._case(spec, server)
+                report.add(self._known[spec])
+                yield self._known[spec]
+
+    def _case(self, spec: Spec, server: Server | None) -> Server | None:
+        """Measures one case, on the server of the one before if there is one, and gives it back."""
+        status, found = MEASURED, Case()
+        if self._end is not None and time.monotonic() >= self._end:
+            status = NO_TIME
+        else:
+            try:
+                server = server or self.bench.open(self._table_for(spec), spec.strategy, spec.nodes)
+                found = self.bench.measure(server, spec, self._duration, self._memory, hurry=True)
+            except (NescioError, MemoryError) as error:
+                short = isinstance(error, MemoryError) or NO_MEMORY in str(error)
+                status = NO_MEMORY if short else str(error)
+                server = None  # and what it holds goes back
+        place = "+".join(map(str, self.bench.places))
+        own = {"device": self.bench.device, "place": place, "status": status}
+        self._known[spec] = {**spec._asdict(), **own, **found}
+        return server
+
+    def _table_for(self, spec: Spec) -> Table:
+        kind = (spec.rows, spec.row_bytes, spec.output, spec.generator)
+        if self._table is None or kind != self._kind:
+            self._table = None  # gives the memory back before as much is asked for
+            self._memory = PeakMemory()
+            self._table, _ = random_table(*kind)
+            self._kind = kind
+        return self._table

@@ -1,0 +1,110 @@
+"""What the processor, or a device, could do at most with the work of a step of silent OT."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from nescio import _core
+from nescio._devices import Device, EngineTable
+from nescio.bench.timing import median_seconds
+
+from .work import Work
+
+_GENERATOR = "aes128"
+_CALLS_OF_NODE = 2
+_COPIED_BYTES = 1 << 27
+_COPY_SECONDS = 0.05
+_ROW_BYTES = 256
+_ROWS = {"cuda": 1 << 20, "emulated": 1 << 12}
+
+
+class Limit(NamedTuple):
+    """Seconds for each part of a step's work by itself; None where there is no rate of it."""
+
+    aes: float
+    reads: float | None
+    memory: float
+
+    @property
+    def longest(self) -> float:
+        """What the step cannot be faster than."""
+        return max(self._known().values())
+
+    @property
+    def name(self) -> str:
+        """Which part that is."""
+        known = self._known()
+        return max(known, key=lambda part: known[part])
+
+    def _known(self) -> dict[str, float]:
+        return {part: time for part, time in self._asdict().items() if time is not None}
+
+
+class HostLimits:
+    """The processor's: AES and reads at random, by all threads, and a copy of as many bytes.
+
+    Rates of AES and of reads are one thread's, divided by the number of threads.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._rates: dict[tuple[object, ...], float] = {}
+
+    def of(self, work: Work, tier: str) -> Limit:
+        """The limits of work that is done in a tier."""
+        node = self._rate(("aes", tier), lambda: _core.seconds_per_node(_GENERATOR, False, tier))
+        read = 0.0
+        if work.reads:
+            read = self._rate(("reads", work.among), lambda: _core.seconds_per_read(work.among))
+        copied = min(int(work.bytes), _COPIED_BYTES)
+        copy = self._rate(("copy", copied), lambda: copy_seconds(copied, self._threads))
+        return Limit(
+            work.calls * node / _CALLS_OF_NODE / self._threads,
+            work.reads * read / self._threads,
+            work.bytes / copied * copy,
+        )
+
+    def _rate(self, key: tuple[object, ...], measure: Callable[[], float]) -> float:
+        if key not in self._rates:
+            self._rates[key] = measure()
+        return self._rates[key]
+
+
+def copy_seconds(moved: int, threads: int) -> float:
+    """The time in which threads copy so much that `moved` bytes are read or written."""
+    share = max(moved // 2 // threads, 1)
+    pairs = [(np.ones(share, np.uint8), np.zeros(share, np.uint8)) for _ in range(threads)]
+    if threads == 1:
+        return median_seconds(lambda: np.copyto(pairs[0][1], pairs[0][0]), _COPY_SECONDS)
+    with ThreadPoolExecutor(threads) as pool:
+        return median_seconds(
+            lambda: list(pool.map(lambda pair: np.copyto(pair[1], pair[0]), pairs)), _COPY_SECONDS
+        )
+
+
+class DeviceLimits:
+    """A device's: AES, its keys in shared memory, and reading. It has no rate of reads at random.
+
+    Both are those of lookups, measured once.
+    """
+
+    def __init__(self, device: Device) -> None:
+        rows = _ROWS[device.kind]
+        table: EngineTable = device.engine().Table(
+            device=device.number,
+            first_row=0,
+            rows=rows,
+            domain=rows,
+            row_bytes=_ROW_BYTES,
+            output="bit",
+        )
+        self._call = 1 / table.calls_per_second(_GENERATOR, False) / _CALLS_OF_NODE
+        self._byte = table.seconds_per_pass() / table.bytes
+
+    def of(self, work: Work, way: str) -> Limit:
+        """The limits of work, done in any way."""
+        del way
+        reads = None if work.reads else 0.0
+        return Limit(work.calls * self._call, reads, work.bytes * self._byte)

@@ -1,0 +1,41 @@
+"""Median times of a function, and times by step."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+__all__ = ["Clock", "median_seconds"]
+
+
+def median_seconds(work: Callable[[], object], seconds: float, min_runs: int = 5) -> float:
+    """Returns the median time of `work`, run for about `seconds` and at least `min_runs` times.
+
+    A first run, which is not counted, fills caches and wakes threads. The median, because a mean
+    would include the load that other processes put on a shared machine.
+    """
+    work()
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < min_runs or time.perf_counter() < end:
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+class Clock:
+    """Adds up the seconds that each named step takes."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Adds the time of the block to a step."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            taken = time.perf_counter() - begin
+            self.seconds[name] = self.seconds.get(name, 0.0) + taken
