@@ -11,7 +11,7 @@ from nescio._report import Case
 from nescio.bench.timing import interleaved
 from nescio.quant._layers import Linear, named_layers
 from nescio.quant._matrix import BitSerialMatrix
-from nescio.quant.search import Choice, Found, MeasuredCost, Point, search
+from nescio.quant.search import Choice, MeasuredCost, Point, SearchResult, search
 from nescio.quant.torch import quantize, to_layers
 from nescio.quant.torch._models import ModuleVariants
 
@@ -64,7 +64,7 @@ def search_digits(
     labels: Labels,
     choices: Sequence[Bits],
     seconds: float,
-) -> Found:
+) -> SearchResult:
     """Every plan of the choices for each layer: its quality, and its products' time."""
     variants = ModuleVariants(network)
     shapes = variants.shapes
@@ -79,7 +79,7 @@ def search_digits(
 
 
 def best_within(
-    found: Found, base: float, margins: Sequence[float] = MARGINS
+    found: SearchResult, base: float, margins: Sequence[float] = MARGINS
 ) -> dict[float, Point]:
     """Table 3.3: for each margin of error the fastest plan that loses less, where there is one."""
     best = {}

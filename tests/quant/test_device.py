@@ -54,7 +54,7 @@ def test_queued_products(weights, rng):
 
 def test_batches_of_any_size(rng, monkeypatch):
     """In slices, of which an error does not name the wrong vector."""
-    monkeypatch.setattr(device_module, "_MOST", 4)
+    monkeypatch.setattr(device_module, "_MAX_BATCH", 4)
     few = from_integers(rng.integers(-2, 2, (3, 5)), bits=2, scale=0.5)
     matrix, expected = DeviceMatrix(few, device="emulated"), BitSerialMatrix(few)
     x = rng.standard_normal((10, 5)).astype(np.float32)
@@ -76,7 +76,7 @@ def test_batches_of_any_size(rng, monkeypatch):
 def test_work_areas_are_bounded_and_each_stream_has_its_own(weights, rng, monkeypatch):
     matrix, expected = DeviceMatrix(weights, device="emulated"), BitSerialMatrix(weights)
     x = rng.standard_normal((5, 90)).astype(np.float32)
-    monkeypatch.setattr(device_module, "_KEPT", 3)
+    monkeypatch.setattr(device_module, "_MAX_CACHED_PRODUCTS", 3)
     for batch in range(1, 6):
         assert np.array_equal(matrix(x[:batch]), expected(x[:batch]))
     for stream in (1, 2):
@@ -153,7 +153,7 @@ def test_vectors_of_a_gpu_s_library(weights, rng, monkeypatch):
     library = types.ModuleType("library_of_a_gpu")
     monkeypatch.setitem(sys.modules, "library_of_a_gpu", library)
     monkeypatch.setattr(OnGpu, "__module__", "library_of_a_gpu")
-    with pytest.raises(ArgumentError, match="takes no arrays by DLPack"):
+    with pytest.raises(ArgumentError, match="expected an array of a library with from_dlpack"):
         matrix(OnGpu(x))
     library.from_dlpack = np.from_dlpack
     found = matrix(OnGpu(x), stream=3)

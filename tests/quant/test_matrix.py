@@ -137,7 +137,7 @@ def test_activation_bits_are_one_integer(bits):
 
 
 @pytest.mark.parametrize("weights", [np.ones((2, 2)), [[1]], None])
-def test_weights_are_quantised_first(weights):
+def test_weights_are_quantized_first(weights):
     with pytest.raises(ArgumentError, match="weights: found .*, expected QuantizedWeights"):
         quant.BitSerialMatrix(weights)
 

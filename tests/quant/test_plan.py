@@ -23,8 +23,8 @@ def model(rng):
 
 def bits(layer):
     matrix = layer.matrix
-    quantised = isinstance(matrix, quant.BitSerialMatrix)
-    return (matrix.weights.bits, matrix.activation_bits) if quantised else None
+    quantized = isinstance(matrix, quant.BitSerialMatrix)
+    return (matrix.weights.bits, matrix.activation_bits) if quantized else None
 
 
 def test_names_wildcards_and_their_order(model):
@@ -44,7 +44,7 @@ def test_recurrent_layers_are_named_as_wholes(model):
     assert small["rnn"].layers == 2
 
 
-def test_what_is_computed_is_what_the_quantised_weights_say(rng):
+def test_what_is_computed_is_what_the_quantized_weights_say(rng):
     model = perceptron(rng, (70, 5))
     x = floats(rng, 3, 70)
     for options in ({}, {"per_row": True}, {"clip": False}):
@@ -62,7 +62,7 @@ def test_the_root_has_an_empty_name(rng):
 @pytest.mark.parametrize(
     ("plan", "said"),
     [
-        ({"encodr.0": (4, 8)}, "found no such layer, expected one such as 'encoder.0'"),
+        ({"encodr.0": (4, 8)}, "found no such layer, expected a name such as 'encoder.0'"),
         ({"fc*": (4, 8)}, "plan, 'fc*': found no such layer"),
         ({"encoder.1": (4, 8)}, "'encoder.1', found a ReLU, expected a Linear, LSTM, GRU"),
         ({"embedding": (4, 8)}, "found a Embedding"),
@@ -75,7 +75,7 @@ def test_the_root_has_an_empty_name(rng):
         ({"decoder": 4}, "expected (weight bits, activation bits)"),
         ({"decoder": (4, 8, 8)}, "found (4, 8, 8)"),
         ({"decoder": "48"}, "found '48'"),
-        ({3: (4, 8)}, "found 3, expected a layer's name"),
+        ({3: (4, 8)}, "found 3, expected a layer name"),
         ([("decoder", (4, 8))], "expected a mapping"),
         ({"decoder": (4, 8), "nothing": None}, "'nothing': found no such layer"),
     ],
@@ -86,15 +86,15 @@ def test_plans_that_do_not_fit(model, plan, said):
     assert said in str(caught.value)
 
 
-def test_nothing_is_quantised_twice(model):
+def test_nothing_is_quantized_twice(model):
     small = quant.quantize(model, {"decoder": (4, 8), "rnn": (4, 8)})
     for name in ("decoder", "rnn"):
-        with pytest.raises(ArgumentError, match="found a quantised L"):
+        with pytest.raises(ArgumentError, match="found a quantized L"):
             quant.quantize(small, {name: (2, 8)})
 
 
 def test_a_model_without_layers_says_so():
-    with pytest.raises(ArgumentError, match="none in the model that can be quantised"):
+    with pytest.raises(ArgumentError, match="the model has no layer that can be quantized"):
         quant.quantize(quant.Embedding(np.ones((2, 2))), {"fc": (4, 8)})
 
 

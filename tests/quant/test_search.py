@@ -8,7 +8,7 @@ import pytest
 
 from nescio import quant
 from nescio.errors import ArgumentError
-from nescio.quant.search import Found, MeasuredCost, Point, search, search_model
+from nescio.quant.search import MeasuredCost, Point, SearchResult, search, search_model
 from quant.models import floats, perceptron, stack
 
 CHOICES = [(w, a) for w in (1, 2, 4, 8) for a in (8, 16)]
@@ -133,14 +133,14 @@ def test_greedy_begins_with_the_most_bits_and_ends_with_the_least():
 
 def test_equal_points_are_one_of_the_front():
     same = [Point({"a": (b, 8)}, 1.0, 2.0) for b in (1, 2)]
-    assert Found(same).pareto == same[:1]
+    assert SearchResult(same).pareto == same[:1]
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"choices": {}}, "found none"),
-        ({"choices": {"a": []}}, "found none"),
+        ({"choices": {}}, "found an empty set"),
+        ({"choices": {"a": []}}, "found an empty set"),
         ({"choices": {"a": [(9, 8)]}}, "a: weight bits: found 9"),
         ({"choices": {"a": [4]}}, "a: found 4"),
         ({"method": "best"}, "found 'best', expected one of auto, exhaustive"),
@@ -160,7 +160,7 @@ def test_searches_that_cannot_be(arguments, said):
     assert said in str(caught.value)
 
 
-def test_a_model_is_quantised_as_the_plans_say(rng):
+def test_a_model_is_quantized_as_the_plans_say(rng):
     model = quant.Group({"fc": perceptron(rng), "rnn": stack(rng, quant.GRU)})
     x, sequence = floats(rng, 3, 70), floats(rng, 4, 2, 10)
     plans = []

@@ -1,4 +1,4 @@
-"""Models as files: what was saved predicts the same, and what is no model is refused."""
+"""Model files: saved models predict the same, and invalid files are refused."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nescio import quant
-from nescio.errors import ArgumentError, MismatchError
+from nescio.errors import ArgumentError, FileError
 from nescio.quant import _functions as functions
 from nescio.quant import _store as store
 from quant.models import cell, floats, linear, perceptron, stack
@@ -18,7 +18,7 @@ def everything(rng):
     """A layer of every kind, some of few bits and some of floats."""
     return quant.Group(
         {
-            "quantised": quant.quantize(perceptron(rng), {"0": (3, 8), "2": (1, 32)}, per_row=True),
+            "quantized": quant.quantize(perceptron(rng), {"0": (3, 8), "2": (1, 32)}, per_row=True),
             "floats": perceptron(rng),
             "no_bias": quant.quantize(linear(rng, 5, 6, bias=False), {"": (8, 16)}),
             "lstm": quant.quantize(
@@ -49,7 +49,7 @@ def arrays_of(result):
 
 
 INPUTS = {
-    "quantised": (2, 70),
+    "quantized": (2, 70),
     "floats": (2, 70),
     "no_bias": (5,),
     "rest": (2, 3, 2),
@@ -118,10 +118,9 @@ def test_arrays_of_other_shapes_and_dtypes(saved, name, change, found):
     path, arrays, description = saved
     expected = quant.load(path)
     rewrite(path, {**arrays, name: np.ascontiguousarray(change(arrays[name]))}, description)
-    with pytest.raises(MismatchError) as caught:
+    with pytest.raises(FileError) as caught:
         quant.load(path)
-    assert caught.value.found == found
-    assert name in str(caught.value)
+    assert f"array {name!r}: found {found}, expected" in str(caught.value)
     rewrite(path, arrays, description)
     assert quant.load(path)[0].matrix.weights.bits == expected[0].matrix.weights.bits
 
@@ -140,7 +139,7 @@ def edit(**options):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d.update(version=2), "found version 2, this release reads 1"),
+        (lambda d: d.update(version=2), "found version 2, expected 1"),
         (lambda d: d.update(version=True), "found version True"),
         (lambda d: d.update(version=1.0), "found version 1.0"),
         (lambda d: d.pop("model"), "layer ''"),
@@ -148,7 +147,7 @@ def edit(**options):
         (lambda d: first(d).update(kind="Conv2d"), "found a layer of kind 'Conv2d'"),
         (lambda d: first(d).update(kind=["Linear"]), "found a layer of kind"),
         (lambda d: first(d).update(children=1), "not JSON objects"),
-        (lambda d: first(d).update(more=1), "not described by"),
+        (lambda d: first(d).update(more=1), "does not consist of kind, options and children"),
         (lambda d: first(d)["options"].pop("in"), "found options"),
         (edit(more=1), "found options"),
         (edit(weight_bits=9), "weight_bits: found 9, expected 0 to 8"),
@@ -164,7 +163,7 @@ def edit(**options):
         (lambda d: first(d)["children"].update(x=first(d) | {"children": {}}), "has no array"),
         (
             lambda d: d["model"]["children"]["1"]["children"].update(x=RELU),
-            "layer '1': found children ['x'] of a ReLU, which has none",
+            "layer '1': found children ['x'], expected none for a ReLU",
         ),
         (edit(bias="yes"), "found 'yes', expected true or false"),
         (edit(bias=False), "'0.bias' belongs to no layer"),
@@ -178,7 +177,7 @@ def test_descriptions_that_cannot_be(saved, change, said):
     path, arrays, description = saved
     change(description)
     rewrite(path, arrays, description)
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(FileError) as caught:
         quant.load(path)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
@@ -202,15 +201,15 @@ def nested(depth):
             json.dumps({"version": 1, "model": {"children": dict.fromkeys(range(1 << 14), 1)}}),
             "more than 16384 layers",
         ),
-        (" " * (1 << 20) + "{}", "its description has 1048578 bytes, the most is 1048576"),
-        (" " * (1 << 22) + "{}", "and the most is 4194304"),
+        (" " * (1 << 20) + "{}", "its description has 1048578 bytes, expected at most 1048576"),
+        (" " * (1 << 22) + "{}", "expected at most 4194304"),
     ],
     ids=["cut", "brackets", "list", "deep", "deeper", "wide", "long", "longer"],
 )
 def test_descriptions_without_bounds(saved, text, said):
     path, arrays, _ = saved
     rewrite(path, arrays, text)
-    with pytest.raises(ArgumentError) as caught:
+    with pytest.raises(FileError) as caught:
         quant.load(path)
     assert said in str(caught.value)
 
@@ -233,7 +232,7 @@ def test_descriptions_without_bounds(saved, text, said):
 def test_files_of_other_formats(tmp_path, content):
     path = tmp_path / "file"
     path.write_bytes(content)
-    with pytest.raises(ArgumentError, match="is not a model that nescio.quant saved"):
+    with pytest.raises(FileError, match="is not a valid nescio.quant model"):
         quant.load(path)
 
 
@@ -242,7 +241,7 @@ def test_truncated_files(saved):
     whole = path.read_bytes()
     for length in [*range(0, len(whole), 97), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with pytest.raises(ArgumentError, match="is not a model that nescio.quant saved"):
+        with pytest.raises(FileError, match="is not a valid nescio.quant model"):
             quant.load(path)
 
 
@@ -257,7 +256,7 @@ def test_flipped_bytes_never_crash(saved, rng):
         path.write_bytes(changed)
         try:
             quant.load(path)
-        except (ArgumentError, MismatchError):
+        except FileError:
             refused += 1
     assert refused > 200
 
@@ -265,7 +264,7 @@ def test_flipped_bytes_never_crash(saved, rng):
 def test_safetensors_of_others(tmp_path):
     path = tmp_path / "other.safetensors"
     safetensors_numpy.save_file({"a": np.zeros(3)}, path)
-    with pytest.raises(ArgumentError, match="its metadata have no 'nescio.quant'"):
+    with pytest.raises(ArgumentError, match="its metadata has no 'nescio.quant'"):
         quant.load(path)
 
 
@@ -277,11 +276,11 @@ def test_scales_that_are_no_numbers(saved):
 
 
 def test_paths_that_cannot_be_used(rng, tmp_path):
-    with pytest.raises(ArgumentError, match="there is no such file"):
+    with pytest.raises(FileError, match="it does not exist or is not a regular file"):
         quant.load(tmp_path / "nothing")
-    with pytest.raises(ArgumentError, match="there is no such file"):
+    with pytest.raises(FileError, match="it does not exist or is not a regular file"):
         quant.load(tmp_path)
-    with pytest.raises(ArgumentError, match="cannot be written"):
+    with pytest.raises(FileError, match="cannot write the file"):
         quant.save(perceptron(rng), tmp_path / "none" / "model")
     with pytest.raises(ArgumentError, match="model: found int"):
         quant.save(3, tmp_path / "model")

@@ -161,7 +161,7 @@ def test_floats_of_any_width_and_library(rng, dlpack):
         (np.broadcast_to(1.0, (1, (1 << 22) + 1)), 4, "columns at most 4194304"),
     ],
 )
-def test_what_cannot_be_quantised(weights, bits, said):
+def test_what_cannot_be_quantized(weights, bits, said):
     with pytest.raises(ArgumentError, match=r"expected") as caught:
         quant.quantize_weights(weights, bits)
     assert said in str(caught.value)

@@ -1,4 +1,4 @@
-"""`nescio quant`: models with weights of few bits."""
+"""`nescio quant`: models with low-bit weights."""
 
 import argparse
 import importlib
@@ -14,63 +14,126 @@ from ..errors import ArgumentError
 from . import Subparsers, count
 
 if TYPE_CHECKING:
-    from ..quant.search import Choice, Found, Point
+    from ..quant.search import Choice, Point, SearchResult
 
 _METHODS = ("auto", "exhaustive", "greedy", "evolutionary")
 _EVALUATIONS = 400
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Declares the command and its own commands."""
-    parser = commands.add_parser("quant", help="models with weights of few bits")
-    whats = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
-    _add_search(whats)
+    """Adds the command and its subcommands."""
+    parser = commands.add_parser("quant", help="search bit widths for models with low-bit weights")
+    subcommands = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
+    _add_search(subcommands)
 
 
-def _add_search(whats: Subparsers) -> None:
-    parser = whats.add_parser(
+def _add_search(subcommands: Subparsers) -> None:
+    parser = subcommands.add_parser(
         "search",
-        help="bits for each layer, by quality and speed",
-        description="Tries bits for each layer of a model and prints the plans that no other beats "
-        "in both quality and speed. Speed is the time of the layers' products with one vector, "
-        "measured on this machine. Code that is named as module:function is imported from the "
-        "current directory too, and run.",
+        help="find the bits for each layer of a model, by quality and speed",
+        description="Evaluates quantization plans (bits for each layer) of a model and prints the "
+        "Pareto front: the plans that no other plan beats in both quality and speed. Speed is the "
+        "time of the layers' products with one vector, measured on this machine. Functions given "
+        "as module:function are imported, also from the current directory, and executed.",
     )
     add = parser.add_argument
-    add("model", metavar="MODEL", help="a file of nescio.quant.save, or module:function to make it")
-    add("--quality", required=True, metavar="MODULE:FUNCTION", help="what a model is worth")
-    add("--lower-is-better", action="store_true", help="of the quality, as with a perplexity")
-    add("--layers", action="append", metavar="NAME", help="layers, * for any text; all by default")
-    add("--weight-bits", type=_numbers, default=[1, 2, 4, 8], metavar="LIST", help="1,2,4,8")
-    add("--activation-bits", type=_numbers, default=[8, 16, 32], metavar="LIST", help="8,16,32")
-    add("--floats", action="store_true", help="let layers stay in float32, too")
-    add("--per-row", action="store_true", help="a step for each row of a matrix, not one for all")
-    add("--method", choices=_METHODS, default="auto", help="auto: exhaustive where it can be")
-    add("--evaluations", type=count, default=_EVALUATIONS, help="plans to try at most")
-    add("--seed", type=count, default=0, help="of the evolutionary search")
-    add("--threads", type=int, default=1, help="of the products that are timed; 0: all processors")
-    add("--json", action="store_true", help="print JSON: every plan that was tried")
-    add("--plot", metavar="FILE", help="draw quality against speed, PNG (needs matplotlib)")
-    add("--save", metavar="FILE", help="write the fastest model of at least --least")
-    add("--least", type=float, metavar="QUALITY", help="for --save: no worse than this")
+    add(
+        "model",
+        metavar="MODEL",
+        help="model to quantize: a file of nescio.quant.save, or module:function that returns one",
+    )
+    add(
+        "--quality",
+        required=True,
+        metavar="MODULE:FUNCTION",
+        help="function that rates a model: takes the model, returns a number, larger is better",
+    )
+    add(
+        "--lower-is-better",
+        action="store_true",
+        help="treat a smaller quality as better, for example for a perplexity",
+    )
+    add(
+        "--layers",
+        action="append",
+        metavar="NAME",
+        help="layer to quantize, wildcards allowed; may be repeated (default: all layers)",
+    )
+    add(
+        "--weight-bits",
+        type=_numbers,
+        default=[1, 2, 4, 8],
+        metavar="LIST",
+        help="numbers of weight bits to try, from 1 to 8 (default: 1,2,4,8)",
+    )
+    add(
+        "--activation-bits",
+        type=_numbers,
+        default=[8, 16, 32],
+        metavar="LIST",
+        help="numbers of activation bits to try (default: 8,16,32)",
+    )
+    add("--floats", action="store_true", help="also try layers in float32, not quantized")
+    add(
+        "--per-row",
+        action="store_true",
+        help="use one quantization step per matrix row instead of one per matrix",
+    )
+    add(
+        "--method",
+        choices=_METHODS,
+        default="auto",
+        help="search method; auto: exhaustive if --evaluations allows it, else greedy followed by "
+        "evolutionary (default: auto)",
+    )
+    add(
+        "--evaluations",
+        type=count,
+        default=_EVALUATIONS,
+        help="maximum number of plans to evaluate (default: 400)",
+    )
+    add("--seed", type=count, default=0, help="random seed of the evolutionary search (default: 0)")
+    add(
+        "--threads",
+        type=int,
+        default=1,
+        help="threads of the timed products; 0 means one per processor (default: 1)",
+    )
+    add("--json", action="store_true", help="print all evaluated plans as JSON")
+    add(
+        "--plot",
+        metavar="FILE",
+        help="write a plot of quality against speed to this PNG file (needs matplotlib)",
+    )
+    add(
+        "--save",
+        metavar="FILE",
+        help="write the fastest model whose quality is at least --least to this file",
+    )
+    add(
+        "--least",
+        type=float,
+        metavar="QUALITY",
+        help="minimum quality of the model written by --save; maximum with --lower-is-better",
+    )
     parser.set_defaults(run=_run_search)
 
 
 def _run_search(arguments: argparse.Namespace) -> int:
     from .._report import check_writable  # noqa: PLC0415 - needed only when the command runs
-    from ..quant.search import MeasuredCost, chosen_layers, search, variants_of  # noqa: PLC0415
+    from ..quant.search import MeasuredCost, matching_layers, model_variants, search  # noqa: PLC0415
 
     for path in (arguments.plot, arguments.save):
         check_writable(path)
     if (arguments.save is None) != (arguments.least is None):
-        raise ArgumentError("--save and --least: found one of them, expected both or none")
+        raise ArgumentError("--save and --least: found only one of them, expected both or neither")
     if arguments.least is not None and math.isnan(arguments.least):
         raise ArgumentError("--least: found nan, expected a number")
     if arguments.plot:
-        importlib.import_module("matplotlib")  # before the search, not after it
-    variants = variants_of(_model(arguments.model), per_row=arguments.per_row)
+        importlib.import_module("matplotlib")  # fails before the search, not after it
+    variants = model_variants(_model(arguments.model), per_row=arguments.per_row)
     quality = _function(arguments.quality)
-    shapes = chosen_layers(variants, arguments.layers or ["*"])
+    shapes = matching_layers(variants, arguments.layers or ["*"])
     cost = MeasuredCost(shapes, threads=arguments.threads)
     choices: list[Choice] = [
         (w, a) for w in arguments.weight_bits for a in arguments.activation_bits
@@ -97,7 +160,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print(found: "Found", fp32: float, sign: float, *, threads: int, as_json: bool) -> None:
+def _print(found: "SearchResult", fp32: float, sign: float, *, threads: int, as_json: bool) -> None:
     from .._report import Case, Report  # noqa: PLC0415
 
     best = {id(point) for point in found.pareto}
@@ -126,10 +189,10 @@ def _print(found: "Found", fp32: float, sign: float, *, threads: int, as_json: b
     report = Report(columns)
     for point in found.pareto:
         report.add({**case(point), "bits": " ".join(map(_shown, point.plan.values()))})
-    print(f"{len(found.pareto)} of {len(found.points)} plans that were tried")
+    print(f"{len(found.pareto)} of {len(found.points)} evaluated plans")
     print(
-        "us: products with one vector. x fp32: against NumPy's float32 products, with as many "
-        f"threads as its BLAS takes; --threads ({threads}) is for the plans'"
+        f"us: time of the products with one vector, --threads {threads}. x fp32: speedup over "
+        "NumPy's float32 products with the default number of BLAS threads"
     )
 
 
@@ -138,7 +201,7 @@ def _shown(bits: "Choice") -> str:
 
 
 def _model(name: str) -> object:
-    """A model from a file, or from the function that makes it."""
+    """Loads a model from a file, or calls the function that returns it."""
     path = Path(name)
     if path.exists() or path.suffix == ".safetensors":
         from ..quant import load  # noqa: PLC0415
@@ -148,13 +211,16 @@ def _model(name: str) -> object:
 
 
 def _function(name: str) -> Callable[..., object]:
-    """The function called module:function, whose errors name it. ArgumentError if there is none."""
+    """Imports module:function; wraps it so that its errors name it.
+
+    Raises ArgumentError if it does not exist.
+    """
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise ArgumentError(f"found {name!r}, expected module:function")
     function = getattr(_module(module_name, name), attribute, None)
     if not callable(function):
-        raise ArgumentError(f"{name}: found no function {attribute!r} in {module_name}")
+        raise ArgumentError(f"{name}: found no function {attribute!r} in module {module_name}")
 
     def called(*arguments: object) -> object:
         try:
@@ -168,7 +234,7 @@ def _function(name: str) -> Callable[..., object]:
 
 
 def _module(module_name: str, name: str) -> ModuleType:
-    """The module, imported. Raises ArgumentError if there is none, or it raises something."""
+    """Imports a module. Raises ArgumentError if it does not exist or raises an exception."""
     if "" not in sys.path:
         sys.path.insert(0, "")  # as `python -m` has it
     try:
@@ -176,7 +242,10 @@ def _module(module_name: str, name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise ArgumentError(f"{name}: found no module {error.name!r} here or installed") from error
+        raise ArgumentError(
+            f"{name}: found no module {error.name!r}, expected one in the current directory or "
+            "installed"
+        ) from error
     except MemoryError:
         raise
     except Exception as error:
@@ -184,9 +253,9 @@ def _module(module_name: str, name: str) -> ModuleType:
 
 
 def _raised(name: str, error: Exception) -> ArgumentError:
-    """What is said of code that is not ours."""
+    """Builds the error for an exception in the user's code."""
     return ArgumentError(
-        f"{name} raised {type(error).__name__}: {error} (NESCIO_DEBUG=1 shows where)"
+        f"{name} raised {type(error).__name__}: {error} (set NESCIO_DEBUG=1 for the traceback)"
     )
 
 
@@ -198,8 +267,10 @@ def _number(value: object) -> float:
 
 
 def _numbers(text: str) -> list[int]:
-    """Numbers with commas, for argparse."""
+    """Parses comma-separated integers, for argparse."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers such as 1,2,4") from error
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected integers separated by commas, such as 1,2,4"
+        ) from error

@@ -1,17 +1,18 @@
-"""Inference with weights of few bits and activations of many: PrecisionBatching.
+"""Inference with low-bit weights and 8 to 32-bit activations (PrecisionBatching).
 
-    weights = quant.quantize_weights(w, bits=4)                  # planes of bits, and a step
+    weights = quant.quantize_weights(w, bits=4)                  # bit planes and a step
     y = quant.BitSerialMatrix(weights, activation_bits=8)(x)
 
     small = quant.torch.quantize(model, {"fc*": (4, 8)})         # a PyTorch model, by plan
     quant.save(small, "small.safetensors")
     quant.load("small.safetensors")(x)                           # without PyTorch
 
-    quantize          a model of NumPy layers, by plan
-    nescio.quant.search           bits for each layer, by quality and time
-    nescio.quant.torch            PyTorch modules, plans, and training (needs PyTorch)
+    quantize              quantizes a model of NumPy layers by plan
+    nescio.quant.search   searches bits for each layer, by quality and time
+    nescio.quant.device   multiplies on a GPU
+    nescio.quant.torch    quantizes and trains PyTorch models (needs PyTorch)
 
-What it is, and what it costs: docs/quant.md. Source: thesis, chapter 3.
+Guide and measurements: docs/quant.md. Source: thesis, chapter 3.
 """
 
 import importlib
@@ -61,10 +62,11 @@ __all__ = [
 
 
 def save(model: object, path: str | os.PathLike[str]) -> None:
-    """Writes a model, of PyTorch modules or of NumPy layers, as safetensors that say what it is.
+    """Writes a model of PyTorch modules or NumPy layers to a safetensors file.
 
-    Modules that are not known here become a `Group` of their parts. Raises ArgumentError if it is
-    no such model or cannot be written.
+    The file's metadata describe the layers. A module without a NumPy counterpart becomes a `Group`
+    of its submodules. Raises ArgumentError if the model cannot be saved, FileError if the file
+    cannot be written.
     """
     from ._store import save_layers  # noqa: PLC0415 - needs safetensors
 
@@ -72,8 +74,8 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
 
 
 def _from_modules(model: object) -> Layer:
-    """A PyTorch model in NumPy layers. Raises ArgumentError if it is none."""
-    if "torch" not in sys.modules:  # then there is no module either
+    """Converts a PyTorch model to NumPy layers. Raises ArgumentError for anything else."""
+    if "torch" not in sys.modules:  # then the model is not a PyTorch module
         raise ArgumentError(
             f"model: found {type(model).__name__}, expected a PyTorch module or a Layer"
         )
@@ -83,14 +85,13 @@ def _from_modules(model: object) -> Layer:
 
 
 def load(path: str | os.PathLike[str], *, threads: int = 0) -> Layer:
-    """The model of a file that `save` wrote, in NumPy layers: PyTorch is not needed.
+    """Reads a model that `save` wrote, as NumPy layers. PyTorch is not needed.
 
-    What is quantised predicts bit for bit what the saved model does; recurrent layers do so on the
-    same machine with the same NumPy, whose tanh they take. `threads` share a product, 0 is one for
-    every processor.
+    Quantized layers return the same bits as in the saved model. Recurrent layers do so on the same
+    machine with the same NumPy release, because they use NumPy's tanh. `threads` is the number of
+    threads per product; 0 means one per processor.
 
-    Raises ArgumentError for what is no such file, MismatchError for arrays of other shapes than the
-    file's own description says.
+    Raises FileError if the file cannot be read or is invalid.
     """
     from ._store import load_layers  # noqa: PLC0415 - needs safetensors
 

@@ -1,4 +1,4 @@
-"""Checks of activations: the number of their bits, and vectors of floats."""
+"""Checks of activation bits and of activation vectors."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ ACTIVATION_BITS: tuple[ActivationBits, ...] = (8, 16, 32)
 
 
 def check_activation_bits(value: object) -> ActivationBits:
-    """The value, if activations can have so many bits. Raises ArgumentError."""
+    """Returns the value if it is 8, 16 or 32. Raises ArgumentError otherwise."""
     for bits in ACTIVATION_BITS:
         if isinstance(value, int | np.integer) and value == bits:
             return bits
@@ -21,12 +21,15 @@ def check_activation_bits(value: object) -> ActivationBits:
 
 
 def as_vectors(x: object, columns: int) -> FloatArray:
-    """Floats as contiguous float32. Raises ArgumentError unless their last axis is `columns`."""
+    """Converts floats (..., columns) to contiguous float32.
+
+    Raises ArgumentError for another dtype or last axis.
+    """
     array = as_array(x, "x")
     if array.dtype.kind != "f" or array.shape[-1:] != (columns,):
         raise ArgumentError(
             f"x: found {array.dtype} of shape {array.shape}, expected floats of shape "
             f"(..., {columns})"
         )
-    with np.errstate(over="ignore"):  # what overflows is infinite, which the engine refuses
+    with np.errstate(over="ignore"):  # overflow gives infinity, which the engine rejects
         return np.ascontiguousarray(array, np.float32)

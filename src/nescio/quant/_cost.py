@@ -1,4 +1,4 @@
-"""Costs of layers: the time of their products, measured."""
+"""Measured cost of layers: the time of their products."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -18,10 +18,11 @@ Cost = Callable[[str, Choice], float]
 
 
 class MeasuredCost:
-    """Seconds of a layer's products with one vector, measured: a cost for `search`.
+    """Measures the seconds of a layer's products with one vector, as the cost for `search`.
 
-    `shapes` has each layer's matrices as (rows, columns). A measurement takes the median of about
-    `seconds`, and is made once for each shape and bits. None is NumPy's float32 product.
+    `shapes` maps each layer to the (rows, columns) of its matrices. Each combination of shape and
+    bits is measured once: the median of runs over about `seconds`. Bits of None measure NumPy's
+    float32 product.
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class MeasuredCost:
         self._known: dict[tuple[Shape, Choice], float] = {}
 
     def __call__(self, name: str, bits: Choice, /) -> float:
-        """The seconds. Raises ArgumentError for a layer that is not in `shapes`."""
+        """Returns the seconds. Raises ArgumentError for a layer that is not in `shapes`."""
         if name not in self._shapes:
             known = listed(self._shapes)
             raise ArgumentError(f"layer: found {shown(name)}, expected one of {known}")
@@ -50,7 +51,7 @@ class MeasuredCost:
         if bits is None:
             matrix = FloatMatrix(draw.standard_normal(shape, np.float32))
         else:
-            # Products take the same time whatever the weights are.
+            # The time does not depend on the values of the weights.
             integers = draw.choice(np.array(levels(bits[0]), np.int8), shape)
             weights = from_integers(integers, bits[0])
             matrix = BitSerialMatrix(weights, bits[1], threads=self._threads)

@@ -1,4 +1,4 @@
-"""What the engine's modules for devices offer for products of bits."""
+"""Types of the engine's device modules for bit-serial products."""
 
 from typing import Any, Protocol
 
@@ -8,11 +8,11 @@ import numpy.typing as npt
 from ._weights import FloatArray, PlaneArray
 
 DeviceArray = Any
-"""float32 in a device's memory, of any library with DLPack: PyTorch, CuPy, JAX."""
+"""A float32 array in device memory, of any library with DLPack (PyTorch, CuPy, JAX)."""
 
 
 class EngineProduct(Protocol):
-    """Products of one matrix with batches of one size, as the engine's modules have them."""
+    """Multiplies one matrix with batches of one size."""
 
     batch: int
     kernel: str
@@ -25,7 +25,7 @@ class EngineProduct(Protocol):
 
 
 class EngineMatrix(Protocol):
-    """Weights in one device's memory."""
+    """Holds weights in the memory of one device."""
 
     packed_bytes: int
 
@@ -35,7 +35,7 @@ class EngineMatrix(Protocol):
 
 
 class EngineDevice(Protocol):
-    """One device."""
+    """Opens one device."""
 
     def upload(
         self, planes: PlaneArray, columns: int, scale: FloatArray, bias: FloatArray | None
@@ -43,7 +43,7 @@ class EngineDevice(Protocol):
 
 
 class QuantEngine(Protocol):
-    """A module of the engine for one kind of device."""
+    """Module of the engine for one kind of device."""
 
     BITSERIAL_KERNELS: tuple[str, ...]
 

@@ -1,7 +1,7 @@
-"""Layers without weights of few bits: activations, normalisation, and what changes shapes only.
+"""Layers that are not quantized: activation functions, normalization and reshaping.
 
-ReLU, LeakyReLU, Flatten and Identity give the same bits as PyTorch's. The others round their last
-bit in their own way.
+ReLU, LeakyReLU, Flatten and Identity return the same bits as PyTorch. The others may differ from
+PyTorch in the last bit.
 """
 
 import math
@@ -13,20 +13,19 @@ import numpy as np
 from .._arrays import Array, as_array, shown
 from ..errors import ArgumentError
 from ._activations import as_vectors
-from ._layers import MOST_ROWS, Layer, Options, Stored
+from ._layers import MAX_ROWS, Layer, Options, Stored
 from ._weights import FloatArray, as_float32
 
 
 class _Plain(Layer):
-    """A function of an array of floats, without options."""
+    """Elementwise function without options."""
 
     @classmethod
-    def restore(cls, stored: Stored) -> Self:  # noqa: ARG003 - there is nothing to read
-        """The layer of a file."""
+    def restore(cls, stored: Stored) -> Self:  # noqa: ARG003 - nothing to read
         return cls()
 
     def __call__(self, x: object, /) -> FloatArray:
-        """The function's values, of the same shape. Raises ArgumentError unless x are floats."""
+        """Returns values of the same shape. Raises ArgumentError unless x has a float dtype."""
         return self._values(_floats(x))
 
     @abstractmethod
@@ -34,7 +33,7 @@ class _Plain(Layer):
 
 
 class ReLU(_Plain):
-    """max(x, 0), where -0 stays -0 and NaN NaN."""
+    """Computes max(x, 0). Keeps -0 and NaN."""
 
     KIND = "ReLU"
 
@@ -44,7 +43,7 @@ class ReLU(_Plain):
 
 
 class Tanh(_Plain):
-    """The hyperbolic tangent."""
+    """Computes the hyperbolic tangent."""
 
     KIND = "Tanh"
 
@@ -53,7 +52,7 @@ class Tanh(_Plain):
 
 
 class Sigmoid(_Plain):
-    """1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x))."""
 
     KIND = "Sigmoid"
 
@@ -62,7 +61,7 @@ class Sigmoid(_Plain):
 
 
 class Identity(_Plain):
-    """What it is given: dropout, where nothing is trained."""
+    """Returns its input. Also stands for dropout, which does nothing at inference."""
 
     KIND = "Identity"
 
@@ -71,7 +70,10 @@ class Identity(_Plain):
 
 
 class LeakyReLU(Layer):
-    """x where it is positive, slope * x elsewhere. Raises ArgumentError unless it is finite."""
+    """Computes x where x > 0, slope * x elsewhere.
+
+    Raises ArgumentError unless the slope is finite.
+    """
 
     KIND = "LeakyReLU"
     OPTIONS = ("slope",)
@@ -80,23 +82,21 @@ class LeakyReLU(Layer):
         self.slope = _number(slope, "slope")
 
     def options(self) -> Options:
-        """The slope."""
         return {"slope": self.slope}
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """The layer of a file."""
         return cls(stored.number("slope"))
 
     def __call__(self, x: object, /) -> FloatArray:
-        """The function's values, of the same shape. Raises ArgumentError unless x are floats."""
+        """Returns values of the same shape. Raises ArgumentError unless x has a float dtype."""
         floats = _floats(x)
         values: FloatArray = np.where(floats > 0, floats, floats * np.float32(self.slope))
         return values
 
 
 class Softmax(Layer):
-    """exp(x) / sum(exp(x)) over the last axis, or the logarithm of that."""
+    """Computes exp(x) / sum(exp(x)) over the last axis, or its logarithm."""
 
     KIND = "Softmax"
     OPTIONS = ("log",)
@@ -105,18 +105,16 @@ class Softmax(Layer):
         self.log = log
 
     def options(self) -> Options:
-        """Whether it is the logarithm."""
         return {"log": self.log}
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """The layer of a file."""
         return cls(log=stored.flag("log"))
 
     def __call__(self, x: object, /) -> FloatArray:
-        """The function's values, of the same shape.
+        """Returns values of the same shape.
 
-        Raises ArgumentError unless x are floats, at least one a vector.
+        Raises ArgumentError unless x has a float dtype and a last axis that is not empty.
         """
         floats = _floats(x)
         if floats.shape[-1:] == (0,):
@@ -128,10 +126,10 @@ class Softmax(Layer):
 
 
 class LayerNorm(Layer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, over the last axis, in float32.
+    """Computes (x - mean) / sqrt(variance + eps) * weight + bias over the last axis, in float32.
 
-    Raises ArgumentError unless weight and bias are floats of one shape (size,) and eps is finite
-    and not negative.
+    Raises ArgumentError unless weight and bias are floats of the same shape (size,) and eps is
+    finite and not negative.
     """
 
     KIND = "LayerNorm"
@@ -142,56 +140,52 @@ class LayerNorm(Layer):
         if self.weight.ndim != 1 or not self.weight.size or self.bias.shape != self.weight.shape:
             raise ArgumentError(
                 f"weight and bias: found shapes {self.weight.shape} and {self.bias.shape}, "
-                "expected (size,) twice"
+                "expected (size,) for both"
             )
         self.eps = _number(eps, "eps")
         if self.eps < 0:
-            raise ArgumentError(f"eps: found {self.eps}, expected no less than 0")
+            raise ArgumentError(f"eps: found {self.eps}, expected at least 0")
 
     def options(self) -> Options:
-        """The axis' length, and eps."""
         return {"size": len(self.weight), "eps": self.eps}
 
     def arrays(self) -> dict[str, Array]:
-        """Weight and bias."""
         return {"weight": self.weight, "bias": self.bias}
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """The layer of a file."""
-        shape = (stored.count("size", 1, MOST_ROWS),)
+        shape = (stored.count("size", 1, MAX_ROWS),)
         weight, bias = (stored.array(name, "float32", shape) for name in ("weight", "bias"))
         return cls(weight, bias, stored.number("eps"))
 
     def __call__(self, x: object, /) -> FloatArray:
-        """The normalised floats, of the same shape. Raises ArgumentError for another last axis."""
+        """Normalizes floats (..., size). Raises ArgumentError for another last axis."""
         vectors = as_vectors(x, len(self.weight))
-        centred = vectors - vectors.mean(axis=-1, keepdims=True)
-        variance = np.square(centred).mean(axis=-1, keepdims=True)
-        values: FloatArray = centred / np.sqrt(variance + np.float32(self.eps))
+        centered = vectors - vectors.mean(axis=-1, keepdims=True)
+        variance = np.square(centered).mean(axis=-1, keepdims=True)
+        values: FloatArray = centered / np.sqrt(variance + np.float32(self.eps))
         return values * self.weight + self.bias
 
 
 class Flatten(Layer):
-    """All axes but the first made one."""
+    """Joins all axes but the first."""
 
     KIND = "Flatten"
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:  # noqa: ARG003
-        """The layer of a file."""
         return cls()
 
     def __call__(self, x: object, /) -> Array:
-        """The array as (batch, values). Raises ArgumentError without axes."""
+        """Reshapes an array to (batch, values). Raises ArgumentError for a scalar."""
         array = as_array(x, "x")
         if not array.ndim:
-            raise ArgumentError("x: found a number, expected an array of shape (batch, ...)")
+            raise ArgumentError("x: found a scalar, expected an array of shape (batch, ...)")
         return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def sigmoid(x: FloatArray) -> FloatArray:
-    """1 / (1 + exp(-x)), written so that nothing overflows."""
+    """Computes 1 / (1 + exp(-x)) without overflow."""
     half = np.float32(0.5)
     values: FloatArray = np.tanh(x * half) * half + half
     return values
@@ -205,7 +199,7 @@ def _floats(x: object, what: str = "x") -> FloatArray:
 
 
 def _number(value: object, what: str) -> float:
-    """The value as a float. Raises ArgumentError unless it is a finite number."""
+    """Converts the value to a float. Raises ArgumentError unless it is a finite number."""
     real = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     try:
         number = float(value) if real else math.nan  # type: ignore[arg-type]

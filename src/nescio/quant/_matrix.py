@@ -1,11 +1,11 @@
-"""Matrices that multiply vectors: of few bits, by the engine, and of floats, by NumPy.
+"""Matrix-vector products: low-bit weights in the engine, float weights in NumPy.
 
     matrix = BitSerialMatrix(quantize_weights(w, bits=4), activation_bits=8)
     y = matrix(x)                                       # (n,) or (batch, n) float32
 
-The engine rounds each vector x to k-bit integers with a step of its own, a / (2^(k-1) - 1) for
+The engine rounds each vector x to k-bit integers with its own step, a / (2^(k-1) - 1) for
 a = max |x|, multiplies the integers exactly, and scales once. The result does not depend on the
-processor, on threads, or on what else is in the batch.
+processor, the number of threads, or the other vectors of the batch.
 """
 
 from copy import copy
@@ -24,30 +24,30 @@ from .device import DeviceMatrix
 
 
 class Matrix(Protocol):
-    """What layers multiply with."""
+    """Matrix that a layer multiplies with."""
 
     @property
     def rows(self) -> int:
-        """Outputs."""
+        """Number of rows: outputs."""
 
     @property
     def columns(self) -> int:
-        """Inputs."""
+        """Number of columns: inputs."""
 
     def __call__(self, x: object, /) -> FloatArray:
-        """Products of vectors (..., columns), float32 (..., rows)."""
+        """Multiplies with vectors (..., columns); returns float32 (..., rows)."""
 
 
 class BitSerialMatrix:
-    """Weights of few bits, ready to multiply vectors whose elements are kept at 8, 16 or 32 bits.
+    """Low-bit matrix that multiplies float vectors, rounded to 8, 16 or 32 bits.
 
-    `bias` is added to the products. `device` is "cpu", which "auto" is too, or a GPU ("cuda",
-    "cuda:1"; "emulated" for tests): arrays that lie there are then taken and given there, see
-    `nescio.quant.device`. `threads` share a product of the processor, 0 is one for every processor.
-    May be used from several threads.
+    `bias` is added to the products. `device` is "cpu" ("auto" means the same) or a GPU ("cuda",
+    "cuda:1"; "emulated" for tests). With a GPU, arrays in its memory are multiplied there and the
+    results stay there, see `nescio.quant.device`. `threads` is the number of threads per product on
+    the CPU; 0 means one per processor. Thread-safe.
 
-    Raises ArgumentError for other activation bits, for a bias that is not one finite float for each
-    row, and for a device of no such name; ResourceError for one that is not there.
+    Raises ArgumentError for invalid activation bits, a bias that is not one finite float per row,
+    and an unknown device name; ResourceError for a device that does not exist.
     """
 
     def __init__(
@@ -62,26 +62,26 @@ class BitSerialMatrix:
         if not isinstance(weights, QuantizedWeights):
             raise ArgumentError(
                 f"weights: found {type(weights).__name__}, expected QuantizedWeights "
-                "(quantize_weights or from_integers make them)"
+                "(from quantize_weights or from_integers)"
             )
         self.weights = weights
         self.activation_bits = check_activation_bits(activation_bits)
         self.bias = None if bias is None else _as_bias(bias, weights.rows)
         self.threads = threads
         self.device = "cpu" if device == "auto" else device
-        self._placed = None if self.device == "cpu" else self._on_device()
+        self._device_matrix = None if self.device == "cpu" else self._on_device()
         self._scale = np.ascontiguousarray(weights.scale)
-        if self._placed is None:
+        if self._device_matrix is None:
             self._engine = _core.BitMatrix(np.ascontiguousarray(weights.planes), weights.columns)
 
     def __copy__(self) -> "BitSerialMatrix":
-        """The same matrix in the same memory."""
+        """Returns a matrix that shares this one's memory."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
 
     def __getstate__(self) -> dict[str, object]:
-        """What it was made of: the engine's own memory is made again."""
+        """Returns the constructor's arguments; unpickling packs the weights again."""
         return {
             "weights": self.weights,
             "activation_bits": self.activation_bits,
@@ -91,7 +91,7 @@ class BitSerialMatrix:
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """The matrix of a copy or a pickle. Raises what the constructor raises."""
+        """Restores a pickled matrix. Raises what the constructor raises."""
         self.__init__(**state)  # type: ignore[misc]
 
     def _on_device(self) -> DeviceMatrix:
@@ -99,40 +99,42 @@ class BitSerialMatrix:
 
     @property
     def rows(self) -> int:
-        """Outputs."""
+        """Number of rows: outputs."""
         return self.weights.rows
 
     @property
     def columns(self) -> int:
-        """Inputs."""
+        """Number of columns: inputs."""
         return self.weights.columns
 
     def with_activation_bits(self, activation_bits: int) -> "BitSerialMatrix":
-        """The same matrix for activations of other bits, on the processor in the same memory.
+        """Returns the same matrix with other activation bits; on the CPU it shares memory.
 
-        Raises ArgumentError.
+        Raises ArgumentError for invalid bits.
         """
         other = copy(self)
         other.activation_bits = check_activation_bits(activation_bits)
-        if self._placed is not None:
-            other._placed = other._on_device()
+        if self._device_matrix is not None:
+            other._device_matrix = other._on_device()
         return other
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes that a product reads."""
-        return self._engine.packed_bytes if self._placed is None else self._placed.packed_bytes
+        """Bytes of weights that a product reads."""
+        if self._device_matrix is not None:
+            return self._device_matrix.packed_bytes
+        return self._engine.packed_bytes
 
     @property
     def kernel(self) -> str:
-        """The engine's kernel for one vector."""
-        if self._placed is not None:
-            return self._placed.kernel(1)
+        """Name of the engine's kernel for one vector."""
+        if self._device_matrix is not None:
+            return self._device_matrix.kernel(1)
         return self._engine.kernel(self.activation_bits, 1)
 
     @property
     def threads(self) -> int:
-        """Threads that share a product; 0 is one for every processor."""
+        """Threads per product; 0 means one per processor."""
         return self._threads
 
     @threads.setter
@@ -141,13 +143,13 @@ class BitSerialMatrix:
         self._pool = _pool(self._threads)
 
     def __call__(self, x: object, /) -> FloatArray:
-        """Products with float vectors (..., columns), plus the bias: float32 (..., rows).
+        """Multiplies with float vectors (..., columns) and adds the bias: float32 (..., rows).
 
         Raises ArgumentError for another shape or dtype, NaN and infinity.
         """
-        if self._placed is not None:
-            placed: FloatArray = self._placed(x)
-            return placed
+        if self._device_matrix is not None:
+            result: FloatArray = self._device_matrix(x)
+            return result
         vectors = as_vectors(x, self.columns)
         flat = vectors.reshape(-1, self.columns)
         if not len(flat):
@@ -156,9 +158,9 @@ class BitSerialMatrix:
         return y.reshape(*vectors.shape[:-1], self.rows)
 
     def multiply(self, x: object, /) -> npt.NDArray[np.int64]:
-        """Exact products with integer vectors (..., columns): int64 (..., rows), not scaled.
+        """Multiplies exactly with integer vectors (..., columns): int64 (..., rows), not scaled.
 
-        Raises ArgumentError for what are no integers of `activation_bits` bits.
+        Raises ArgumentError unless x holds integers of `activation_bits` bits.
         """
         array = as_array(x, "x")
         if array.dtype.kind not in "iu" or array.shape[-1:] != (self.columns,):
@@ -167,20 +169,23 @@ class BitSerialMatrix:
                 f"{self.columns})"
             )
         if array.size and not -(1 << 31) <= int(array.min()) <= int(array.max()) < 1 << 31:
-            raise ArgumentError(f"x: found integers of more than {self.activation_bits} bits")
+            bits = self.activation_bits
+            raise ArgumentError(
+                f"x: found integers of more than {bits} bits, expected at most {bits}"
+            )
         flat = np.ascontiguousarray(array, np.int32).reshape(-1, self.columns)
         if not len(flat):
             return np.zeros((*array.shape[:-1], self.rows), np.int64)
-        if self._placed is not None:
-            return self._placed.multiply(flat).reshape(*array.shape[:-1], self.rows)
+        if self._device_matrix is not None:
+            return self._device_matrix.multiply(flat).reshape(*array.shape[:-1], self.rows)
         y = self._engine.multiply(flat, self.activation_bits, self._pool)
         return y.reshape(*array.shape[:-1], self.rows)
 
 
 class FloatMatrix:
-    """Weights of float32 (rows, columns), multiplied by NumPy: for layers that are not quantised.
+    """Float32 matrix that NumPy multiplies, for layers that are not quantized.
 
-    Raises ArgumentError for weights or a bias that are no finite floats.
+    Raises ArgumentError unless weights (rows, columns) and bias (rows,) are finite floats.
     """
 
     def __init__(self, weight: object, bias: object = None) -> None:
@@ -189,16 +194,16 @@ class FloatMatrix:
 
     @property
     def rows(self) -> int:
-        """Outputs."""
+        """Number of rows: outputs."""
         return int(self.weight.shape[0])
 
     @property
     def columns(self) -> int:
-        """Inputs."""
+        """Number of columns: inputs."""
         return int(self.weight.shape[1])
 
     def __call__(self, x: object, /) -> FloatArray:
-        """Products with float vectors (..., columns), plus the bias: float32 (..., rows)."""
+        """Multiplies with float vectors (..., columns) and adds the bias: float32 (..., rows)."""
         y: FloatArray = as_vectors(x, self.columns) @ self.weight.T
         return y if self.bias is None else y + self.bias
 
@@ -219,5 +224,5 @@ def _as_bias(bias: object, rows: int) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _pool(threads: int) -> _core.ThreadPool:
-    """One pool for all matrices with as many threads."""
+    """Returns the pool that all matrices with this number of threads share."""
     return _core.ThreadPool(threads)

@@ -1,10 +1,10 @@
-"""Plans: which layers get how many bits.
+"""Plans: the number of bits for each layer.
 
     {"encoder.*": (4, 8), "decoder": (2, 16), "encoder.first": None}
 
-A plan maps names of layers, with `*` and `?` as in a shell, to (weight bits, activation bits), or
-to None for layers that stay as they are. A name without wildcards goes before those with; else the
-first that fits decides.
+A plan maps layer names, with shell wildcards (`*`, `?`), to (weight bits, activation bits), or to
+None for layers that stay as they are. A name without wildcards takes precedence; otherwise the
+first matching name applies.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from ._activations import check_activation_bits
 from ._layers import Layer, Linear, named_layers
 from ._matrix import BitSerialMatrix, FloatMatrix
 from ._recurrent import GRU, LSTM, GRUCell, LSTMCell
-from ._weights import MOST_WEIGHT_BITS, quantize_weights
+from ._weights import MAX_WEIGHT_BITS, quantize_weights
 
 Bits = tuple[int, int]
 Choice = Bits | None
@@ -26,35 +26,39 @@ Plan = Mapping[str, Choice]
 
 Chosen = TypeVar("Chosen")
 
-QUANTISABLE = (Linear, LSTM, GRU, LSTMCell, GRUCell)
+QUANTIZABLE = (Linear, LSTM, GRU, LSTMCell, GRUCell)
 
 
 class Candidate(NamedTuple):
-    """A layer as a plan sees it."""
+    """Layer that a plan may name."""
 
     name: str
     kind: str
-    quantisable: bool
-    weighty: bool
-    """Whether it has weights of its own; a wildcard passes over layers without."""
+    quantizable: bool
+    has_weights: bool
+    """True if the layer has weights of its own; wildcards skip layers without weights."""
 
 
 def quantize(
     model: Layer, plan: Plan, *, per_row: bool = False, clip: bool = True, threads: int = 0
 ) -> Layer:
-    """A model of NumPy layers with those that the plan names quantised; the rest is shared.
+    """Quantizes the NumPy layers that a plan names; the new model shares the other layers.
 
-    Linear, LSTM, GRU and their cells can be. `per_row` and `clip` are those of `quantize_weights`,
-    `threads` those of `BitSerialMatrix`. Raises ArgumentError for a plan that does not fit the
-    model, or bits that cannot be.
+    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized. `per_row` and `clip` are passed to
+    `quantize_weights`, `threads` to `BitSerialMatrix`. Raises ArgumentError for a plan that does
+    not match the model and for unsupported bits.
     """
     if not isinstance(model, Layer):
         raise ArgumentError(
             f"model: found {type(model).__name__}, expected a Layer (quant.torch.quantize takes "
             "PyTorch modules)"
         )
-    named = [(name, layer) for name, layer in named_layers(model) if not _is_part(name, model)]
-    chosen = resolve(plan, [_candidate(name, layer) for name, layer in named], check_bits)
+    candidates = [
+        _candidate(name, layer)
+        for name, layer in named_layers(model)
+        if not _is_inside_recurrent(name, model)
+    ]
+    chosen = resolve(plan, candidates, check_bits)
 
     def walk(name: str, layer: Layer) -> Layer:
         bits = chosen.get(name)
@@ -73,15 +77,15 @@ def quantize(
 def quantize_layer(
     layer: Layer, bits: Bits, *, per_row: bool = False, clip: bool = True, threads: int = 0
 ) -> Layer:
-    """One layer quantised: its matrix, or all its matrices. Errors are those of `quantize`."""
+    """Quantizes one layer: its matrix, or all of its matrices. Raises as `quantize` does."""
     weight_bits, activation_bits = check_bits(bits)
     if isinstance(layer, Linear):
         if not isinstance(layer.matrix, FloatMatrix):
-            raise ArgumentError("the layer is quantised already: expected floats")
+            raise ArgumentError("layer: found quantized weights, expected float weights")
         weights = quantize_weights(layer.matrix.weight, weight_bits, per_row=per_row, clip=clip)
         bias = layer.matrix.bias
         return Linear(BitSerialMatrix(weights, activation_bits, bias=bias, threads=threads))
-    if not isinstance(layer, QUANTISABLE):
+    if not isinstance(layer, QUANTIZABLE):
         raise ArgumentError(_other_type(layer.KIND))
     parts = layer.children().items()
     return layer.with_children(
@@ -92,12 +96,12 @@ def quantize_layer(
     )
 
 
-def quantisable_layers(model: Layer) -> dict[str, Layer]:
-    """The layers of a model that a plan can name, by name."""
+def quantizable_layers(model: Layer) -> dict[str, Layer]:
+    """Returns the layers of a model that can be quantized, by name."""
     return {
         name: layer
         for name, layer in named_layers(model)
-        if not _is_part(name, model) and _candidate(name, layer).quantisable
+        if not _is_inside_recurrent(name, model) and _candidate(name, layer).quantizable
     }
 
 
@@ -106,10 +110,10 @@ def resolve(
     candidates: Sequence[Candidate],
     check: Callable[[object, str], Chosen],
 ) -> dict[str, Chosen | None]:
-    """What a plan says of each layer that it names; `check` says what it may say.
+    """Maps each layer that a plan names to its bits; `check` validates the bits.
 
-    Raises ArgumentError for a name that fits nothing, a layer of another type, and bits that
-    cannot be.
+    Raises ArgumentError for a name that matches no layer, a layer of another type, and unsupported
+    bits.
     """
     if not isinstance(plan, Mapping):
         raise ArgumentError(f"plan: found {shown(plan)}, expected a mapping of names to bits")
@@ -118,54 +122,54 @@ def resolve(
         for name, bits in plan.items()
     }
     chosen: dict[str, Chosen | None] = {}
-    for pattern in sorted(checked, key=_has_wildcards):  # which keeps the order of each kind
-        named = _named(pattern, candidates)
-        for candidate in named:
+    for pattern in sorted(checked, key=_has_wildcards):  # a stable sort
+        for candidate in _matching(pattern, candidates):
             chosen.setdefault(candidate.name, checked[pattern])
     return chosen
 
 
 def check_bits(bits: object, what: str = "bits") -> Bits:
-    """The bits of weights and activations. Raises ArgumentError for what the engine has not."""
+    """Checks (weight bits, activation bits). Raises ArgumentError for unsupported values."""
     if not isinstance(bits, tuple | list) or len(bits) != 2:
         raise ArgumentError(
             f"{what}: found {shown(bits)}, expected (weight bits, activation bits), such as (4, 8)"
         )
     try:
-        return as_count(bits[0], "weight bits", 1, MOST_WEIGHT_BITS), check_activation_bits(bits[1])
+        return as_count(bits[0], "weight bits", 1, MAX_WEIGHT_BITS), check_activation_bits(bits[1])
     except ArgumentError as error:
         raise ArgumentError(f"{what}: {error}") from error
 
 
-def _named(pattern: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The layers that one name of a plan stands for."""
+def _matching(pattern: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Returns the layers that match one name of a plan."""
     if not isinstance(pattern, str):
-        raise ArgumentError(f"plan: found {shown(pattern)}, expected a layer's name")
+        raise ArgumentError(f"plan: found {shown(pattern)}, expected a layer name")
     wild = _has_wildcards(pattern)
     found = [c for c in candidates if c.name == pattern or (wild and fnmatchcase(c.name, pattern))]
-    weighty = [c for c in found if c.weighty or not wild]
-    for candidate in weighty:
-        if not candidate.quantisable:
+    weighted = [c for c in found if c.has_weights or not wild]
+    for candidate in weighted:
+        if not candidate.quantizable:
             raise ArgumentError(
                 f"plan, {pattern!r}: {candidate.name!r}, {_other_type(candidate.kind)}"
             )
-    if not weighty:
-        raise ArgumentError(f"plan, {pattern!r}: found no such layer, {_near(pattern, candidates)}")
-    return weighty
+    if not weighted:
+        suggestion = _suggestion(pattern, candidates)
+        raise ArgumentError(f"plan, {pattern!r}: found no such layer, {suggestion}")
+    return weighted
 
 
 def _has_wildcards(pattern: object) -> bool:
     return isinstance(pattern, str) and any(mark in pattern for mark in "*?[")
 
 
-def _near(pattern: str, candidates: Sequence[Candidate]) -> str:
-    """What could have been meant."""
-    names = [candidate.name for candidate in candidates if candidate.quantisable]
+def _suggestion(pattern: str, candidates: Sequence[Candidate]) -> str:
+    """Lists similar layer names for an error message."""
+    names = [candidate.name for candidate in candidates if candidate.quantizable]
     if not names:
-        return "and none in the model that can be quantised"
+        return "and the model has no layer that can be quantized"
     near = difflib.get_close_matches(pattern, names, 3, 0.5) or names[:3]
     more = f" and {len(names) - len(near)} more" if len(names) > len(near) else ""
-    return f"expected one such as {', '.join(map(repr, near))}{more}"
+    return f"expected a name such as {', '.join(map(repr, near))}{more}"
 
 
 def _other_type(kind: str) -> str:
@@ -173,8 +177,8 @@ def _other_type(kind: str) -> str:
 
 
 def _candidate(name: str, layer: Layer) -> Candidate:
-    floats = isinstance(layer, QUANTISABLE) and _is_float(layer)
-    kind = layer.KIND if floats or not isinstance(layer, QUANTISABLE) else f"quantised {layer.KIND}"
+    floats = isinstance(layer, QUANTIZABLE) and _is_float(layer)
+    kind = layer.KIND if floats or not isinstance(layer, QUANTIZABLE) else f"quantized {layer.KIND}"
     return Candidate(name, kind, floats, floats or bool(layer.arrays()))
 
 
@@ -184,13 +188,13 @@ def _is_float(layer: Layer) -> bool:
     return all(_is_float(part) for part in layer.children().values())
 
 
-def _is_part(name: str, model: Layer) -> bool:
-    """Whether a layer is a matrix of a recurrent one, which a plan names as a whole."""
-    above: Layer = model
+def _is_inside_recurrent(name: str, model: Layer) -> bool:
+    """Returns whether a layer is a matrix of a recurrent layer; plans name the whole layer."""
+    parent: Layer = model
     for part in name.split(".") if name else []:
-        if isinstance(above, QUANTISABLE):
+        if isinstance(parent, QUANTIZABLE):
             return True
-        above = above.children()[part]
+        parent = parent.children()[part]
     return False
 
 

@@ -1,18 +1,18 @@
-"""Figures of searches. Needs matplotlib: pip install 'nescio[bench]'."""
+"""Plots of a search. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from ..errors import ArgumentError
-from .search import Found
+from ..errors import FileError
+from .search import SearchResult
 
 
-def plot_search(path: Path, found: Found, fp32_seconds: float, *, sign: float = 1.0) -> None:
-    """Quality against speedup over float32 products: every plan, and a line through the best.
+def plot_search(path: Path, found: SearchResult, fp32_seconds: float, *, sign: float = 1.0) -> None:
+    """Plots quality against speedup over float32: every plan, and a line through the Pareto front.
 
-    As Figure 3.4 of the thesis. `sign` is -1 where the quality is one that is better smaller.
-    Raises ArgumentError if the file cannot be written.
+    Corresponds to Figure 3.4 of the thesis. `sign` is -1 if a smaller quality is better. Raises
+    FileError if the file cannot be written.
     """
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.add_subplot()
@@ -31,4 +31,4 @@ def plot_search(path: Path, found: Found, fp32_seconds: float, *, sign: float = 
     try:
         figure.savefig(path, dpi=144, format="png")
     except OSError as error:
-        raise ArgumentError(f"the plot cannot be written: {error}") from error
+        raise FileError(f"{path}: cannot write the plot: {error}") from error

@@ -1,4 +1,4 @@
-"""LSTM and GRU in NumPy alone, as PyTorch defines them, on matrices of few bits or of floats.
+"""LSTM and GRU in NumPy, as PyTorch defines them, with low-bit or float matrices.
 
 With W_i x + b_i and W_h h + b_h in gates of `hidden` elements each, and s(x) = 1 / (1 + exp(-x)):
 
@@ -20,11 +20,11 @@ from ._layers import Layer, Linear, Options, Stored, check_names
 from ._weights import FloatArray
 
 State = tuple[FloatArray, ...]
-MOST_LAYERS = 1024
+MAX_LAYERS = 1024
 
 
 class _Cell(Layer):
-    """One step, on the products of the input: `ih` multiplies the input, `hh` the hidden state."""
+    """One step of a recurrent layer: `ih` multiplies the input, `hh` the hidden state."""
 
     GATES: ClassVar[int]
     STATES: ClassVar[int]
@@ -41,28 +41,25 @@ class _Cell(Layer):
 
     @property
     def inputs(self) -> int:
-        """Elements of an input."""
+        """Length of an input vector."""
         return self.ih.matrix.columns
 
     def children(self) -> dict[str, Layer]:
-        """Both matrices."""
         return {"ih": self.ih, "hh": self.hh}
 
     def with_children(self, children: Mapping[str, Layer]) -> Layer:
-        """A cell of other matrices."""
         return type(self)(*linear_children(children, ["ih", "hh"]))
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """The layer of a file."""
         return cls(*linear_children(stored.children, ["ih", "hh"]))
 
     def begin(self, batch: int) -> State:
-        """The state before the first step."""
+        """Returns the zero state."""
         return tuple(np.zeros((batch, self.hidden), np.float32) for _ in range(self.STATES))
 
     def run(self, x: FloatArray, state: State, *, backwards: bool) -> tuple[FloatArray, State]:
-        """Outputs (steps, batch, hidden) for inputs (steps, batch, inputs), and the last state."""
+        """Runs over x (steps, batch, inputs); returns outputs (..., hidden) and the last state."""
         products = self.ih(x)
         outputs = np.empty((*x.shape[:2], self.hidden), np.float32)
         for t in reversed(range(len(x))) if backwards else range(len(x)):
@@ -72,10 +69,10 @@ class _Cell(Layer):
 
     @abstractmethod
     def step(self, products: FloatArray, state: State) -> State:
-        """The next state, from the input's products (batch, gates * hidden)."""
+        """Computes the next state from the input's products (batch, gates * hidden)."""
 
     def _next(self, x: object, state: object) -> State:
-        """One step for inputs (inputs,) or (batch, inputs)."""
+        """Runs one step for x (inputs,) or (batch, inputs)."""
         vectors = as_vectors(x, self.inputs)
         if vectors.ndim > 2:
             raise ArgumentError(f"x: found shape {vectors.shape}, expected (batch, {self.inputs})")
@@ -87,20 +84,19 @@ class _Cell(Layer):
 
 
 class LSTMCell(_Cell):
-    """One step of an LSTM: `cell(x, (h, c))` is the next (h, c)."""
+    """One step of an LSTM: `cell(x, (h, c))` returns the next (h, c)."""
 
     KIND = "LSTMCell"
     GATES, STATES = 4, 2
 
     def step(self, products: FloatArray, state: State) -> State:
-        """The next (h, c)."""
         h, c = state
         i, f, g, o = np.split(products + self.hh(h), 4, axis=1)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         return sigmoid(o) * np.tanh(c), c
 
     def __call__(self, x: object, state: object = None, /) -> tuple[FloatArray, FloatArray]:
-        """The next (h, c) for x (inputs,) or (batch, inputs); zeros if there is none before.
+        """Returns the next (h, c) for x (inputs,) or (batch, inputs); the default state is zero.
 
         Raises ArgumentError for another shape or dtype.
         """
@@ -109,13 +105,12 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of a GRU: `cell(x, h)` is the next h."""
+    """One step of a GRU: `cell(x, h)` returns the next h."""
 
     KIND = "GRUCell"
     GATES, STATES = 3, 1
 
     def step(self, products: FloatArray, state: State) -> State:
-        """The next (h,)."""
         (h,) = state
         own = self.hh(h)
         r, z = np.split(sigmoid(products[:, : 2 * self.hidden] + own[:, : 2 * self.hidden]), 2, 1)
@@ -123,7 +118,7 @@ class GRUCell(_Cell):
         return (n + z * (h - n),)
 
     def __call__(self, x: object, state: object = None, /) -> FloatArray:
-        """The next h for x (inputs,) or (batch, inputs); zeros if there is none before.
+        """Returns the next h for x (inputs,) or (batch, inputs); the default state is zero.
 
         Raises ArgumentError for another shape or dtype.
         """
@@ -134,10 +129,10 @@ CellOf = TypeVar("CellOf", LSTMCell, GRUCell)
 
 
 class _Stack(Layer):
-    """Cells over a sequence: for each layer one, or one for each direction.
+    """Stack of recurrent layers over a sequence, with one cell per layer and direction.
 
-    `matrices` are named as PyTorch names weights, `ih_l0`, `hh_l0`, `ih_l0_reverse` and so on.
-    Raises ArgumentError for names or shapes that do not fit together.
+    `matrices` have the suffixes of PyTorch's weights: `ih_l0`, `hh_l0`, `ih_l0_reverse` and so on.
+    Raises ArgumentError for other names and for inconsistent shapes.
     """
 
     OPTIONS = ("layers", "bidirectional", "batch_first")
@@ -151,7 +146,7 @@ class _Stack(Layer):
         bidirectional: bool = False,
         batch_first: bool = False,
     ) -> None:
-        self.layers = as_count(layers, "layers", 1, MOST_LAYERS)
+        self.layers = as_count(layers, "layers", 1, MAX_LAYERS)
         self.bidirectional, self.batch_first = bool(bidirectional), bool(batch_first)
         names = stack_names(self.layers, bidirectional=self.bidirectional)
         ordered = linear_children(matrices, names)
@@ -160,19 +155,17 @@ class _Stack(Layer):
         self.hidden, self.inputs = self._cells[0].hidden, self._cells[0].inputs
         self._directions = 2 if bidirectional else 1
         for i, cell in enumerate(self._cells):
-            below = self.inputs if i < self._directions else self._directions * self.hidden
-            if (cell.inputs, cell.hidden) != (below, self.hidden):
+            inputs = self.inputs if i < self._directions else self._directions * self.hidden
+            if (cell.inputs, cell.hidden) != (inputs, self.hidden):
                 raise ArgumentError(
                     f"{self.KIND}, layer {i // self._directions}: found {cell.inputs} inputs and "
-                    f"{cell.hidden} units, expected {below} and {self.hidden}"
+                    f"{cell.hidden} units, expected {inputs} and {self.hidden}"
                 )
 
     def children(self) -> dict[str, Layer]:
-        """The matrices."""
         return dict(self._matrices)
 
     def with_children(self, children: Mapping[str, Layer]) -> Layer:
-        """The same of other matrices."""
         names = stack_names(self.layers, bidirectional=self.bidirectional)
         return type(self)(
             dict(zip(names, linear_children(children, names), strict=True)),
@@ -182,7 +175,6 @@ class _Stack(Layer):
         )
 
     def options(self) -> Options:
-        """Layers, directions, and the order of axes."""
         return {
             "layers": self.layers,
             "bidirectional": self.bidirectional,
@@ -191,8 +183,7 @@ class _Stack(Layer):
 
     @classmethod
     def restore(cls, stored: Stored) -> Self:
-        """The layer of a file."""
-        layers, both = stored.count("layers", 1, MOST_LAYERS), stored.flag("bidirectional")
+        layers, both = stored.count("layers", 1, MAX_LAYERS), stored.flag("bidirectional")
         names = stack_names(layers, bidirectional=both)
         return cls(
             dict(zip(names, linear_children(stored.children, names), strict=True)),
@@ -202,23 +193,23 @@ class _Stack(Layer):
         )
 
     def _run(self, x: object, state: object) -> tuple[FloatArray, State]:
-        """Outputs and the last state, for a batch or a single sequence."""
+        """Returns outputs and the last state for a batch or for one sequence."""
         sequence = as_vectors(x, self.inputs)
         if sequence.ndim not in (2, 3) or not sequence.size:
             raise ArgumentError(
                 f"x: found shape {sequence.shape}, expected (steps, {self.inputs}) or "
                 f"{'(batch, steps, ' if self.batch_first else '(steps, batch, '}{self.inputs})"
             )
-        alone = sequence.ndim == 2
-        swapped = self.batch_first and not alone
-        steps = sequence[:, np.newaxis] if alone else sequence
-        steps = np.ascontiguousarray(steps.swapaxes(0, 1)) if swapped else steps
-        batch = () if alone else (steps.shape[1],)
+        unbatched = sequence.ndim == 2
+        transposed = self.batch_first and not unbatched
+        steps = sequence[:, np.newaxis] if unbatched else sequence
+        steps = np.ascontiguousarray(steps.swapaxes(0, 1)) if transposed else steps
+        batch = () if unbatched else (steps.shape[1],)
         begin = self._begin(state, (len(self._cells), *batch, self.hidden))
-        outputs, end = self._through(steps, begin)
-        if alone:
+        outputs, end = self._run_layers(steps, begin)
+        if unbatched:
             return outputs[:, 0], tuple(part[:, 0] for part in end)
-        return np.ascontiguousarray(outputs.swapaxes(0, 1)) if swapped else outputs, end
+        return np.ascontiguousarray(outputs.swapaxes(0, 1)) if transposed else outputs, end
 
     def _begin(self, state: object, shape: tuple[int, ...]) -> State:
         count = self.CELL.STATES
@@ -228,7 +219,7 @@ class _Stack(Layer):
             given = _states(state, count, shape)
         return tuple(part.reshape(len(self._cells), -1, self.hidden) for part in given)
 
-    def _through(self, x: FloatArray, begin: State) -> tuple[FloatArray, State]:
+    def _run_layers(self, x: FloatArray, begin: State) -> tuple[FloatArray, State]:
         ends: list[State] = []
         for layer in range(self.layers):
             outputs = []
@@ -243,7 +234,7 @@ class _Stack(Layer):
 
 
 class LSTM(_Stack):
-    """An LSTM over sequences: `lstm(x, (h, c))` is (outputs, (h, c)), with PyTorch's shapes."""
+    """LSTM over sequences: `lstm(x, (h, c))` returns (outputs, (h, c)) in PyTorch's shapes."""
 
     KIND = "LSTM"
     CELL = LSTMCell
@@ -251,31 +242,33 @@ class LSTM(_Stack):
     def __call__(
         self, x: object, state: object = None, /
     ) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-        """Outputs and the last state, for x (steps, batch, inputs) or (steps, inputs).
+        """Returns outputs and the last state for x (steps, batch, inputs) or (steps, inputs).
 
-        With `batch_first`, (batch, steps, inputs). Raises ArgumentError for another shape or dtype.
+        With `batch_first`, x is (batch, steps, inputs). Raises ArgumentError for another shape or
+        dtype.
         """
         outputs, (h, c) = self._run(x, state)
         return outputs, (h, c)
 
 
 class GRU(_Stack):
-    """A GRU over sequences: `gru(x, h)` is (outputs, h), with PyTorch's shapes."""
+    """GRU over sequences: `gru(x, h)` returns (outputs, h) in PyTorch's shapes."""
 
     KIND = "GRU"
     CELL = GRUCell
 
     def __call__(self, x: object, state: object = None, /) -> tuple[FloatArray, FloatArray]:
-        """Outputs and the last state, for x (steps, batch, inputs) or (steps, inputs).
+        """Returns outputs and the last state for x (steps, batch, inputs) or (steps, inputs).
 
-        With `batch_first`, (batch, steps, inputs). Raises ArgumentError for another shape or dtype.
+        With `batch_first`, x is (batch, steps, inputs). Raises ArgumentError for another shape or
+        dtype.
         """
         outputs, (h,) = self._run(x, state)
         return outputs, h
 
 
 def stack_names(layers: int, *, bidirectional: bool) -> list[str]:
-    """The names of a stack's matrices: for each layer and direction `ih`, then `hh`."""
+    """Returns the names of a stack's matrices: `ih`, then `hh`, for each layer and direction."""
     directions = ("", "_reverse") if bidirectional else ("",)
     return [
         f"{which}_l{layer}{direction}"
@@ -286,19 +279,22 @@ def stack_names(layers: int, *, bidirectional: bool) -> list[str]:
 
 
 def linear_children(children: Mapping[str, Layer], names: Sequence[str]) -> list[Linear]:
-    """The matrices of these names. Raises ArgumentError for others, or what is no matrix."""
+    """Returns children in the order of `names`.
+
+    Raises ArgumentError for other names and for children that are not Linear.
+    """
     if sorted(children) != sorted(names):
-        given, expected = shown(sorted(children)), shown(sorted(names))
-        raise ArgumentError(f"matrices: found {given}, expected {expected}")
+        own, expected = shown(sorted(children)), shown(sorted(names))
+        raise ArgumentError(f"matrices: found {own}, expected {expected}")
     found = [children[name] for name in names]
     linear = [layer for layer in found if isinstance(layer, Linear)]
     if len(linear) != len(found):
-        raise ArgumentError("matrices: found another layer, expected Linear only")
+        raise ArgumentError("matrices: found another kind of layer, expected only Linear")
     return linear
 
 
 def _states(state: object, count: int, shape: tuple[int, ...]) -> State:
-    """A state that was given. Raises ArgumentError unless it is `count` arrays of this shape."""
+    """Checks a caller's state. Raises ArgumentError unless it is `count` arrays of this shape."""
     parts = (state,) if count == 1 else state
     if not isinstance(parts, tuple | list) or len(parts) != count:
         raise ArgumentError(f"state: found {type(state).__name__}, expected {count} arrays")

@@ -1,4 +1,4 @@
-"""Strategies of a search: generators of the plans to try next."""
+"""Search strategies: generators of the plans to evaluate next."""
 
 import itertools
 import math
@@ -10,12 +10,12 @@ from ._trials import Genes, Point, Trials
 _POPULATION = 32
 
 
-def everything(trials: Trials) -> Iterator[Genes]:
+def exhaustive(trials: Trials) -> Iterator[Genes]:
     yield from itertools.product(*map(range, trials.lengths))
 
 
 def greedy(trials: Trials) -> Iterator[Genes]:
-    """From the most bits down: each round takes the move that loses least for what it saves."""
+    """Starts from the most bits; each round makes the move with the least loss per saved cost."""
     at = trials.largest()
     yield at
     while any(at):
@@ -31,25 +31,25 @@ def greedy(trials: Trials) -> Iterator[Genes]:
 
 
 def _rate(lost: float, saved: float) -> tuple[float, float]:
-    """Quality lost for a unit saved, smaller is better; of moves that lose nothing, what saves."""
+    """Returns a sort key: quality lost per unit of cost saved, then the most cost saved."""
     return (0.0, -saved) if lost <= 0 else (lost / saved if saved > 0 else math.inf, -saved)
 
 
 def evolution(trials: Trials, draw: random.Random) -> Iterator[Genes]:
-    """NSGA-II: the best of parents and children are the next parents."""
+    """Runs NSGA-II: the best of parents and children become the next parents."""
     yield trials.largest()
     yield tuple(0 for _ in trials.lengths)
     while True:
         parents = _selected(trials.tried, _POPULATION)
         for _ in range(_POPULATION):
             child = _child(trials, parents, draw)
-            while child in trials.tried:  # ends: not every plan has been tried yet
+            while child in trials.tried:  # terminates: some plan is left
                 child = _mutated(child, trials.lengths, draw)
             yield child
 
 
 def _child(trials: Trials, parents: list[Genes], draw: random.Random) -> Genes:
-    """A mixture of two parents, each the better of two (they stand in order), and a mutation."""
+    """Crosses two parents, each from a binary tournament (sorted list), and mutates the child."""
     mother, father = (
         parents[min(draw.randrange(len(parents)), draw.randrange(len(parents)))] for _ in range(2)
     )
@@ -65,7 +65,7 @@ def _mutated(genes: Genes, lengths: list[int], draw: random.Random) -> Genes:
 
 
 def _selected(tried: dict[Genes, Point], count: int) -> list[Genes]:
-    """The best plans: by front (those that no other of the rest beats), then by room."""
+    """Selects the best plans by non-dominated front, then by crowding distance."""
     left = sorted(tried, key=lambda genes: (tried[genes].cost, -tried[genes].quality, genes))
     chosen: list[Genes] = []
     while left and len(chosen) < count:
@@ -74,16 +74,16 @@ def _selected(tried: dict[Genes, Point], count: int) -> list[Genes]:
             if tried[genes].quality > best:
                 front.append(genes)
                 best = tried[genes].quality
-        room = _room([tried[genes] for genes in front])
-        order = sorted(range(len(front)), key=lambda i: -room[i])
+        distances = _crowding_distances([tried[genes] for genes in front])
+        order = sorted(range(len(front)), key=lambda i: -distances[i])
         chosen += [front[i] for i in order]
         taken = set(front)
         left = [genes for genes in left if genes not in taken]
     return chosen[:count]
 
 
-def _room(front: list[Point]) -> list[float]:
-    """How far apart each point's neighbours are; the ends have all room."""
+def _crowding_distances(front: list[Point]) -> list[float]:
+    """Returns each point's crowding distance; it is infinite at both ends of the front."""
     if len(front) < 3:
         return [math.inf] * len(front)
     cost = front[-1].cost - front[0].cost or 1.0

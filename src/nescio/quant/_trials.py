@@ -1,4 +1,4 @@
-"""Plans that a search has tried, and the best of them."""
+"""Results of a search: evaluated plans and their Pareto front."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,12 +9,12 @@ from ..errors import ArgumentError
 from ._plan import Choice, check_bits
 
 Genes = tuple[int, ...]
-"""A plan as numbers: for each layer the index of its choice, cheapest first."""
+"""A plan as the index of each layer's choice; choices are sorted by cost."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A plan that was tried; None stands for a layer that stays in floats."""
+    """An evaluated plan; bits of None mean a float layer."""
 
     plan: dict[str, Choice]
     quality: float
@@ -22,14 +22,14 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a search tried, in the order it did."""
+class SearchResult:
+    """Evaluated plans in order of evaluation."""
 
     points: list[Point] = field(repr=False)
 
     @property
     def pareto(self) -> list[Point]:
-        """The points that no other beats in quality without costing more, cheapest first."""
+        """Pareto front: points that no other point dominates, cheapest first."""
         best, front = -math.inf, []
         for point in sorted(self.points, key=lambda point: (point.cost, -point.quality)):
             if point.quality > best:
@@ -38,16 +38,19 @@ class Found:
         return front
 
     def cheapest(self, least: float) -> Point:
-        """The cheapest point of at least this quality. Raises ArgumentError if there is none."""
+        """Returns the cheapest point with at least this quality.
+
+        Raises ArgumentError if no point has it.
+        """
         for point in self.pareto:
             if point.quality >= least:
                 return point
-        most = max(point.quality for point in self.points)
-        raise ArgumentError(f"quality: found at most {most:g}, expected at least {least:g}")
+        highest = max(point.quality for point in self.points)
+        raise ArgumentError(f"quality: found at most {highest:g}, expected at least {least:g}")
 
 
 class Trials:
-    """The plans that were tried, as genes: for each layer the number of its choice, by cost."""
+    """Evaluates plans, given as genes, and keeps their points."""
 
     def __init__(
         self,
@@ -57,7 +60,9 @@ class Trials:
         evaluations: int,
     ) -> None:
         if not isinstance(choices, Mapping) or not choices or not all(choices.values()):
-            raise ArgumentError("choices: found none, expected some for each of one or more layers")
+            raise ArgumentError(
+                "choices: found an empty set, expected choices for one or more layers"
+            )
         self._quality, self._evaluations = quality, evaluations
         self.choices: dict[str, list[tuple[float, Choice]]] = {}
         for name, own in choices.items():
@@ -72,11 +77,11 @@ class Trials:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left: no evaluation, or no plan."""
+        """True if all plans or all allowed evaluations are used up."""
         return len(self.tried) >= min(self._evaluations, self.plans)
 
     def run(self, strategy: Iterator[Genes]) -> None:
-        """Tries what a strategy asks for until nothing is left."""
+        """Evaluates the plans of a strategy until it ends or nothing is left."""
         for genes in strategy:
             if genes not in self.tried:
                 self.tried[genes] = self._evaluated(genes)
@@ -84,7 +89,7 @@ class Trials:
                 return
 
     def largest(self) -> Genes:
-        """The choice of most bits for each layer; the cheapest where several have as many."""
+        """Returns the plan with the most bits for each layer; the cheapest of equal choices."""
         return tuple(
             max(range(len(own)), key=lambda i, own=own: (_size(own[i][1]), -i))  # type: ignore[misc]
             for own in self.choices.values()
@@ -95,12 +100,12 @@ class Trials:
         plan = {name: bits for name, (_, bits) in zip(self.choices, picked, strict=True)}
         quality = self._quality(dict(plan))
         try:
-            worth = float(quality)
+            value = float(quality)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"quality: found {shown(quality)}, expected a number") from error
-        if math.isnan(worth):
+        if math.isnan(value):
             raise ArgumentError(f"quality: found NaN for {plan}, expected a number")
-        return Point(plan, worth, math.fsum(cost for cost, _ in picked))
+        return Point(plan, value, math.fsum(cost for cost, _ in picked))
 
 
 def _size(bits: Choice) -> tuple[int, int]:
@@ -109,5 +114,7 @@ def _size(bits: Choice) -> tuple[int, int]:
 
 def _checked_cost(cost: float, name: str) -> float:
     if not isinstance(cost, int | float) or not 0 <= cost < math.inf:
-        raise ArgumentError(f"cost of {name!r}: found {shown(cost)}, expected a number from 0 on")
+        raise ArgumentError(
+            f"cost of {name!r}: found {shown(cost)}, expected a number of at least 0"
+        )
     return float(cost)

@@ -1,4 +1,4 @@
-"""A model under many plans: each layer is quantised once for each number of bits."""
+"""Variants of a model for a search: each layer is quantized once per number of weight bits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -6,53 +6,50 @@ from typing import Any
 
 from ._layers import Layer, Linear, named_layers
 from ._matrix import BitSerialMatrix
-from ._plan import QUANTISABLE, Bits, Choice, quantisable_layers, quantize_layer
+from ._plan import QUANTIZABLE, Bits, Choice, quantizable_layers, quantize_layer
 
 Shape = tuple[int, int]
 
 
 class Variants(ABC):
-    """A model whose layers can be quantised, each in several ways."""
+    """Model that a search can quantize by different plans."""
 
     @property
     @abstractmethod
     def shapes(self) -> dict[str, list[Shape]]:
-        """The matrices of each layer that can be quantised, as (rows, columns)."""
+        """The (rows, columns) of the matrices of each layer that can be quantized."""
 
     @abstractmethod
     def model(self, plan: Mapping[str, Choice]) -> object:
-        """The model under a plan, in which every name is a layer's."""
+        """Returns the model quantized by a plan of layer names, without wildcards."""
 
     def quality(self, plan: Mapping[str, Choice], quality: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        """What a function says of the model under a plan."""
+        """Calls `quality` with the model quantized by a plan."""
         return quality(self.model(plan))
 
 
 class LayerVariants(Variants):
-    """A model of NumPy layers."""
+    """Variants of a model of NumPy layers."""
 
     def __init__(
         self, model: Layer, *, per_row: bool = False, clip: bool = True, threads: int = 0
     ) -> None:
         self._model = model
-        self._layers = quantisable_layers(model)
+        self._layers = quantizable_layers(model)
         self._per_row, self._clip, self._threads = per_row, clip, threads
-        self._made: dict[tuple[str, int], Layer] = {}
+        self._cache: dict[tuple[str, int], Layer] = {}
 
     @property
     def shapes(self) -> dict[str, list[Shape]]:
-        """The matrices of each layer that can be quantised, as (rows, columns)."""
         return {name: list(_shapes(layer)) for name, layer in self._layers.items()}
 
     def model(self, plan: Mapping[str, Choice]) -> Layer:
-        """The model under a plan, in which every name is a layer's."""
-
         def walk(name: str, layer: Layer) -> Layer:
             bits = plan.get(name)
             if bits is not None:
-                return self._quantised(name, bits)
+                return self._quantized(name, bits)
             children = layer.children()
-            if not children or isinstance(layer, QUANTISABLE):
+            if not children or isinstance(layer, QUANTIZABLE):
                 return layer
             return layer.with_children(
                 {
@@ -63,17 +60,17 @@ class LayerVariants(Variants):
 
         return walk("", self._model)
 
-    def _quantised(self, name: str, bits: Bits) -> Layer:
+    def _quantized(self, name: str, bits: Bits) -> Layer:
         key = (name, bits[0])
-        if key not in self._made:
-            self._made[key] = quantize_layer(
+        if key not in self._cache:
+            self._cache[key] = quantize_layer(
                 self._layers[name],
                 bits,
                 per_row=self._per_row,
                 clip=self._clip,
                 threads=self._threads,
             )
-        return _with_activation_bits(self._made[key], bits[1])
+        return _with_activation_bits(self._cache[key], bits[1])
 
 
 def _shapes(layer: Layer) -> Iterable[Shape]:

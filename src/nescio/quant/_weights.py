@@ -1,10 +1,10 @@
-"""Matrices of few bits: a step for all or each of the rows, and integers as bit planes.
+"""Low-bit matrices: integers as bit planes, with one step for all rows or one per row.
 
-A weight w stands as step * q with an integer q of b bits (1 to 8). For b >= 2 the levels are linear
-and q = clip(round(w / step), -2^(b-1), 2^(b-1) - 1), in two's complement. One bit has no zero:
-q = 1 for w >= 0 and -1 below.
+A weight w is stored as step * q with an integer q of b bits (1 to 8). For b >= 2 the levels are
+linear and q = clip(round(w / step), -2^(b-1), 2^(b-1) - 1), in two's complement. One bit has no
+zero: q = 1 for w >= 0 and q = -1 for w < 0.
 
-The step is that of least mean squared error, see `steps`; with one bit it is mean |w|.
+`_steps` finds the step of least mean squared error; with one bit it is mean |w|.
 
 Source: thesis, section 3.3.2 (planes), 3.3.3 (linear steps, clipping, one bit without a zero).
 """
@@ -23,23 +23,23 @@ FloatArray = npt.NDArray[np.float32]
 PlaneArray = npt.NDArray[np.uint64]
 IntegerArray = npt.NDArray[np.int8]
 
-MOST_WEIGHT_BITS = 8
-MOST_COLUMNS = 1 << 22
+MAX_WEIGHT_BITS = 8
+MAX_COLUMNS = 1 << 22
 WORD_BITS = 64
 
-_CHUNK_WEIGHTS = 1 << 18  # whose temporaries stay in the cache
+_CHUNK_WEIGHTS = 1 << 18  # the temporary arrays of so many weights fit in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class QuantizedWeights:
-    """A matrix of b-bit integers and the steps to multiply its rows with.
+    """A matrix of b-bit integers, and the step of each row.
 
     planes    (b, rows, words) uint64, lowest plane first; column j is bit j % 64 of word j // 64,
               and bits beyond the last column are zero
-    columns   of the matrix
-    scale     (rows,) float32: the step of each row, finite; all the same unless made per row
+    columns   number of columns
+    scale     (rows,) float32: the step of each row, finite; equal for all rows unless `per_row`
 
-    Raises ArgumentError for arrays that are not such.
+    Raises ArgumentError for invalid arrays.
     """
 
     planes: PlaneArray
@@ -47,35 +47,38 @@ class QuantizedWeights:
     scale: FloatArray
 
     def __post_init__(self) -> None:
-        _check_planes(self.planes, as_count(self.columns, "columns", 1, MOST_COLUMNS))
+        _check_planes(self.planes, as_count(self.columns, "columns", 1, MAX_COLUMNS))
         _check_scale(self.scale, self.rows)
 
     @property
     def bits(self) -> int:
-        """Bits of an integer: the number of planes."""
+        """Bits per weight: the number of planes."""
         return int(self.planes.shape[0])
 
     @property
     def rows(self) -> int:
-        """Rows of the matrix: its outputs."""
+        """Number of rows: outputs."""
         return int(self.planes.shape[1])
 
     def to_integers(self) -> IntegerArray:
-        """The integers, (rows, columns) int8; -1 and 1 if there is one bit."""
+        """Returns the integers, (rows, columns) int8; -1 and 1 for one bit."""
         total = np.zeros((self.rows, self.columns), np.uint8)
         for i, plane in enumerate(self.planes):
             total |= _unpacked(plane, self.columns) << np.uint8(i)
         if self.bits == 1:
             return (2 * total.view(np.int8) - 1).astype(np.int8)
-        unused = np.uint8(8 - self.bits)  # shifting up and down again extends the sign
+        unused = np.uint8(8 - self.bits)  # shifting left, then right, extends the sign
         return (total << unused).view(np.int8) >> unused.astype(np.int8)
 
     def to_floats(self) -> FloatArray:
-        """The weights that the integers stand for, (rows, columns) float32."""
+        """Returns the dequantized weights, (rows, columns) float32."""
         return self.to_integers() * self.scale[:, np.newaxis]
 
     def mean_error(self, weights: object) -> float:
-        """The mean squared difference from weights (rows, columns). Raises ArgumentError."""
+        """Returns the mean squared difference from float weights (rows, columns).
+
+        Raises ArgumentError for another shape.
+        """
         exact = as_weights(weights)
         if exact.shape != (self.rows, self.columns):
             raise ArgumentError(
@@ -87,26 +90,26 @@ class QuantizedWeights:
 def quantize_weights(
     weights: object, bits: int, *, per_row: bool = False, clip: bool = True
 ) -> QuantizedWeights:
-    """Floats (rows, columns) as integers of 1 to 8 bits, with the step of least squared error.
+    """Quantizes floats (rows, columns) to 1 to 8 bits with the step of least squared error.
 
-    `per_row` takes a step for each row instead of one for all. Without `clip` no step is searched
-    for: the levels span the largest |w|. Deterministic.
+    `per_row` uses one step per row instead of one for the matrix. With `clip=False` the levels span
+    the largest |w|, without a search for the best step. Deterministic.
 
-    Raises ArgumentError for bits outside 1 to 8, for what is no matrix of floats, and for NaN,
-    infinity and what does not fit float32.
+    Raises ArgumentError for bits outside 1 to 8, for anything but a matrix of floats, and for NaN,
+    infinity and values beyond float32.
     """
-    bits = as_count(bits, "weight bits", 1, MOST_WEIGHT_BITS)
+    bits = as_count(bits, "weight bits", 1, MAX_WEIGHT_BITS)
     matrix = as_weights(weights)
     return with_steps(matrix, bits, steps_of(matrix, bits, per_row=per_row, clip=clip))
 
 
 def from_integers(integers: object, bits: int, scale: object = 1.0) -> QuantizedWeights:
-    """Integers (rows, columns) that are quantised already; `scale` is a number, or one a row.
+    """Packs integers (rows, columns) that another program has quantized.
 
-    They are -2^(bits-1) to 2^(bits-1) - 1, or -1 and 1 if `bits` is 1. Raises ArgumentError with
-    the first that is not.
+    `scale` is one number or (rows,). The integers are -2^(bits-1) to 2^(bits-1) - 1, or -1 and 1 if
+    `bits` is 1. Raises ArgumentError naming the first integer outside that range.
     """
-    bits = as_count(bits, "weight bits", 1, MOST_WEIGHT_BITS)
+    bits = as_count(bits, "weight bits", 1, MAX_WEIGHT_BITS)
     matrix = as_array(integers, "integers")
     if matrix.dtype.kind not in "iu":
         raise ArgumentError(f"integers: found {matrix.dtype}, expected integers")
@@ -135,24 +138,24 @@ def from_integers(integers: object, bits: int, scale: object = 1.0) -> Quantized
 def steps_of(
     matrix: FloatArray, bits: int, *, per_row: bool = False, clip: bool = True
 ) -> FloatArray:
-    """The step of each row of checked floats, (rows,), as `quantize_weights` chooses it."""
+    """Returns the step of each row of checked floats, (rows,), as `quantize_weights` does."""
     groups = matrix if per_row else matrix.reshape(1, -1)
     steps = best_steps(groups, bits) if clip else widest_steps(groups, bits)
     return np.broadcast_to(steps, len(matrix)).copy()
 
 
 def with_steps(matrix: FloatArray, bits: int, steps: FloatArray) -> QuantizedWeights:
-    """Checked floats (rows, columns) rounded to the levels of each row's step."""
+    """Rounds checked floats (rows, columns) to the levels of each row's step."""
     integers = np.empty(matrix.shape, np.int8)
-    at_once = max(1, _CHUNK_WEIGHTS // matrix.shape[1])
-    for first in range(0, len(matrix), at_once):
-        rows = slice(first, first + at_once)
+    chunk = max(1, _CHUNK_WEIGHTS // matrix.shape[1])
+    for first in range(0, len(matrix), chunk):
+        rows = slice(first, first + chunk)
         integers[rows] = _rounded(matrix[rows], bits, steps[rows])
     return QuantizedWeights(_packed(integers, bits), matrix.shape[1], steps)
 
 
 def as_weights(weights: object) -> FloatArray:
-    """A matrix as float32. Raises ArgumentError unless it has elements, all finite floats."""
+    """Converts a matrix to float32. Raises ArgumentError unless it holds finite floats."""
     matrix = as_array(weights, "weights")
     if matrix.dtype.kind != "f":
         raise ArgumentError(
@@ -180,13 +183,13 @@ def _rounded(weights: FloatArray, bits: int, steps: FloatArray) -> IntegerArray:
 
 
 def _packed(integers: IntegerArray, bits: int) -> PlaneArray:
-    """The planes of integers."""
+    """Packs integers into bit planes."""
     rows, columns = integers.shape
     words = -(-columns // WORD_BITS)
     planes = np.zeros((bits, rows, words * 8), np.uint8)
     values = (integers > 0).view(np.uint8) if bits == 1 else integers.view(np.uint8)
     for i in range(bits):
-        plane = values & np.uint8(1 << i)  # packbits takes what is not zero for a one
+        plane = values & np.uint8(1 << i)  # packbits reads any nonzero value as one
         planes[i, :, : -(-columns // 8)] = np.packbits(plane, axis=1, bitorder="little")
     return planes.view("<u8").astype(np.uint64, copy=False)
 
@@ -197,20 +200,20 @@ def _unpacked(plane: PlaneArray, columns: int) -> npt.NDArray[np.uint8]:
 
 
 def as_float32(values: Array) -> FloatArray:
-    """Floats as float32, where too large ones are infinite."""
-    with np.errstate(over="ignore"):  # what overflows is infinite, and refused
+    """Converts floats to float32; values beyond its range become infinite."""
+    with np.errstate(over="ignore"):  # callers reject infinity
         return values.astype(np.float32, copy=False)
 
 
 def _check_shape(matrix: Array, what: str) -> None:
-    if matrix.ndim != 2 or not matrix.size or matrix.shape[1] > MOST_COLUMNS:
+    if matrix.ndim != 2 or not matrix.size or matrix.shape[1] > MAX_COLUMNS:
         raise ArgumentError(
             f"{what}: found shape {matrix.shape}, expected (rows, columns), each at least 1, and "
-            f"columns at most {MOST_COLUMNS}"
+            f"columns at most {MAX_COLUMNS}"
         )
 
 
-def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any array, to be checked
+def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - checked here
     if not isinstance(planes, np.ndarray):
         raise ArgumentError(f"planes: found {type(planes).__name__}, expected an array of uint64")
     words = -(-columns // WORD_BITS)
@@ -219,9 +222,9 @@ def _check_planes(planes: Any, columns: int) -> None:  # noqa: ANN401 - any arra
             f"planes: found {planes.dtype} of shape {planes.shape}, expected uint64 of shape "
             f"(bits, rows, {words}) for {columns} columns"
         )
-    if not 1 <= planes.shape[0] <= MOST_WEIGHT_BITS or not planes.shape[1]:
+    if not 1 <= planes.shape[0] <= MAX_WEIGHT_BITS or not planes.shape[1]:
         raise ArgumentError(
-            f"planes: found shape {planes.shape}, expected 1 to {MOST_WEIGHT_BITS} planes of at "
+            f"planes: found shape {planes.shape}, expected 1 to {MAX_WEIGHT_BITS} planes of at "
             "least one row"
         )
     used = columns % WORD_BITS

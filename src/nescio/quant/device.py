@@ -1,12 +1,13 @@
-"""Matrices of few bits in the memory of a GPU, or of the emulated device.
+"""Low-bit matrices in the memory of a GPU or of the emulated device.
 
     matrix = DeviceMatrix(quantize_weights(w, bits=1), device="cuda:0")
-    y = matrix(x)             # an array of the host: NumPy's; one on the GPU: there, x's library's
+    y = matrix(x)             # host array in, NumPy array out; GPU array in, same library out
 
     out = torch.empty((1, matrix.rows), device="cuda:0")
-    matrix.queue(x, out, torch.cuda.current_stream().cuda_stream)  # a graph may record it
+    matrix.queue(x, out, torch.cuda.current_stream().cuda_stream)  # can be captured in a graph
 
-The bits are those of `BitSerialMatrix`. Source: thesis, section 3.3.4; docs/quant-gpu.md.
+Results have the same bits as those of `BitSerialMatrix`. Source: thesis, section 3.3.4. Guide:
+docs/quant-gpu.md.
 """
 
 import sys
@@ -26,18 +27,18 @@ from ._engine import DeviceArray, EngineProduct, QuantEngine
 from ._weights import FloatArray, QuantizedWeights
 
 _DLPACK_CUDA = 2
-_MOST = 1024
-"""Vectors that are multiplied together; more are in slices."""
+_MAX_BATCH = 1024
+"""Vectors per product; larger batches are split."""
 
-_KEPT = 16
+_MAX_CACHED_PRODUCTS = 16
 """Work areas that are kept: one for each batch size and stream, the least recently used goes."""
 
 
 class DeviceMatrix:
-    """Weights of few bits on a device, and a bias (rows,) of float32, which is added to products.
+    """Low-bit weights on a device, and an optional float32 bias (rows,) added to products.
 
-    Activations are kept at 8, 16 or 32 bits. `device` is "cuda", "cuda:1", "emulated". `kernel` is
-    "count" or "matrix", or either with "-fused", instead of the one that is thought best.
+    Activations are rounded to 8, 16 or 32 bits. `device` is "cuda", "cuda:1" or "emulated".
+    `kernel` overrides the choice of kernel: "count", "matrix", "count-fused" or "matrix-fused".
 
     May be used from several threads, and queued on several streams, each of which has a work area
     of its own. Raises ArgumentError for names that are none and for activation bits, ResourceError
@@ -66,41 +67,42 @@ class DeviceMatrix:
         self._kernel = kernel
         self._products: OrderedDict[tuple[int, int | None], EngineProduct] = OrderedDict()
         self._lock = threading.Lock()
-        self._product(1)  # so that a kernel that cannot be is refused here
+        self._product(1)  # so that an unknown kernel raises here
 
     @property
     def rows(self) -> int:
-        """Outputs."""
+        """Number of rows: outputs."""
         return self.weights.rows
 
     @property
     def columns(self) -> int:
-        """Inputs."""
+        """Number of columns: inputs."""
         return self.weights.columns
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the device's memory that a product reads."""
+        """Bytes of device memory that a product reads."""
         return self._matrix.packed_bytes
 
     def kernel(self, batch: int = 1) -> str:
-        """The name of the kernel for a batch."""
+        """Returns the name of the kernel for a batch size."""
         return self._product(batch).kernel
 
     def __call__(self, x: DeviceArray, /, *, stream: int | None = None) -> DeviceArray:
-        """Products with float vectors (..., columns), plus the bias: float32 (..., rows).
+        """Multiplies with float vectors (..., columns) and adds the bias: float32 (..., rows).
 
-        What lies on the device stays there: C-contiguous float32, at most 65,535 vectors, whose
-        products are queued on `stream`, a cudaStream_t as a number, or without one are done on
-        return. Products of a vector of the device that is not finite are NaN. Raises ArgumentError
-        for another shape or dtype, and for NaN and infinity of the host.
+        For an array in GPU memory (C-contiguous float32, at most 65,535 vectors), the result stays
+        there. The product is
+        queued on `stream`, a cudaStream_t as an integer; without a stream, it is complete on
+        return. A vector on the GPU that is not finite gives NaN. Raises ArgumentError for another
+        shape or dtype, and for NaN or infinity in host arrays.
         """
         if not _is_on_gpu(x):
             return self._of_host(as_vectors(x, self.columns))
         if tuple(x.shape[-1:]) != (self.columns,):
             raise ArgumentError(f"x: found shape {tuple(x.shape)}, expected (..., {self.columns})")
         flat = x.reshape(-1, self.columns)
-        out = _taker(x)(self._product(flat.shape[0]).empty())
+        out = _from_dlpack(x)(self._product(flat.shape[0]).empty())
         self.queue(flat, out, stream)
         return out.reshape((*x.shape[:-1], self.rows))
 
@@ -116,7 +118,7 @@ class DeviceMatrix:
         return y.reshape((*vectors.shape[:-1], self.rows))
 
     def queue(self, x: DeviceArray, out: DeviceArray, stream: int | None = None) -> None:
-        """Products of x (batch, columns) to out (batch, rows), both C-contiguous float32 there.
+        """Queues products of x (batch, columns) into out (batch, rows), C-contiguous GPU float32.
 
         With a stream nothing is allocated, copied or waited for, but by the first call of a batch
         size on that stream, so that a CUDA graph can record the later ones. Raises ArgumentError
@@ -125,7 +127,7 @@ class DeviceMatrix:
         batch = _batch_of(x)
         if batch != _batch_of(out):
             raise ArgumentError(f"out: found shape {out.shape}, expected ({batch}, {self.rows})")
-        if batch <= _MOST:
+        if batch <= _MAX_BATCH:
             if batch:
                 _queue(self._product(batch, stream), x, out, stream)
             return
@@ -134,9 +136,9 @@ class DeviceMatrix:
             _queue(self._product(own.shape[0], stream), own, out[part], stream)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
-        """Exact products with integer vectors (batch, columns) of the host: int64 (batch, rows).
+        """Multiplies exactly with integer host vectors (batch, columns): int64 (batch, rows).
 
-        Raises ArgumentError for what are no integers of `activation_bits` bits.
+        Raises ArgumentError unless x holds integers of `activation_bits` bits.
         """
         array = as_array(x, "x")
         limits = np.iinfo(np.int32)
@@ -155,7 +157,7 @@ class DeviceMatrix:
         return y
 
     def seconds_each(self, batch: int = 1, count: int = 100) -> float:
-        """Time of a product in a graph of `count` of them, one after the other, measured."""
+        """Measures the seconds per product in a graph of `count` consecutive products."""
         return self._product(batch).seconds_each(count)
 
     def _product(self, batch: int, stream: int | None = None) -> EngineProduct:
@@ -164,22 +166,22 @@ class DeviceMatrix:
             if product is None:
                 product = self._matrix.product(self.activation_bits, batch, self._kernel)
             self._products[batch, stream] = product
-            while len(self._products) > _KEPT:
+            while len(self._products) > _MAX_CACHED_PRODUCTS:
                 self._products.popitem(last=False)
             return product
 
 
 def _slices(batch: int) -> list[slice]:
-    return [slice(first, first + _MOST) for first in range(0, batch, _MOST)]
+    return [slice(first, first + _MAX_BATCH) for first in range(0, batch, _MAX_BATCH)]
 
 
 def _queue(product: EngineProduct, x: DeviceArray, out: DeviceArray, stream: int | None) -> None:
     try:
         product.queue(x, out, stream)
-    except (TypeError, BufferError) as error:  # what the binding makes of no such array
+    except (TypeError, BufferError) as error:  # from the binding, for other arrays
         raise ArgumentError(
-            "x and out: expected C-contiguous float32 of two dimensions in the device's memory, "
-            f"found {type(x).__name__} and {type(out).__name__} ({error})"
+            f"x and out: found {type(x).__name__} and {type(out).__name__} ({error}), expected "
+            "C-contiguous float32 of two dimensions in the device's memory"
         ) from error
 
 
@@ -195,11 +197,13 @@ def _is_on_gpu(x: DeviceArray) -> bool:
     return device is not None and int(device()[0]) == _DLPACK_CUDA
 
 
-def _taker(x: DeviceArray) -> Callable[[DeviceArray], DeviceArray]:
-    """The `from_dlpack` of an array's library."""
+def _from_dlpack(x: DeviceArray) -> Callable[[DeviceArray], DeviceArray]:
+    """Returns the `from_dlpack` function of an array's library."""
     name = type(x).__module__.partition(".")[0]
     for module in ("jax.numpy", name) if name.startswith("jax") else (name,):
-        taker = getattr(sys.modules.get(module), "from_dlpack", None)
-        if taker is not None:
-            return cast(Callable[[DeviceArray], DeviceArray], taker)
-    raise ArgumentError(f"x: found {type(x).__name__}, whose library takes no arrays by DLPack")
+        function = getattr(sys.modules.get(module), "from_dlpack", None)
+        if function is not None:
+            return cast(Callable[[DeviceArray], DeviceArray], function)
+    raise ArgumentError(
+        f"x: found {type(x).__name__}, expected an array of a library with from_dlpack"
+    )

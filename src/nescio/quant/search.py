@@ -1,15 +1,16 @@
-"""Bits for each layer: which plans are worth having, by quality and cost.
+"""Search of bits for each layer: the Pareto front of plans by quality and cost.
 
+    found = search_model(model, quality)     # quality(model) is a number, larger is better
     found = search({"fc1": [(1, 8), (4, 8)], "fc2": [(1, 8), (4, 8)]}, quality, cost)
-    found.pareto                      # no other plan is both as good and as cheap
+    found.pareto                             # plans that no other plan dominates
     found.cheapest(least=0.97).plan
 
-`quality` says what a plan is worth, larger is better; `cost` what one layer's bits cost, and a
-plan costs what its layers cost together. All plans are tried where there are no more than
-`evaluations`. Beyond, a greedy descent starts from the most bits and gives up, again and again,
-those that lose the least quality for the cost that they save; what it tried is then the first
-generation of an evolution (NSGA-II: Deb and others, 2002) until `evaluations` are spent. Everything
-is determined by the seed. Source: thesis, section 3.5.3 (exhaustive).
+`quality` rates a plan, larger is better. `cost` rates the bits of one layer; the cost of a plan is
+the sum over its layers. If there are at most `evaluations` plans, all are evaluated. Otherwise a
+greedy descent starts from the most bits and repeatedly makes the reduction that loses the least
+quality per saved cost. The plans it evaluated are the first generation of an evolutionary search
+(NSGA-II: Deb and others, 2002), which runs until `evaluations` are used up. The seed determines the
+result. Source: thesis, section 3.5.3 (exhaustive).
 """
 
 import random
@@ -23,11 +24,11 @@ from ._activations import ACTIVATION_BITS
 from ._cost import Cost, MeasuredCost
 from ._layers import Layer, listed
 from ._plan import Choice
-from ._strategies import everything, evolution, greedy
-from ._trials import Found, Point, Trials
+from ._strategies import evolution, exhaustive, greedy
+from ._trials import Point, SearchResult, Trials
 from ._variants import LayerVariants, Shape, Variants
 
-__all__ = ["Choice", "Found", "MeasuredCost", "Point", "Variants", "search", "search_model"]
+__all__ = ["Choice", "MeasuredCost", "Point", "SearchResult", "Variants", "search", "search_model"]
 
 Method = Literal["auto", "exhaustive", "greedy", "evolutionary"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -45,11 +46,11 @@ def search(
     method: Method = "auto",
     evaluations: int = DEFAULT_EVALUATIONS,
     seed: int = 0,
-) -> Found:
-    """Tries plans over each layer's choices; `quality` is asked at most `evaluations` times.
+) -> SearchResult:
+    """Evaluates plans over each layer's choices; calls `quality` at most `evaluations` times.
 
-    Raises ArgumentError without choices, for bits that cannot be, more plans than `evaluations` in
-    an exhaustive search, a quality that is NaN, and a cost that is not a number of at least 0.
+    Raises ArgumentError for empty choices, unsupported bits, an exhaustive search of more than
+    `evaluations` plans, a quality of NaN, and a cost that is not a number of at least 0.
     """
     if method not in METHODS:
         raise ArgumentError(f"method: found {shown(method)}, expected one of {', '.join(METHODS)}")
@@ -60,12 +61,12 @@ def search(
             f"evaluations: found {evaluations}, expected {trials.plans} for an exhaustive search"
         )
     if method == "exhaustive" or (method != "greedy" and trials.plans <= evaluations):
-        trials.run(everything(trials))
+        trials.run(exhaustive(trials))
     if method in ("auto", "greedy") and not trials.done:
         trials.run(greedy(trials))
     if method in ("auto", "evolutionary") and not trials.done:
         trials.run(evolution(trials, random.Random(seed)))  # noqa: S311 - no secrets
-    return Found(list(trials.tried.values()))
+    return SearchResult(list(trials.tried.values()))
 
 
 def search_model(
@@ -81,22 +82,22 @@ def search_model(
     method: Method = "auto",
     evaluations: int = DEFAULT_EVALUATIONS,
     seed: int = 0,
-) -> Found:
-    """Searches bits for the layers of a model, of PyTorch modules or of NumPy layers.
+) -> SearchResult:
+    """Searches bits for the layers of a model of PyTorch modules or NumPy layers.
 
-    `quality` gets the quantised model. `layers` are names with wildcards; `floats` allows a layer
-    to stay as it is. `cost` is measured on this machine by default. `Variants` of one's own may
-    stand in the place of the model.
+    `quality` is called with the quantized model. `layers` are layer names, with wildcards. With
+    `floats`, layers may also stay in float32. The default `cost` is the time measured on this
+    machine. `model` may also be an instance of `Variants`.
 
-    Raises ArgumentError for names that fit nothing, and what `search` raises.
+    Raises ArgumentError for a name that matches no layer, and what `search` raises.
     """
-    variants = variants_of(model, per_row=per_row)
-    shapes = chosen_layers(variants, layers)
-    kept: list[Choice] = [None] if floats else []
+    variants = model_variants(model, per_row=per_row)
+    shapes = matching_layers(variants, layers)
+    unquantized: list[Choice] = [None] if floats else []
     activations = tuple(activation_bits)
     choices: list[Choice] = [(w, a) for w in weight_bits for a in activations]
     return search(
-        dict.fromkeys(shapes, choices + kept),
+        dict.fromkeys(shapes, choices + unquantized),
         lambda plan: variants.quality(plan, quality),
         cost or MeasuredCost(shapes),
         method=method,
@@ -105,8 +106,8 @@ def search_model(
     )
 
 
-def variants_of(model: object, *, per_row: bool = False) -> Variants:
-    """The variants of a model. Raises ArgumentError if it is none."""
+def model_variants(model: object, *, per_row: bool = False) -> Variants:
+    """Returns the variants of a model. Raises ArgumentError if it is not a model."""
     if isinstance(model, Variants):
         return model
     if isinstance(model, Layer):
@@ -121,14 +122,14 @@ def variants_of(model: object, *, per_row: bool = False) -> Variants:
     return ModuleVariants(model, per_row=per_row)
 
 
-def chosen_layers(variants: Variants, patterns: Iterable[str]) -> dict[str, list[Shape]]:
-    """The layers that names with wildcards stand for. Raises ArgumentError if that is none."""
+def matching_layers(variants: Variants, patterns: Iterable[str]) -> dict[str, list[Shape]]:
+    """Returns the layers that match the patterns. Raises ArgumentError if one matches no layer."""
     shapes = variants.shapes
     chosen: set[str] = set()
     for pattern in patterns:
-        fitting = {name for name in shapes if name == pattern or fnmatchcase(name, pattern)}
-        if not fitting:
-            known = listed(shapes) if shapes else "none in this model"
-            raise ArgumentError(f"layers: found {shown(pattern)}, expected one or more of {known}")
-        chosen |= fitting
+        matches = {name for name in shapes if name == pattern or fnmatchcase(name, pattern)}
+        if not matches:
+            known = f"one or more of {listed(shapes)}" if shapes else "a model with such layers"
+            raise ArgumentError(f"layers: found {shown(pattern)}, expected {known}")
+        chosen |= matches
     return {name: own for name, own in shapes.items() if name in chosen}

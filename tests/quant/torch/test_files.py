@@ -1,4 +1,4 @@
-"""What a file keeps of PyTorch's modules beside the quantised ones."""
+"""What a file keeps of PyTorch's modules beside the quantized ones."""
 
 import numpy as np
 import pytest

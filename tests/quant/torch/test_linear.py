@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nescio import quant
-from nescio.errors import ArgumentError, MismatchError
+from nescio.errors import ArgumentError
 
 torch = pytest.importorskip("torch")
 BitSerialLinear = pytest.importorskip("nescio.quant.torch").BitSerialLinear
@@ -99,9 +99,9 @@ def test_safetensors_go_round(linear, tmp_path):
 def test_states_of_other_layers(linear, made, found, expected):
     state = BitSerialLinear.from_linear(linear, 3, 8).state_dict()
     other = BitSerialLinear(*made[:2], weight_bits=made[2], activation_bits=made[3])
-    with pytest.raises(MismatchError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         other.load_state_dict(state)
-    assert (caught.value.found, caught.value.expected) == (found, expected)
+    assert f"found {found}, expected {expected}; " in str(caught.value)
 
 
 def test_copies_and_pickles(linear):
@@ -183,7 +183,7 @@ def test_it_stays_in_float32_on_the_processor(linear):
         with pytest.raises(ArgumentError, match="expected to stay in float32"):
             change()
     assert torch.equal(layer.float().cpu()(vectors(70)), expected)
-    with pytest.raises(ArgumentError, match="is on meta: expected the processor"):
+    with pytest.raises(ArgumentError, match="found it on meta, expected the CPU"):
         copy.deepcopy(layer).to("meta")(vectors(70))
 
 

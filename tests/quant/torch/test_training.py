@@ -60,13 +60,13 @@ def test_what_is_trained_predicts_as_what_is_converted(kind, activation_bits, bo
     options = {"num_layers": 2, "bidirectional": True, "batch_first": True} if both else {}
     layer = kind(12, 9, **(options if stack else {}))
     trained = training.prepare(layer, {"": (3, activation_bits)}, refresh=4)
-    optimiser = torch.optim.SGD(trained.parameters(), lr=0.05)
+    optimizer = torch.optim.SGD(trained.parameters(), lr=0.05)
     x = torch.randn(5, 4, 12) if stack else torch.randn(4, 12)
     for _ in range(6):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         y = trained(x)
         (y[0] if isinstance(y, tuple) else y).square().sum().backward()
-        optimiser.step()
+        optimizer.step()
     trained.eval()
     small = training.convert(trained)
     inputs = (x, x[0]) if stack or not both else (x[0],)
@@ -74,7 +74,7 @@ def test_what_is_trained_predicts_as_what_is_converted(kind, activation_bits, bo
         expected, found = trained(given), small(given)
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
     assert small.activation_bits == (activation_bits or 32) if kind is nn.Linear else True
-    assert type(small) is qt.models.MAKERS[kind].__self__
+    assert type(small) is getattr(qt, f"BitSerial{kind.__name__}")
 
 
 def test_a_state_is_taken_where_hidden_states_are_rounded():
@@ -97,11 +97,11 @@ def task():
 
 def fit(model, steps=150):
     x, labels = task()
-    optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(steps):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), labels).backward()
-        optimiser.step()
+        optimizer.step()
     return model.eval()
 
 
@@ -191,7 +191,7 @@ def test_weights_that_left_the_numbers():
 
 
 def test_a_model_that_was_not_prepared():
-    with pytest.raises(ArgumentError, match=r"expected one that prepare\(\) made"):
+    with pytest.raises(ArgumentError, match=r"expected a model from prepare\(\)"):
         training.convert(nn.Linear(3, 3))
     with pytest.raises(ArgumentError, match="refresh: found 0"):
         training.prepare(nn.Linear(3, 3), {"": (4, 8)}, refresh=0)

@@ -1,10 +1,10 @@
-"""Bit-serial layers for PyTorch: what `Linear`, `LSTM`, `GRU` and their cells become.
+"""Bit-serial PyTorch modules, which replace `Linear`, `LSTM`, `GRU` and their cells.
 
     small = quantize(model, {"encoder.*": (4, 8), "decoder": (2, 16)})
     layer = BitSerialLinear.from_linear(linear, weight_bits=4, activation_bits=8)
 
-The modules compute on the processor, forward only: what asks them for a gradient gets an
-ArgumentError. `training` trains models for few bits. Needs PyTorch: pip install
+The modules compute on the CPU, `BitSerialLinear` also on a GPU. They are forward only: a backward
+pass raises ArgumentError. `training` trains models for low bit widths. Needs PyTorch: pip install
 'nescio[quant-torch]'.
 """
 

@@ -1,4 +1,4 @@
-"""Between PyTorch's modules and the layers of NumPy."""
+"""Conversion between PyTorch modules and NumPy layers."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -8,15 +8,15 @@ import numpy as np
 import torch
 
 from ..._arrays import Array
-from ...errors import ArgumentError, MismatchError
+from ...errors import ArgumentError, FileError
 from .. import _functions as functions
 from .. import _recurrent as recurrent
 from .._layers import Embedding, Group, Layer, Linear, Sequential, named_layers
 from .._matrix import BitSerialMatrix, FloatMatrix
-from .._plan import QUANTISABLE
+from .._plan import QUANTIZABLE
 from .._store import load_layers
 from ._linear import BitSerialLinear, floats
-from ._models import Model, check_no_hooks, replaced
+from ._models import Model, check_no_hooks, replace_modules
 from ._recurrent import (
     BitSerialGRU,
     BitSerialGRUCell,
@@ -25,15 +25,15 @@ from ._recurrent import (
     matrix_parts,
 )
 
-_DEPTH = 32  # of modules in modules, as in files
+_MAX_DEPTH = 32  # nesting of modules, as in files
 _NUMPY_FLOATS = (torch.float16, torch.float32, torch.float64)
 
 
 def to_layers(model: object) -> Layer:
-    """A model as NumPy layers; modules that have no counterpart there become a `Group`.
+    """Converts a model to NumPy layers; a module without a counterpart becomes a `Group`.
 
-    Quantised layers share the memory of the modules. Raises ArgumentError for what is no module,
-    for hooks, which would be lost, and for weights that are not finite.
+    Quantized layers share memory with the modules. Raises ArgumentError for anything but a module,
+    for hooks (they would be lost), and for weights that are not finite.
     """
     if not isinstance(model, torch.nn.Module):
         raise ArgumentError(
@@ -43,19 +43,19 @@ def to_layers(model: object) -> Layer:
 
 
 def load(path: str | os.PathLike[str], model: Model) -> Model:
-    """A copy of a model with the quantised layers of a file, and everything else from it too.
+    """Returns a copy of a model with the quantized layers and all other weights of a file.
 
-    `model` is of the class that was quantised and saved, its weights do not matter. Raises
-    ArgumentError for what is no such file, MismatchError for one of another model.
+    `model` is an instance of the class that was quantized and saved; its weights are not used.
+    Raises FileError if the file is invalid or belongs to another model.
     """
     stored = dict(named_layers(load_layers(path)))
     modules = dict(model.named_modules(remove_duplicate=False))
     made = {
         name: _restored(layer)
         for name, layer in stored.items()
-        if name in modules and isinstance(layer, QUANTISABLE) and _is_quantised(layer)
+        if name in modules and isinstance(layer, QUANTIZABLE) and _is_quantized(layer)
     }
-    copied = replaced(model, made)
+    copied = replace_modules(model, made)
     state = {}
     for name, tensor in copied.state_dict().items():
         state[name] = _stored_tensor(name, tensor, stored)
@@ -64,8 +64,8 @@ def load(path: str | os.PathLike[str], model: Model) -> Model:
 
 
 def _layer(name: str, module: torch.nn.Module, depth: int) -> Layer:
-    if depth > _DEPTH:
-        raise ArgumentError(f"{name!r}: found modules more than {_DEPTH} deep in each other")
+    if depth > _MAX_DEPTH:
+        raise ArgumentError(f"{name!r}: found modules nested more than {_MAX_DEPTH} deep")
     check_no_hooks(repr(name), module)
     make = _LAYERS.get(type(module))
     try:
@@ -75,7 +75,7 @@ def _layer(name: str, module: torch.nn.Module, depth: int) -> Layer:
         raise ArgumentError(f"{name!r}: {error}") from error
     children = {
         child: _layer(_joined(name, child), part, depth + 1)
-        for child, part in module._modules.items()  # named_children leaves out repeated ones
+        for child, part in module._modules.items()  # named_children omits repeated ones
         if part is not None
     }
     if type(module) is torch.nn.Sequential:
@@ -124,7 +124,7 @@ def _recurrent(module: Any) -> Layer:  # noqa: ANN401 - a bit-serial one
 
 def _embedding(module: torch.nn.Embedding) -> Layer:
     if module.max_norm is not None:
-        raise ArgumentError(f"max_norm: found {module.max_norm}, expected none")
+        raise ArgumentError(f"max_norm: found {module.max_norm}, expected None")
     return Embedding(floats(module.weight))
 
 
@@ -165,14 +165,14 @@ _LAYERS: dict[type[torch.nn.Module], Callable[[Any], Layer]] = {
 }
 
 
-def _is_quantised(layer: Layer) -> bool:
+def _is_quantized(layer: Layer) -> bool:
     if isinstance(layer, Linear):
         return isinstance(layer.matrix, BitSerialMatrix)
-    return any(_is_quantised(part) for part in layer.children().values())
+    return any(_is_quantized(part) for part in layer.children().values())
 
 
 def _restored(layer: Layer) -> torch.nn.Module:
-    """The module of a quantised layer."""
+    """Returns the module of a quantized layer."""
     if isinstance(layer, Linear):
         matrix = layer.matrix
         assert isinstance(matrix, BitSerialMatrix)
@@ -199,13 +199,16 @@ def _restored(layer: Layer) -> torch.nn.Module:
 
 
 def _stored_tensor(name: str, expected: torch.Tensor, stored: Mapping[str, Layer]) -> torch.Tensor:
-    """A tensor of a state from a file's layers. Raises MismatchError if they have none such."""
+    """Returns a state's tensor from a file's layers.
+
+    Raises FileError if they have no array of that name and shape.
+    """
     owner, _, key = name.rpartition(".")
     if owner in stored and key in ("weight", "bias", "planes", "scale"):
         array = stored[owner].arrays().get(key)
     elif owner in stored and key == "sizes":
-        return expected  # the module was made with them
-    elif owner in stored and key.startswith(("weight_", "bias_")):  # of a recurrent layer in floats
+        return expected  # the module was built with them
+    elif owner in stored and key.startswith(("weight_", "bias_")):  # of a float recurrent layer
         which, _, part = key.partition("_")
         parts = stored[owner].children()
         array = parts[part].arrays().get(which) if part in parts else None
@@ -214,10 +217,9 @@ def _stored_tensor(name: str, expected: torch.Tensor, stored: Mapping[str, Layer
     found = "nothing" if array is None else f"shape {array.shape}"
     wanted = f"shape {tuple(expected.shape)}"
     if array is None or found != wanted:
-        raise MismatchError(
-            f"{name}: found {found} in the file, expected {wanted}: it is of another model",
-            found=found,
-            expected=wanted,
+        raise FileError(
+            f"{name}: found {found} in the file, expected {wanted}; pass a model of "
+            "the class that was saved"
         )
     return torch.from_numpy(np.array(array)).to(expected.dtype)
 
@@ -227,14 +229,14 @@ def _joined(name: str, child: str) -> str:
 
 
 def _as_array(name: str, tensor: torch.Tensor) -> Array:
-    """Any parameter or buffer of dense numbers; floats that NumPy has not become float32."""
+    """Converts a dense parameter or buffer; float types that NumPy lacks become float32."""
     if tensor.dtype.is_floating_point and tensor.dtype not in _NUMPY_FLOATS:
         return floats(tensor)
     try:
         array: Array = tensor.detach().cpu().resolve_conj().resolve_neg().numpy()
-    except (TypeError, RuntimeError) as error:  # what is sparse, quantised, on no device
+    except (TypeError, RuntimeError) as error:  # sparse, quantized, or on meta
         raise ArgumentError(
-            f"{name!r}: found {tensor.dtype} of {tensor.layout} on {tensor.device}, expected what "
-            "NumPy has"
+            f"{name!r}: found {tensor.dtype} of {tensor.layout} on {tensor.device}, expected a "
+            "dense tensor of a type that NumPy supports"
         ) from error
     return array

@@ -1,4 +1,4 @@
-"""`torch.nn.Linear` with weights of few bits."""
+"""`torch.nn.Linear` with low-bit weights."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -7,34 +7,35 @@ import numpy as np
 import torch
 
 from ..._arrays import Array, as_count
-from ...errors import ArgumentError, MismatchError
+from ...errors import ArgumentError
 from .._activations import check_activation_bits
 from .._matrix import BitSerialMatrix
 from .._plan import check_bits
 from .._weights import (
-    MOST_COLUMNS,
-    MOST_WEIGHT_BITS,
+    MAX_COLUMNS,
+    MAX_WEIGHT_BITS,
     WORD_BITS,
     QuantizedWeights,
     quantize_weights,
 )
 from ..device import DeviceMatrix
 
-MOST_ROWS = 1 << 40
+MAX_ROWS = 1 << 40
 
 _Buffer = tuple[torch.Tensor, int, int]
-"""A tensor, its address and its version."""
+"""A tensor, its address and its version counter."""
 
 
 class BitSerialLinear(torch.nn.Module):
-    """y = W x + b with W of 1 to 8 bits; x is rounded to 8, 16 or 32 bits, vector by vector.
+    """Computes y = W x + b with W of 1 to 8 bits; rounds each vector x to 8, 16 or 32 bits.
 
-    Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` float32 (None without),
-    `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded (with one
-    bit, -1 times a scale of zero); `from_linear` is the usual way to make one. Floats are float32,
-    on the processor, where PyTorch's number of threads is used, or on a GPU after `.to("cuda")`.
+    Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` (out,) float32 (`bias` may
+    be None), `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded
+    (with one bit, -1 times a scale of zero). Usually constructed with `from_linear`. Inputs and
+    outputs are float32, on the CPU with PyTorch's number of threads, or on a GPU after
+    `.to("cuda")`.
 
-    Raises ArgumentError for sizes or bits that cannot be.
+    Raises ArgumentError for invalid sizes or bits.
     """
 
     planes: torch.Tensor
@@ -52,9 +53,9 @@ class BitSerialLinear(torch.nn.Module):
         activation_bits: int = 8,
     ) -> None:
         super().__init__()
-        self.in_features = as_count(in_features, "in_features", 1, MOST_COLUMNS)
-        self.out_features = as_count(out_features, "out_features", 1, MOST_ROWS)
-        self.weight_bits = as_count(weight_bits, "weight bits", 1, MOST_WEIGHT_BITS)
+        self.in_features = as_count(in_features, "in_features", 1, MAX_COLUMNS)
+        self.out_features = as_count(out_features, "out_features", 1, MAX_ROWS)
+        self.weight_bits = as_count(weight_bits, "weight bits", 1, MAX_WEIGHT_BITS)
         self.activation_bits = check_activation_bits(activation_bits)
         shape = (self.weight_bits, self.out_features, -(-self.in_features // WORD_BITS))
         self.register_buffer("planes", torch.zeros(shape, dtype=torch.int64))
@@ -63,7 +64,7 @@ class BitSerialLinear(torch.nn.Module):
         self.register_buffer("sizes", self._sizes())
         self._matrix: BitSerialMatrix | None = None
         self._matrix_of: list[_Buffer] = []
-        self._placed: DeviceMatrix | None = None
+        self._device_matrix: DeviceMatrix | None = None
 
     @classmethod
     def from_linear(
@@ -75,9 +76,9 @@ class BitSerialLinear(torch.nn.Module):
         *,
         clip: bool = True,
     ) -> Self:
-        """A `Linear` quantised: `per_row` and `clip` are those of `quantize_weights`.
+        """Quantizes a `Linear`; `per_row` and `clip` are passed to `quantize_weights`.
 
-        Raises ArgumentError for bits that cannot be, another module, NaN and infinite weights.
+        Raises ArgumentError for invalid bits, another module, NaN and infinite weights.
         """
         if type(layer) is not torch.nn.Linear:
             raise ArgumentError(f"layer: found {type(layer).__name__}, expected a torch.nn.Linear")
@@ -92,7 +93,7 @@ class BitSerialLinear(torch.nn.Module):
         activation_bits: int = 8,
         bias: torch.Tensor | None = None,
     ) -> Self:
-        """A layer of weights that are quantised already. Raises ArgumentError."""
+        """Returns a layer with weights that are already quantized. Raises ArgumentError."""
         made = cls(
             weights.columns,
             weights.rows,
@@ -104,27 +105,26 @@ class BitSerialLinear(torch.nn.Module):
         made.scale = torch.from_numpy(np.array(weights.scale))
         if bias is not None:
             made.bias = torch.from_numpy(np.array(floats(bias)))
-        made.matrix()  # which refuses what cannot be multiplied with
+        made.matrix()  # raises for invalid weights
         return made
 
     @property
     def weights(self) -> QuantizedWeights:
-        """Planes and steps, in the buffers' own memory."""
+        """Planes and steps, sharing the buffers' memory on the CPU."""
         planes = self.planes.cpu().contiguous().numpy().view(np.uint64)
         return QuantizedWeights(planes, self.in_features, self.scale.cpu().numpy())
 
     def matrix(self) -> BitSerialMatrix:
-        """The engine's matrix, made anew when a buffer was changed or replaced.
+        """Returns the engine's matrix; builds it again after a buffer has changed.
 
-        What is written to a buffer past PyTorch (`.data`, NumPy) is not seen. Raises ArgumentError
-        for a state that is none, or not on the CPU.
+        Changes to a buffer that bypass PyTorch's version counter (`.data`, NumPy) are not detected.
+        Raises ArgumentError for an invalid state and for buffers that are not on the CPU.
         """
-        buffers = self._buffers_now()
+        buffers = self._buffer_versions()
         if self._matrix is None or not _same_buffers(buffers, self._matrix_of):
             if self.planes.device.type != "cpu":
                 raise ArgumentError(
-                    f"a bit-serial layer is on {self.planes.device}: expected the processor "
-                    "(.cpu())"
+                    f"bit-serial layer: found it on {self.planes.device}, expected the CPU (.cpu())"
                 )
             bias = None if self.bias is None else self.bias.numpy()
             self._matrix = BitSerialMatrix(self.weights, self.activation_bits, bias=bias)
@@ -135,7 +135,10 @@ class BitSerialLinear(torch.nn.Module):
         return self._matrix
 
     def with_activation_bits(self, activation_bits: int) -> Self:
-        """The same layer, in the same memory, for activations of other bits. ArgumentError."""
+        """Returns the same layer with other activation bits, sharing memory.
+
+        Raises ArgumentError for invalid bits.
+        """
         matrix = self.matrix().with_activation_bits(activation_bits)
         other = type(self).__new__(type(self))
         torch.nn.Module.__init__(other)
@@ -146,11 +149,15 @@ class BitSerialLinear(torch.nn.Module):
         if self.bias is None:
             other.register_buffer("bias", None)
         other.sizes = other._sizes()
-        other._matrix, other._matrix_of, other._placed = matrix, other._buffers_now(), None
+        other._matrix, other._matrix_of, other._device_matrix = (
+            matrix,
+            other._buffer_versions(),
+            None,
+        )
         return other
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The products, (..., out). Raises ArgumentError for another shape, dtype or device."""
+        """Returns products (..., out). Raises ArgumentError for another shape, dtype or device."""
         return without_gradient(self._product, x)
 
     def _product(self, x: torch.Tensor) -> torch.Tensor:
@@ -159,36 +166,36 @@ class BitSerialLinear(torch.nn.Module):
         return torch.from_numpy(self.matrix()(as_numpy(x)))
 
     def _product_on_gpu(self, x: torch.Tensor) -> torch.Tensor:
-        """The products, queued on PyTorch's stream of the layer's GPU.
+        """Queues the products on PyTorch's current stream of the layer's GPU.
 
-        All memory is PyTorch's but for a work area, which the first product of a batch size on a
-        stream makes: graphs can record the later ones.
+        PyTorch owns all memory except the scratch buffers, which the first product of a batch size
+        on a stream allocates. Later products can be captured in a graph.
         """
-        place = self.planes.device
-        if x.dtype != torch.float32 or x.device != place:
-            raise ArgumentError(f"x: found {x.dtype} on {x.device}, expected float32 on {place}")
-        buffers = self._buffers_now()
-        if self._placed is None or not _same_buffers(buffers, self._matrix_of):
+        device = self.planes.device
+        if x.dtype != torch.float32 or x.device != device:
+            raise ArgumentError(f"x: found {x.dtype} on {x.device}, expected float32 on {device}")
+        buffers = self._buffer_versions()
+        if self._device_matrix is None or not _same_buffers(buffers, self._matrix_of):
             bias = None if self.bias is None else self.bias.cpu().numpy()
             self._matrix_of = buffers
-            self._placed = DeviceMatrix(
-                self.weights, self.activation_bits, bias=bias, device=str(place)
+            self._device_matrix = DeviceMatrix(
+                self.weights, self.activation_bits, bias=bias, device=str(device)
             )
         if x.shape[-1:] != (self.in_features,):
             raise ArgumentError(
                 f"x: found shape {tuple(x.shape)}, expected (..., {self.in_features})"
             )
         flat = x.detach().reshape(-1, self.in_features).contiguous()
-        y = torch.empty(len(flat), self.out_features, device=place)
-        self._placed.queue(flat, y, torch.cuda.current_stream(place).cuda_stream)
+        y = torch.empty(len(flat), self.out_features, device=device)
+        self._device_matrix.queue(flat, y, torch.cuda.current_stream(device).cuda_stream)
         return y.reshape(*x.shape[:-1], self.out_features)
 
-    def _buffers_now(self) -> "list[_Buffer]":
-        """The buffers that a matrix is made of, where they lie and how often they were changed."""
-        given = (self.planes, self.scale, self.bias)
+    def _buffer_versions(self) -> "list[_Buffer]":
+        """Returns the matrix's buffers with their addresses and version counters."""
+        buffers = (self.planes, self.scale, self.bias)
         return [
             (tensor, tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version)
-            for tensor in given
+            for tensor in buffers
             if tensor is not None
         ]
 
@@ -196,7 +203,7 @@ class BitSerialLinear(torch.nn.Module):
         return torch.tensor([self.weight_bits, self.activation_bits, self.in_features])
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses when the layer is printed."""
+        """Returns the text in parentheses of the layer's `repr`."""
         return (
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}, weight_bits={self.weight_bits}, "
@@ -204,13 +211,13 @@ class BitSerialLinear(torch.nn.Module):
         )
 
     def _apply(self, *arguments: Any, **options: Any) -> Self:  # noqa: ANN401 - torch's own
-        """What moves and converts modules. Raises ArgumentError for another dtype than float32."""
-        self._matrix = self._placed = None
+        """Moves or converts the module. Raises ArgumentError for another dtype than float32."""
+        self._matrix = self._device_matrix = None
         kept = self.scale, self.bias
         super()._apply(*arguments, **options)
         if self.scale.dtype != torch.float32:
             found, (self.scale, self.bias) = self.scale.dtype, kept
-            raise ArgumentError(f"a bit-serial layer: found {found}, expected to stay in float32")
+            raise ArgumentError(f"bit-serial layer: found {found}, expected to stay in float32")
         return self
 
     def _load_from_state_dict(
@@ -219,17 +226,17 @@ class BitSerialLinear(torch.nn.Module):
         prefix: str,
         *arguments: Any,  # noqa: ANN401
     ) -> None:
-        """Raises MismatchError for a state of other sizes or bits."""
-        self._matrix = self._placed = None
+        """Loads a state. Raises ArgumentError for a state of other sizes or bits."""
+        self._matrix = self._device_matrix = None
         for name, own in self.named_buffers(recurse=False):
-            given = state.get(prefix + name)
-            if isinstance(given, torch.Tensor):
-                _check_same(prefix + name, given, own)
+            loaded = state.get(prefix + name)
+            if isinstance(loaded, torch.Tensor):
+                _check_same(prefix + name, loaded, own)
         super()._load_from_state_dict(state, prefix, *arguments)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the engine's matrix, which is made again."""
-        return {**self.__dict__, "_matrix": None, "_matrix_of": [], "_placed": None}
+        """Returns all attributes but the engine's matrix, which is built again when needed."""
+        return {**self.__dict__, "_matrix": None, "_matrix_of": [], "_device_matrix": None}
 
 
 def _same_buffers(found: list[_Buffer], before: list[_Buffer]) -> bool:
@@ -238,8 +245,8 @@ def _same_buffers(found: list[_Buffer], before: list[_Buffer]) -> bool:
     )
 
 
-class _Forward(torch.autograd.Function):
-    """A function that has no gradient, and says so when it is asked for."""
+class _WithoutGradient(torch.autograd.Function):
+    """Function whose backward pass raises an error."""
 
     @staticmethod
     def forward(
@@ -252,49 +259,47 @@ class _Forward(torch.autograd.Function):
     @staticmethod
     def backward(*_: Any) -> None:  # noqa: ANN401
         raise ArgumentError(
-            "a bit-serial layer has no gradient: train with nescio.quant.torch.training, or "
-            "compute what comes before it without gradient (torch.no_grad())"
+            "a bit-serial layer has no gradient: train with nescio.quant.torch.training, or run "
+            "the model under torch.no_grad()"
         )
 
 
 def without_gradient(run: Callable[..., Any], *tensors: torch.Tensor) -> Any:  # noqa: ANN401
-    """`run(*tensors)`, whose results refuse to be differentiated."""
-    wanted = torch.is_grad_enabled() and any(
+    """Calls `run(*tensors)`; a backward pass through its results raises ArgumentError."""
+    tracked = torch.is_grad_enabled() and any(
         isinstance(tensor, torch.Tensor) and tensor.requires_grad for tensor in tensors
     )
-    return _Forward.apply(run, *tensors) if wanted else run(*tensors)
+    return _WithoutGradient.apply(run, *tensors) if tracked else run(*tensors)
 
 
 def as_numpy(x: object) -> Array:
-    """A tensor's memory. Raises ArgumentError unless it is float32 on the processor."""
+    """Returns a tensor's memory as an array. Raises ArgumentError unless it is CPU float32."""
     if not isinstance(x, torch.Tensor):
         raise ArgumentError(f"x: found {type(x).__name__}, expected a tensor")
     if x.dtype != torch.float32 or x.device.type != "cpu":
         raise ArgumentError(
-            f"x: found {x.dtype} on {x.device}, expected float32 on the processor (.float().cpu())"
+            f"x: found {x.dtype} on {x.device}, expected float32 on the CPU (.float().cpu())"
         )
     array: Array = x.detach().numpy()
     return array
 
 
 def floats(tensor: torch.Tensor) -> Array:
-    """A parameter as NumPy's float32, from any device and float dtype."""
+    """Converts a tensor of any device and float dtype to a NumPy float32 array."""
     array: Array = tensor.detach().cpu().float().numpy()
     return array
 
 
-def _check_same(name: str, given: torch.Tensor, own: torch.Tensor) -> None:
-    found, expected = _named(given), _named(own)
+def _check_same(name: str, loaded: torch.Tensor, own: torch.Tensor) -> None:
+    found, expected = _dtype_and_shape(loaded), _dtype_and_shape(own)
     if name.rpartition(".")[2] == "sizes" and found == expected:
-        found, expected = (str(tuple(sizes.tolist())) for sizes in (given, own))
+        found, expected = (str(tuple(sizes.tolist())) for sizes in (loaded, own))
     if found != expected:
-        raise MismatchError(
-            f"{name}: found {found}, expected {expected}: a state of a layer of another size, or "
-            "of other bits",
-            found=found,
-            expected=expected,
+        raise ArgumentError(
+            f"{name}: found {found}, expected {expected}; load the state of a layer of the same "
+            "size and bits"
         )
 
 
-def _named(tensor: torch.Tensor) -> str:
+def _dtype_and_shape(tensor: torch.Tensor) -> str:
     return f"{tensor.dtype} of shape {tuple(tensor.shape)}"

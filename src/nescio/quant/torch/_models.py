@@ -1,4 +1,4 @@
-"""Whole models: which modules can be quantised, and a model with some of them replaced."""
+"""Quantization of whole PyTorch models by plan."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -12,10 +12,10 @@ from .._variants import Variants
 from ._linear import BitSerialLinear
 from ._recurrent import BitSerialGRU, BitSerialGRUCell, BitSerialLSTM, BitSerialLSTMCell
 
-Make = Callable[..., torch.nn.Module]
+Factory = Callable[..., torch.nn.Module]
 Model = TypeVar("Model", bound=torch.nn.Module)
 
-MAKERS: dict[type[torch.nn.Module], Make] = {
+FACTORIES: dict[type[torch.nn.Module], Factory] = {
     torch.nn.Linear: BitSerialLinear.from_linear,
     torch.nn.LSTM: BitSerialLSTM.from_layer,
     torch.nn.GRU: BitSerialGRU.from_layer,
@@ -25,36 +25,37 @@ MAKERS: dict[type[torch.nn.Module], Make] = {
 
 
 def quantize(model: Model, plan: Plan, *, per_row: bool = False, clip: bool = True) -> Model:
-    """A copy of a model with the modules that a plan names quantised; see `nescio.quant._plan`.
+    """Returns a copy of a model in which the modules that a plan names are quantized.
 
-    Linear, LSTM, GRU and their cells can be; the rest is copied. `per_row` and `clip` are those of
-    `quantize_weights`. Raises ArgumentError for a name that fits nothing, a module of another type,
-    bits that cannot be, NaN and infinite weights.
+    A plan maps module names, with shell wildcards, to (weight bits, activation bits) or None.
+    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized; other modules are copied. `per_row`
+    and `clip` are passed to `quantize_weights`. Raises ArgumentError for a name that matches no
+    module, a module of another type, unsupported bits, NaN and infinite weights.
     """
-    chosen = named_by(plan, model, check_bits)
+    chosen = planned_modules(plan, model, check_bits)
     made = {
         name: quantize_module(name, model.get_submodule(name), bits, per_row=per_row, clip=clip)
         for name, bits in chosen.items()
     }
-    return replaced(model, made)
+    return replace_modules(model, made)
 
 
 def quantize_module(
     name: str, module: torch.nn.Module, bits: Bits, *, per_row: bool = False, clip: bool = True
 ) -> torch.nn.Module:
-    """One module quantised. Errors are those of `quantize`, and name it."""
+    """Quantizes one module. Raises as `quantize` does; errors name the module."""
     try:
-        return MAKERS[type(module)](module, *bits, per_row=per_row, clip=clip)
+        return FACTORIES[type(module)](module, *bits, per_row=per_row, clip=clip)
     except ArgumentError as error:
         raise ArgumentError(f"{name!r}: {error}") from error
 
 
-def named_by(
+def planned_modules(
     plan: Mapping[str, Chosen | None],
     model: torch.nn.Module,
     check: Callable[[object, str], Chosen],
 ) -> dict[str, Chosen]:
-    """What a plan says of each module that it names. Raises ArgumentError as `quantize`."""
+    """Maps the name of each planned module to its bits. Raises as `quantize` does."""
     if not isinstance(model, torch.nn.Module):
         raise ArgumentError(f"model: found {type(model).__name__}, expected a torch.nn.Module")
     candidates = [candidate(name, module) for name, module in model.named_modules()]
@@ -68,33 +69,35 @@ def check_no_hooks(what: str, module: torch.nn.Module) -> None:
     """Raises ArgumentError for a module with hooks around its `forward`."""
     if module._forward_pre_hooks or module._forward_hooks:
         raise ArgumentError(
-            f"{what}: found hooks on it, which would be lost: remove them first "
-            "(torch.nn.utils.remove_weight_norm and the like)"
+            f"{what}: found hooks on it, which would be lost; remove them first, for example with "
+            "torch.nn.utils.remove_weight_norm"
         )
 
 
 def candidate(name: str, module: torch.nn.Module) -> Candidate:
-    """A module as a plan sees it."""
+    """Describes a module for a plan."""
     own = [*module.parameters(recurse=False), *module.buffers(recurse=False)]
-    return Candidate(name, type(module).__name__, type(module) in MAKERS, bool(own))
+    return Candidate(name, type(module).__name__, type(module) in FACTORIES, bool(own))
 
 
-def replaced(model: Model, modules: Mapping[str, torch.nn.Module], *, share: bool = False) -> Model:
-    """A copy of a model with other modules in some places; with `share`, of the same tensors."""
+def replace_modules(
+    model: Model, modules: Mapping[str, torch.nn.Module], *, share: bool = False
+) -> Model:
+    """Copies a model and replaces some modules; with `share`, the copy shares tensors."""
     memo: dict[int, object] = {
         id(model.get_submodule(name)): module for name, module in modules.items()
     }
     if share:
         memo |= {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     copied = copy.deepcopy(model, memo)
-    _leave_fast_paths(copied)
+    _disable_fast_paths(copied)
     return copied
 
 
-def _leave_fast_paths(model: torch.nn.Module) -> None:
-    """Keeps encoders of Transformers from multiplying with the weights of layers that have none.
+def _disable_fast_paths(model: torch.nn.Module) -> None:
+    """Disables the fast path of Transformer encoders whose linear layers have no `weight`.
 
-    In `eval()` PyTorch takes `linear1.weight` and `linear2.weight` itself, past their modules.
+    In `eval()`, PyTorch's fast path reads `linear1.weight` and `linear2.weight` directly.
     """
     for module in model.modules():
         if isinstance(module, torch.nn.TransformerEncoderLayer) and _lacks_weights(module):
@@ -106,13 +109,13 @@ def _leave_fast_paths(model: torch.nn.Module) -> None:
 
 
 def _lacks_weights(layer: torch.nn.Module) -> bool:
-    """Whether one of an encoder's matrices was replaced by a module without `weight`."""
+    """Returns whether a linear module of an encoder layer has no `weight`."""
     parts = (getattr(layer, name, None) for name in ("linear1", "linear2"))
     return any(part is not None and not hasattr(part, "weight") for part in parts)
 
 
 class ModuleVariants(Variants):
-    """A PyTorch model whose modules can be quantised, each in several ways."""
+    """Variants of a PyTorch model."""
 
     def __init__(self, model: torch.nn.Module, *, per_row: bool = False, clip: bool = True) -> None:
         if not isinstance(model, torch.nn.Module):
@@ -121,39 +124,38 @@ class ModuleVariants(Variants):
             )
         self._model, self._per_row, self._clip = model, per_row, clip
         self._modules = {
-            name: module for name, module in model.named_modules() if type(module) in MAKERS
+            name: module for name, module in model.named_modules() if type(module) in FACTORIES
         }
-        self._made: dict[tuple[str, int], torch.nn.Module] = {}
+        self._cache: dict[tuple[str, int], torch.nn.Module] = {}
 
     @property
     def shapes(self) -> dict[str, list[tuple[int, int]]]:
-        """The matrices of each layer that can be quantised, as (rows, columns)."""
         return {
             name: [tuple(tensor.shape) for tensor in module.parameters() if tensor.dim() == 2]
             for name, module in self._modules.items()
         }
 
     def model(self, plan: Mapping[str, Bits | None]) -> torch.nn.Module:
-        """The model under a plan, in which every name is a layer's; it shares tensors."""
-        made = {name: self._quantised(name, bits) for name, bits in plan.items() if bits}
-        return replaced(self._model, made, share=True)
+        """Returns the model quantized by a plan; the model shares tensors with the original."""
+        made = {name: self._quantized(name, bits) for name, bits in plan.items() if bits}
+        return replace_modules(self._model, made, share=True)
 
     def quality(
         self,
         plan: Mapping[str, Bits | None],
         quality: Callable[[Any], Any],
     ) -> Any:  # noqa: ANN401
-        """What a function says of the model under a plan, in a pass without gradients."""
+        """Calls `quality` with the model quantized by a plan, without gradients."""
         with torch.no_grad():
             return quality(self.model(plan))
 
-    def _quantised(self, name: str, bits: Bits) -> torch.nn.Module:
+    def _quantized(self, name: str, bits: Bits) -> torch.nn.Module:
         key = (name, bits[0])
-        if key not in self._made:
-            self._made[key] = quantize_module(
+        if key not in self._cache:
+            self._cache[key] = quantize_module(
                 name, self._modules[name], bits, per_row=self._per_row, clip=self._clip
             )
-        made = self._made[key]
+        made = self._cache[key]
         if isinstance(made, BitSerialLinear):
             return made.with_activation_bits(bits[1])
         parts = {
@@ -161,4 +163,4 @@ class ModuleVariants(Variants):
             for child, part in made.named_children()
             if isinstance(part, BitSerialLinear)
         }
-        return replaced(made, parts, share=True)
+        return replace_modules(made, parts, share=True)

@@ -1,4 +1,4 @@
-"""`LSTM`, `GRU` and their cells with weights of few bits, run by the layers of NumPy."""
+"""`LSTM`, `GRU` and their cells with low-bit weights, computed by the NumPy layers."""
 
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -9,46 +9,48 @@ from ...errors import ArgumentError
 from .. import _recurrent as recurrent
 from .._layers import Linear
 from .._plan import check_bits
-from .._weights import MOST_COLUMNS, quantize_weights
+from .._weights import MAX_COLUMNS, quantize_weights
 from ._linear import BitSerialLinear, as_numpy, floats, without_gradient
 
 State: TypeAlias = "torch.Tensor | tuple[torch.Tensor, torch.Tensor] | None"
 
 
 class _Recurrent(torch.nn.Module):
-    """What all have in common: their matrices, which are modules, and a layer made of these."""
+    """Base of recurrent modules: matrices as submodules, and a NumPy layer built from them."""
 
     FLOAT: ClassVar[type[torch.nn.Module]]
     GATES: ClassVar[int]
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
-        self.input_size = as_count(input_size, "input_size", 1, MOST_COLUMNS)
-        self.hidden_size = as_count(hidden_size, "hidden_size", 1, MOST_COLUMNS)
-        self._made: tuple[list[object], Any] = ([], None)
+        self.input_size = as_count(input_size, "input_size", 1, MAX_COLUMNS)
+        self.hidden_size = as_count(hidden_size, "hidden_size", 1, MAX_COLUMNS)
+        self._cached_layer: tuple[list[object], Any] = ([], None)
 
     def _layer(self) -> Any:  # noqa: ANN401 - one of four
-        """The NumPy layer; made anew when a matrix was."""
+        """Returns the NumPy layer; builds it again after a matrix has changed."""
         matrices = {
             name: module.matrix()
             for name, module in self.named_children()
             if isinstance(module, BitSerialLinear)
         }
-        if len(self._made[0]) != len(matrices) or any(
-            a is not b for a, b in zip(self._made[0], matrices.values(), strict=True)
+        if len(self._cached_layer[0]) != len(matrices) or any(
+            a is not b for a, b in zip(self._cached_layer[0], matrices.values(), strict=True)
         ):
             linear = {name: Linear(matrix) for name, matrix in matrices.items()}
-            self._made = (list(matrices.values()), self._of(linear))
-        return self._made[1]
+            self._cached_layer = (list(matrices.values()), self._of(linear))
+        return self._cached_layer[1]
 
     def _of(self, matrices: dict[str, Linear]) -> Any:  # noqa: ANN401
         raise NotImplementedError
 
     def _run(self, x: torch.Tensor, state: State) -> tuple[torch.Tensor, ...]:
-        """The layer's arrays as tensors, in one row."""
+        """Returns the layer's output arrays as a flat tuple of tensors."""
         if not isinstance(x, torch.Tensor):
-            raise ArgumentError(f"x: found {type(x).__name__}, expected a tensor (no packing)")
-        given = () if state is None else state if isinstance(state, tuple) else (state,)
+            raise ArgumentError(
+                f"x: found {type(x).__name__}, expected a tensor, not a packed sequence"
+            )
+        states = () if state is None else state if isinstance(state, tuple) else (state,)
 
         def run(x: torch.Tensor, *states: torch.Tensor) -> tuple[torch.Tensor, ...]:
             arrays = tuple(as_numpy(part) for part in states)
@@ -57,16 +59,16 @@ class _Recurrent(torch.nn.Module):
                 torch.from_numpy(array) for array in _flat(self._layer()(as_numpy(x), begin))
             )
 
-        tensors: tuple[torch.Tensor, ...] = without_gradient(run, x, *given)
+        tensors: tuple[torch.Tensor, ...] = without_gradient(run, x, *states)
         return tensors
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses when the layer is printed."""
+        """Returns the text in parentheses of the layer's `repr`."""
         return f"{self.input_size}, {self.hidden_size}"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the layer, which is made again."""
-        return {**self.__dict__, "_made": ([], None)}
+        """Returns all attributes but the NumPy layer, which is built again when needed."""
+        return {**self.__dict__, "_cached_layer": ([], None)}
 
 
 class _Cell(_Recurrent):
@@ -97,9 +99,9 @@ class _Cell(_Recurrent):
         *,
         clip: bool = True,
     ) -> Self:
-        """A cell quantised, both matrices alike.
+        """Quantizes a cell, both matrices with the same bits.
 
-        Raises ArgumentError for bits that cannot be, another module, NaN and infinite weights.
+        Raises ArgumentError for invalid bits, another module, NaN and infinite weights.
         """
         _check_type(cell, cls.FLOAT)
         made = cls.__new__(cls)
@@ -114,32 +116,32 @@ class _Cell(_Recurrent):
 
 
 class BitSerialLSTMCell(_Cell):
-    """`torch.nn.LSTMCell` with weights of few bits: modules `ih` and `hh`, both BitSerialLinear."""
+    """`torch.nn.LSTMCell` with low-bit weights in `ih` and `hh`, both BitSerialLinear."""
 
     FLOAT = torch.nn.LSTMCell
     LAYER = recurrent.LSTMCell
     GATES = 4
 
     def forward(self, x: torch.Tensor, state: State = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """The next (h, c). Raises ArgumentError for another shape, dtype or device."""
+        """Returns the next (h, c). Raises ArgumentError for another shape, dtype or device."""
         h, c = self._run(x, state)
         return h, c
 
 
 class BitSerialGRUCell(_Cell):
-    """`torch.nn.GRUCell` with weights of few bits: modules `ih` and `hh`, both BitSerialLinear."""
+    """`torch.nn.GRUCell` with low-bit weights in `ih` and `hh`, both BitSerialLinear."""
 
     FLOAT = torch.nn.GRUCell
     LAYER = recurrent.GRUCell
     GATES = 3
 
     def forward(self, x: torch.Tensor, state: State = None) -> torch.Tensor:
-        """The next h. Raises ArgumentError for another shape, dtype or device."""
+        """Returns the next h. Raises ArgumentError for another shape, dtype or device."""
         return self._run(x, state)[0]
 
 
 class _Stack(_Recurrent):
-    """Layers over sequences; `dropout` is for training, and is not kept."""
+    """Base of recurrent layers over sequences; dropout, which only training uses, is not kept."""
 
     LAYER: ClassVar[type[recurrent.LSTM | recurrent.GRU]]
 
@@ -156,7 +158,7 @@ class _Stack(_Recurrent):
         activation_bits: int = 8,
     ) -> None:
         super().__init__(input_size, hidden_size)
-        self.num_layers = as_count(num_layers, "num_layers", 1, recurrent.MOST_LAYERS)
+        self.num_layers = as_count(num_layers, "num_layers", 1, recurrent.MAX_LAYERS)
         self.batch_first, self.bidirectional = bool(batch_first), bool(bidirectional)
         bits = {"weight_bits": weight_bits, "activation_bits": activation_bits}
         for name in self._names():
@@ -177,15 +179,15 @@ class _Stack(_Recurrent):
         *,
         clip: bool = True,
     ) -> Self:
-        """A layer quantised, all its matrices alike.
+        """Quantizes a layer, all matrices with the same bits.
 
-        Raises ArgumentError for bits that cannot be, another module, projections (`proj_size`),
-        NaN and infinite weights.
+        Raises ArgumentError for invalid bits, another module, projections (`proj_size`), NaN and
+        infinite weights.
         """
         _check_type(layer, cls.FLOAT)
         if layer.proj_size:
             raise ArgumentError(
-                f"proj_size: found {layer.proj_size}, expected 0: projections are not supported"
+                f"proj_size: found {layer.proj_size}, expected 0; projections are not supported"
             )
         made = cls.__new__(cls)
         _Recurrent.__init__(made, layer.input_size, layer.hidden_size)
@@ -208,7 +210,7 @@ class _Stack(_Recurrent):
         )
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses when the layer is printed."""
+        """Returns the text in parentheses of the layer's `repr`."""
         flags = ("batch_first", "bidirectional")
         return ", ".join(
             [super().extra_repr(), f"num_layers={self.num_layers}"]
@@ -217,7 +219,7 @@ class _Stack(_Recurrent):
 
 
 class BitSerialLSTM(_Stack):
-    """`torch.nn.LSTM` with weights of few bits: a BitSerialLinear `ih_l0`, `hh_l0` and so on."""
+    """`torch.nn.LSTM` with low-bit weights in the BitSerialLinear `ih_l0`, `hh_l0` and so on."""
 
     FLOAT = torch.nn.LSTM
     LAYER = recurrent.LSTM
@@ -226,26 +228,32 @@ class BitSerialLSTM(_Stack):
     def forward(
         self, x: torch.Tensor, state: State = None
     ) -> tuple[torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-        """Outputs and the last (h, c). Raises ArgumentError for another shape, dtype or device."""
+        """Returns outputs and the last (h, c).
+
+        Raises ArgumentError for another shape, dtype or device.
+        """
         outputs, h, c = self._run(x, state)
         return outputs, (h, c)
 
 
 class BitSerialGRU(_Stack):
-    """`torch.nn.GRU` with weights of few bits: a BitSerialLinear `ih_l0`, `hh_l0` and so on."""
+    """`torch.nn.GRU` with low-bit weights in the BitSerialLinear `ih_l0`, `hh_l0` and so on."""
 
     FLOAT = torch.nn.GRU
     LAYER = recurrent.GRU
     GATES = 3
 
     def forward(self, x: torch.Tensor, state: State = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """Outputs and the last h. Raises ArgumentError for another shape, dtype or device."""
+        """Returns outputs and the last h.
+
+        Raises ArgumentError for another shape, dtype or device.
+        """
         outputs, h = self._run(x, state)
         return outputs, h
 
 
 def matrix_parts(layer: torch.nn.Module, name: str) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Weight and bias of a matrix `ih`, `hh_l0` and so on of a layer or cell of PyTorch's."""
+    """Returns weight and bias of a matrix (`ih`, `hh_l0` and so on) of a PyTorch layer or cell."""
     bias: torch.Tensor | None = getattr(layer, f"bias_{name}", None)
     return getattr(layer, f"weight_{name}"), bias
 

@@ -1,15 +1,16 @@
-"""Training for few bits: the forward pass rounds, the gradient passes as if it did not.
+"""Quantization-aware training: the forward pass rounds, the gradient ignores the rounding.
 
-    trained = prepare(model, {"fc*": (1, None)})       # weights of 1 bit, activations as they are
+    trained = prepare(model, {"fc*": (1, None)})       # 1-bit weights, float activations
     ...                                                # train it as any other model
     small = convert(trained)                           # bit-serial modules
 
-Straight-through estimation (Bengio, Leonard and Courville, 2013), with the quantiser of
-`quantize_weights`; from scratch or from a trained model. Its step is searched for again every
-`refresh` forward passes while training, because a search costs more than a pass. After `eval()` it
-is searched for in the first pass, and whenever PyTorch has counted a change to the weights, which
-it does not for `weight.data`: call `eval()` again after such a one. `convert` always searches.
-Activations are rounded vector by vector, as the engine does. Source: thesis, 3.5.4.
+Uses the straight-through estimator (Bengio, Leonard and Courville, 2013) with the quantizer of
+`quantize_weights`, from scratch or from a trained model. In training, the step is searched again
+every `refresh` forward passes, because a search costs more than a pass. In evaluation, the step is
+searched in the first pass after `eval()` and after each change to the weights that PyTorch's
+version counter records. Changes through `weight.data` are not recorded: call `eval()` again after
+them. `convert` always searches. Activations are rounded per vector, as in the engine. Source:
+thesis, 3.5.4.
 """
 
 from collections.abc import Mapping
@@ -22,28 +23,28 @@ from ..._arrays import as_count, shown
 from ...errors import ArgumentError
 from .._plan import check_bits
 from .._steps import levels
-from .._weights import MOST_WEIGHT_BITS, as_weights, steps_of
+from .._weights import MAX_WEIGHT_BITS, as_weights, steps_of
 from ._linear import floats
-from ._models import Model, named_by, quantize_module, replaced
+from ._models import Model, planned_modules, quantize_module, replace_modules
 from ._recurrent import State
 
 TrainingBits = tuple[int, int | None]
 TrainingPlan = Mapping[str, TrainingBits | None]
 
-_FULL_PRECISION = 32  # float32 itself has no more bits than a vector's elements then keep
-_MOST_REFRESH = 1 << 20
+_FULL_PRECISION = 32  # 32-bit integers keep all bits of float32
+_MAX_REFRESH = 1 << 20
 
 
 def prepare(model: Model, plan: TrainingPlan, *, per_row: bool = False, refresh: int = 32) -> Model:
-    """A copy of a model whose planned modules round their weights and activations in training.
+    """Returns a copy of a model whose planned modules round weights and activations in training.
 
-    The plan is that of `quantize`, but for activation bits: None and 32 leave activations as they
-    are, and 1 to 8 and 16 round them, so that what the engine does not have (fewer than 8) can be
-    compared. Raises ArgumentError as `quantize`.
+    The plan is that of `quantize` with more activation bits: None and 32 leave activations
+    unrounded; 1 to 8 and 16 round them. The engine does not support fewer than 8; they allow
+    comparisons. Raises as `quantize` does.
     """
-    refresh = as_count(refresh, "refresh", 1, _MOST_REFRESH)
-    chosen = named_by(plan, model, _check_training_bits)
-    copied = replaced(model, {})
+    refresh = as_count(refresh, "refresh", 1, _MAX_REFRESH)
+    chosen = planned_modules(plan, model, _check_training_bits)
+    copied = replace_modules(model, {})
     made: dict[str, torch.nn.Module] = {}
     for name, bits in chosen.items():
         module = copied.get_submodule(name)
@@ -51,15 +52,16 @@ def prepare(model: Model, plan: TrainingPlan, *, per_row: bool = False, refresh:
             StraightThroughLinear if type(module) is torch.nn.Linear else StraightThroughRecurrent
         )
         made[name] = kind(module, bits, per_row=per_row, refresh=refresh)
-    return replaced(copied, made, share=True)
+    return replace_modules(copied, made, share=True)
 
 
 def convert(model: Model, *, activation_bits: int | None = None) -> Model:
-    """A copy of a prepared model with bit-serial modules in the place of those that were trained.
+    """Returns a copy of a prepared model with bit-serial modules in place of the trained ones.
 
-    Each has the bits that it was trained for; `activation_bits` replaces those of activations, and
-    is 32 for activations that were not rounded. Raises ArgumentError for activation bits that the
-    engine does not have, a model without prepared modules, NaN and infinite weights.
+    Each module keeps the bits that it was trained for. `activation_bits` overrides the activation
+    bits; activations that were not rounded get 32 bits by default. Raises ArgumentError for
+    activation bits other than 8, 16 and 32, a model without prepared modules, NaN and infinite
+    weights.
     """
     made: dict[str, torch.nn.Module] = {}
     for name, module in model.named_modules():
@@ -69,22 +71,22 @@ def convert(model: Model, *, activation_bits: int | None = None) -> Model:
             )
             made[name] = quantize_module(name, module.layer, bits, per_row=module.per_row)
     if not made:
-        raise ArgumentError("model: found no module to convert, expected one that prepare() made")
-    return replaced(model, made)
+        raise ArgumentError("model: found no module to convert, expected a model from prepare()")
+    return replace_modules(model, made)
 
 
 class WeightRounding(torch.nn.Module):
-    """Weights rounded to few bits; their gradient is that of the rounded ones."""
+    """Rounds weights to few bits; passes the gradient of the rounded weights through."""
 
     def __init__(self, bits: int, *, per_row: bool, refresh: int) -> None:
         super().__init__()
         self.bits, self.per_row, self.refresh = bits, per_row, refresh
         self._steps: torch.Tensor | None = None
-        self._of: tuple[int, int] | None = None  # which weights the steps belong to
+        self._of: tuple[int, int] | None = None  # address and version of the weights of _steps
         self._passes = 0
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:
-        """The rounded weights. Raises ArgumentError for NaN and infinite weights."""
+        """Returns the rounded weights. Raises ArgumentError for NaN and infinite weights."""
         steps = self._current(weight)
         low, high = levels(self.bits)
         with torch.no_grad():
@@ -97,14 +99,14 @@ class WeightRounding(torch.nn.Module):
         return weight + change
 
     def train(self, mode: bool = True) -> "WeightRounding":
-        """As every module's; the next pass searches for the steps again."""
+        """Sets the mode; after `eval()` the next pass searches for the steps again."""
         if not mode:
             self._of = None
         super().train(mode)
         return self
 
     def _current(self, weight: torch.Tensor) -> torch.Tensor:
-        """The steps, (rows, 1): searched for if it is time."""
+        """Returns the steps (rows, 1); searches for them again when due."""
         of = (weight.data_ptr(), weight._version)
         due = self._passes % self.refresh == 0 if self.training else of != self._of
         self._passes += self.training
@@ -116,7 +118,7 @@ class WeightRounding(torch.nn.Module):
 
 
 class _StraightThrough(torch.nn.Module):
-    """A module of floats that is used with rounded weights."""
+    """Base of modules that run a float layer with rounded weights."""
 
     def __init__(
         self, layer: torch.nn.Module, bits: TrainingBits, *, per_row: bool, refresh: int
@@ -131,39 +133,38 @@ class _StraightThrough(torch.nn.Module):
         )
 
     def rounded_parameters(self) -> dict[str, torch.Tensor]:
-        """The layer's parameters, weights rounded."""
+        """Returns the layer's parameters with rounded weights."""
         return {
             name: self.rounding[name](parameter) if name in self.rounding else parameter
             for name, parameter in self.layer.named_parameters()
         }
 
     def rounded(self, x: torch.Tensor) -> torch.Tensor:
-        """Activations rounded, or as they are."""
+        """Rounds activations if their bits are given."""
         return round_activations(x, self.activation_bits)
 
     def extra_repr(self) -> str:
-        """What stands in the parentheses when the module is printed."""
+        """Returns the text in parentheses of the module's `repr`."""
         return f"weight_bits={self.weight_bits}, activation_bits={self.activation_bits}"
 
 
 class StraightThroughLinear(_StraightThrough):
-    """A `Linear` with rounded weights and activations."""
+    """Runs a `Linear` with rounded weights and activations."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """The layer's output."""
+        """Returns the layer's output."""
         parameters = self.rounded_parameters()
         return functional.linear(self.rounded(x), parameters["weight"], parameters.get("bias"))
 
 
 class StraightThroughRecurrent(_StraightThrough):
-    """An LSTM, a GRU or a cell with rounded weights, inputs and hidden states.
+    """Runs an LSTM, GRU or cell with rounded weights, inputs and hidden states.
 
-    Where hidden states are rounded, a sequence goes through step by step; else PyTorch's own
-    kernels run it.
+    If hidden states are rounded, a sequence runs step by step; otherwise in PyTorch's own kernels.
     """
 
     def forward(self, x: torch.Tensor, state: State = None) -> Any:  # noqa: ANN401 - as the layer
-        """The layer's output."""
+        """Returns the layer's output."""
         parameters = self.rounded_parameters()
         if self.activation_bits in (None, _FULL_PRECISION):
             return torch.func.functional_call(self.layer, parameters, (x, state))
@@ -172,7 +173,7 @@ class StraightThroughRecurrent(_StraightThrough):
         return self._one_step(parameters, x, state)
 
     def _one_step(self, parameters: dict[str, torch.Tensor], x: torch.Tensor, state: State) -> Any:  # noqa: ANN401
-        """A cell's."""
+        """Runs a cell."""
         if state is None:
             zeros = x.new_zeros((*x.shape[:-1], self.layer.hidden_size))
             state = (zeros, zeros) if self._states == 2 else zeros
@@ -187,15 +188,15 @@ class StraightThroughRecurrent(_StraightThrough):
         state: list[torch.Tensor],
         parameters: list[torch.Tensor | None],
     ) -> list[torch.Tensor]:
-        """The next state. Products take the rounded hidden state, what is added up its own."""
+        """Returns the next state. Products use the rounded hidden state, sums the exact one."""
         rounded = self.rounded(state[0])
-        ours = functional.linear(x, parameters[0], parameters[2])
-        theirs = functional.linear(rounded, parameters[1], parameters[3])
+        from_input = functional.linear(x, parameters[0], parameters[2])
+        from_state = functional.linear(rounded, parameters[1], parameters[3])
         if self._states == 2:
-            i, f, g, o = (ours + theirs).chunk(4, -1)
+            i, f, g, o = (from_input + from_state).chunk(4, -1)
             c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(g)
             return [torch.sigmoid(o) * torch.tanh(c), c]
-        own, others = ours.chunk(3, -1), theirs.chunk(3, -1)
+        own, others = from_input.chunk(3, -1), from_state.chunk(3, -1)
         r, z = (torch.sigmoid(a + b) for a, b in zip(own[:2], others[:2], strict=True))
         n = torch.tanh(own[2] + r * others[2])
         return [n + z * (state[0] - n)]
@@ -204,10 +205,10 @@ class StraightThroughRecurrent(_StraightThrough):
         self, parameters: dict[str, torch.Tensor], x: torch.Tensor, state: State
     ) -> Any:  # noqa: ANN401
         layer = self.layer
-        alone, swapped = x.dim() == 2, layer.batch_first and x.dim() == 3
-        steps = x.unsqueeze(1) if alone else x.transpose(0, 1) if swapped else x
+        unbatched, transposed = x.dim() == 2, layer.batch_first and x.dim() == 3
+        steps = x.unsqueeze(1) if unbatched else x.transpose(0, 1) if transposed else x
         directions = 2 if layer.bidirectional else 1
-        states = self._begin(state, steps, directions * layer.num_layers)
+        states = self._initial_state(state, steps, directions * layer.num_layers)
         ends = []
         for depth in range(layer.num_layers):
             if depth and layer.dropout:
@@ -221,12 +222,14 @@ class StraightThroughRecurrent(_StraightThrough):
                 ends.append(end)
             steps = torch.cat(outputs, dim=-1)
         last = [torch.stack(parts) for parts in zip(*ends, strict=True)]
-        if alone:
+        if unbatched:
             steps, last = steps.squeeze(1), [part.squeeze(1) for part in last]
-        shaped = steps.transpose(0, 1) if swapped else steps
+        shaped = steps.transpose(0, 1) if transposed else steps
         return shaped, (tuple(last) if len(last) == 2 else last[0])
 
-    def _begin(self, state: State, steps: torch.Tensor, count: int) -> tuple[torch.Tensor, ...]:
+    def _initial_state(
+        self, state: State, steps: torch.Tensor, count: int
+    ) -> tuple[torch.Tensor, ...]:
         shape = (count, steps.shape[1], self.layer.hidden_size)
         if state is None:
             return tuple(steps.new_zeros(shape) for _ in range(self._states))
@@ -244,7 +247,7 @@ class StraightThroughRecurrent(_StraightThrough):
         steps: torch.Tensor,
         state: list[torch.Tensor],
     ) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """One direction of one layer."""
+        """Runs one direction of one layer."""
         named = [parameters.get(f"{what}_{suffix}") for what in _CELL_PARAMETERS]
         inputs = self.rounded(steps)
         order = range(len(inputs))
@@ -259,9 +262,10 @@ _CELL_PARAMETERS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
 
 def round_activations(x: torch.Tensor, bits: int | None) -> torch.Tensor:
-    """Each vector rounded to k-bit integers times its own step, max |x| / (2^(k-1) - 1).
+    """Rounds each vector to k-bit integers times its own step, max |x| / (2^(k-1) - 1).
 
-    One bit is the sign times mean |x|. None and 32 change nothing. The gradient passes.
+    One bit gives the sign times mean |x|. None and 32 return x unchanged. The gradient ignores the
+    rounding.
     """
     if bits is None or bits == _FULL_PRECISION:
         return x
@@ -278,14 +282,14 @@ def round_activations(x: torch.Tensor, bits: int | None) -> torch.Tensor:
 
 
 def _check_training_bits(bits: object, what: str) -> TrainingBits:
-    """The bits of weights and activations in training. Raises ArgumentError."""
+    """Checks the bits of weights and activations in training. Raises ArgumentError."""
     if not isinstance(bits, tuple | list) or len(bits) != 2:
         raise ArgumentError(
             f"{what}: found {shown(bits)}, expected (weight bits, activation bits or None)"
         )
     weights, activations = bits
     try:
-        checked = as_count(weights, "weight bits", 1, MOST_WEIGHT_BITS)
+        checked = as_count(weights, "weight bits", 1, MAX_WEIGHT_BITS)
         if activations is None:
             return checked, None
         if isinstance(activations, int) and activations in (16, _FULL_PRECISION):
