@@ -44,7 +44,7 @@ engine-test: $(VENV)/.test
 
 # What needs PyTorch: `make test` runs the same files and skips what it cannot import.
 compat: $(VENV)/.test $(VENV)/.compat
-	$(BIN)/python -m pytest tests/audit/attacks tests/compat tests/quant tests/docs \
+	$(BIN)/python -m pytest tests/audit/leakage tests/compat tests/quant tests/docs \
 	  tests/commands/test_bench_quant*.py $(PYTEST_ARGS)
 
 check: $(VENV)/.check

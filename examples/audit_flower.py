@@ -17,8 +17,8 @@ from flwr.simulation import run_simulation
 from sklearn.datasets import load_digits
 
 from nescio import audit
+from nescio.audit import Recorder
 from nescio.audit.flower import recorded
-from nescio.audit.recorder import Recorder
 
 USERS, ROUNDS, RATE = 20, 60, 0.02
 

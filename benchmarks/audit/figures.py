@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nescio.audit.simulate import Setting
+from nescio.audit import Setting
 
 __all__ = ["ALIASES", "FIGURES", "Curve", "Figure", "rounds_of"]
 

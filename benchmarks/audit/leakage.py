@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from nescio._report import Case, Column, Report
-from nescio.audit.attacks import data, networks
-from nescio.audit.attacks.inversion import best_psnr, invert_gradient, invert_update
-from nescio.audit.attacks.properties import auc, property_scores, summed
-from nescio.audit.attacks.updates import LocalTraining, gradient, local_update, rounds_of_updates
-from nescio.audit.simulate import Setting
+from nescio.audit import Setting
+from nescio.audit._leakage import data, networks
+from nescio.audit._leakage.inversion import best_psnr, invert_gradient, invert_update
+from nescio.audit._leakage.properties import auc, property_scores, summed
+from nescio.audit._leakage.updates import LocalTraining, gradient, local_update, rounds_of_updates
 
 from .learning import Planted, planted, recovered
 

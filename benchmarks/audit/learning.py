@@ -15,12 +15,9 @@ import numpy.typing as npt
 import torch
 
 from nescio._report import Case, Column, Report
-from nescio.audit.attacks import data, networks
-from nescio.audit.attacks.updates import LocalTraining, Rounds, rounds_of_updates
-from nescio.audit.problem import Log
-from nescio.audit.result import Result
-from nescio.audit.simulate import Setting, simulate
-from nescio.audit.solve import solve
+from nescio.audit import Log, Result, Setting, simulate, solve
+from nescio.audit._leakage import data, networks
+from nescio.audit._leakage.updates import LocalTraining, Rounds, rounds_of_updates
 
 __all__ = ["Planted", "Recovered", "Row", "fedavg_cases", "planted", "recovered"]
 
@@ -175,7 +172,7 @@ def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case
         "chapter": chapter,
         "found": float(result.found.mean()),
         "unique": float(result.unique.mean()),
-        "evened": result.evened,
+        "evened": result.standardized,
         "drift": result.drift,
         "wrong": float((result.unique & ~right).mean()),
         "update_error": _error(found, made.means),

@@ -12,7 +12,7 @@ from typing import cast
 
 from nescio._arrays import as_count
 from nescio._report import Case, Column, Report
-from nescio.audit.simulate import Setting
+from nescio.audit import Setting
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
 from nescio.errors import ArgumentError
@@ -190,7 +190,7 @@ class _Learned:
         if not wanted:
             return
         try:
-            from nescio.audit.attacks.data import check_cifar10  # noqa: PLC0415 - needs PyTorch
+            from nescio.audit._leakage.data import check_cifar10  # noqa: PLC0415 - needs PyTorch
 
             from .leakage import gradient_cases, property_cases, update_cases  # noqa: PLC0415
             from .learning import fedavg_cases  # noqa: PLC0415

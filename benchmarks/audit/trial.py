@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nescio._report import Case
-from nescio.audit.problem import Log
-from nescio.audit.program import has_solver
-from nescio.audit.search import Columnwise
-from nescio.audit.simulate import Run, Setting, simulate
-from nescio.audit.solve import solve
-from nescio.audit.subspace import column_space
+from nescio.audit import Log, Run, Setting, simulate, solve
+from nescio.audit._attack.milp import has_solver
+from nescio.audit._attack.search import Columnwise
+from nescio.audit._attack.span import column_space
 from nescio.bench.memory import PeakMemory
 from nescio.bench.timing import WrongResultError
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from nescio._report import Case, Column, Report
-from nescio.audit.defences import Defence
-from nescio.audit.reduction import has_library
-from nescio.audit.simulate import Outcome, Setting, attempt
-from nescio.audit.unnamed import METHODS
+from nescio.audit import Defense, Outcome, Setting, attack_simulated
+from nescio.audit._attack.block_reduction import has_library
+from nescio.audit._attack.without_counts import METHODS
 
 from .figures import Figure, rounds_of
 from .trial import Options
@@ -16,7 +15,7 @@ from .trial import Options
 __all__ = ["BLIND", "blind_cases"]
 
 _TIMES = (1.25, 1.5, 2.0, 4.0, 6.0, 8.0)
-_NO_COUNTS = Defence.parse("no-counts")
+_NO_COUNTS = Defense.parse("no-counts")
 
 _COLUMNS: list[Column] = [
     ("method", "method", ">8"),
@@ -63,7 +62,7 @@ def blind_cases(options: Options, *, full: bool) -> Iterator[Case]:
     for curve in BLIND.curves(full=full):
         for setting in curve.settings:
             for method in methods:
-                blind = Setting(**{**asdict(setting), "defence": _NO_COUNTS})
+                blind = Setting(**{**asdict(setting), "defense": _NO_COUNTS})
                 made = _attempts(blind, method, options, number)
                 case = _as_case(setting, method, made)
                 report.add(case)
@@ -72,7 +71,7 @@ def blind_cases(options: Options, *, full: bool) -> Iterator[Case]:
 
 def _attempts(setting: Setting, method: str, options: Options, number: int) -> list[Outcome]:
     return [
-        attempt(setting, options.seed + k, method=method, time_limit=options.time_limit)
+        attack_simulated(setting, options.seed + k, method=method, time_limit=options.time_limit)
         for k in range(number)
     ]
 

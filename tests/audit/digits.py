@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_digits
 
-from nescio.audit.recorder import Recorder
+from nescio.audit import Recorder
 
 CLASSES = 10
 

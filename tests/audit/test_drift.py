@@ -5,7 +5,7 @@ import pytest
 
 from audit.records import Run
 from nescio import audit
-from nescio.audit import drift
+from nescio.audit._log import drift, remedies
 
 
 def drifting(change, users=20, rounds=80, seed=0, still_from=None):
@@ -64,14 +64,14 @@ def test_rescaling_undoes_a_trend():
     size = np.exp(-np.arange(100) / 40)[:, None]
     log = audit.Log(run.aggregates * size, 30, run.windows, run.counts, run.participants)
     assert drift.measure(log).trend[3] < 0.1
-    again = drift.rescaled(log)
+    again = remedies.rescaled(log)
     assert drift.measure(again).trend[3] > 0.5
 
 
 def test_a_still_stretch_is_found_and_broken():
     run, log = drifting(1, rounds=120, still_from=60, seed=4)
-    assert drift.slowest(log, 50) >= 40
-    part = drift.cut(log, 60, 120)
+    assert remedies.slowest(log, 50) >= 40
+    part = remedies.cut(log, 60, 120)
     result = audit.solve(part, method="reflect")
     assert (result.participation == run.participation[60:]).all()
     assert not audit.solve(log, method="reflect", time_limit=5).unique.any()
@@ -79,7 +79,7 @@ def test_a_still_stretch_is_found_and_broken():
 
 def test_remedies_keep_the_windows():
     _, log = drifting(0.5, rounds=125)
-    found = drift.remedies(log)
+    found = remedies.remedies(log)
     assert [one.log.rounds for one in found] == [125, 75, 60, 40]
     for one in found:
         assert one.log.windows[0][0] == 0
@@ -90,10 +90,10 @@ def test_remedies_keep_the_windows():
 
 
 def test_a_short_log_is_not_made_shorter():
-    assert [one.log.rounds for one in drift.remedies(drifting(0.5, rounds=24)[1])] == [24]
+    assert [one.log.rounds for one in remedies.remedies(drifting(0.5, rounds=24)[1])] == [24]
 
 
 def test_cutting_too_much_is_refused():
     _, log = drifting(0.5)
     with pytest.raises(ValueError, match="more rounds than users"):
-        drift.cut(log, 0, 10)
+        remedies.cut(log, 0, 10)

@@ -7,10 +7,10 @@ import pytest
 
 from audit.records import Run, never_wrong
 from nescio import audit
-from nescio.audit import unnamed
-from nescio.audit.lattice import lattice_columns
-from nescio.audit.settle import binary_pairs, settle
-from nescio.audit.subspace import column_space
+from nescio.audit._attack import without_counts
+from nescio.audit._attack.basis import binary_pairs, select_basis
+from nescio.audit._attack.lattice import lattice_columns
+from nescio.audit._attack.span import column_space
 from nescio.errors import ArgumentError
 
 
@@ -62,7 +62,7 @@ def test_noise_is_no_hindrance(flint, users, noise):
 
 
 def test_rounds_beyond_those_of_the_lattice_are_filled_in(flint, monkeypatch):
-    monkeypatch.setattr("nescio.audit.lattice._MOST_ROUNDS", 50)
+    monkeypatch.setattr("nescio.audit._attack.lattice._MAX_ROUNDS", 50)
     run = Run(20, 110, 2000, noise=0.2, seed=4)
     result = audit.disaggregate(run.aggregates, users=20, method="lattice")
     assert as_set(result.participation) == as_set(run.participation)
@@ -178,7 +178,7 @@ def test_what_is_chosen(flint):
         run = Run(users, rounds, 300, noise=noise)
         record = audit.Log(run.aggregates, users)
         space = column_space(record, users, None, 0)
-        return unnamed._order(record, space, users, "auto")
+        return without_counts._order(record, space, users, "auto")
 
     assert chosen(20, 40) == ("lattice", "skewness")
     assert chosen(20, 120) == ("skewness", "lattice")
@@ -204,8 +204,8 @@ def test_a_sum_of_users_is_not_taken_for_one():
     record = audit.Log(sums, 10)
     wrong = present.copy()
     wrong[:, 2] = present[:, 1] | present[:, 2]
-    assert as_set(settle(record, wrong.T.copy(), wrong.T.copy()).T) == as_set(present)
-    assert as_set(settle(record, present.T.copy(), wrong.T.copy()).T) == as_set(present)
+    assert as_set(select_basis(record, wrong.T.copy(), wrong.T.copy()).T) == as_set(present)
+    assert as_set(select_basis(record, present.T.copy(), wrong.T.copy()).T) == as_set(present)
 
 
 def test_pairs_that_are_binary():

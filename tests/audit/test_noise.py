@@ -7,8 +7,8 @@ import pytest
 
 from audit.records import Run, never_wrong
 from nescio.audit import Log, solve
-from nescio.audit.subspace import column_space, evened_space
-from nescio.audit.windows import batches, log_choices
+from nescio.audit._attack.span import column_space, standardized_space
+from nescio.audit._log.windows import batches, log_choices
 from nescio.errors import ArgumentError
 from spec import audit as spec
 
@@ -35,7 +35,7 @@ def test_parameters_are_evened_out_where_the_noise_is_in_few():
     log = log_of(run)
     assert run.right(solve(log, even=False, updates=False)).mean() < 0.5
     result = solve(log)
-    assert result.evened
+    assert result.standardized
     assert run.right(result).all()
     assert result.found.all()
     error = np.linalg.norm((result.updates - run.updates)[:, 40:], axis=1)
@@ -122,6 +122,6 @@ def test_an_evened_space_spans_the_same():
     run = Run(10, 30, 200, seed=5)
     log = log_of(run)
     plain = column_space(log, 10, 1e-9, 0)
-    even = evened_space(log, 10, plain)
+    even = standardized_space(log, 10, plain)
     assert np.allclose(even.distances(run.participation.T.astype(float)), 0, atol=1e-6)
     assert even.noise == plain.noise

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nescio.audit import Log, solve
+from nescio.audit import Log, Recorder, solve
 from nescio.audit.flower import recorded
-from nescio.audit.recorder import Recorder
 from nescio.errors import ArgumentError
 
 

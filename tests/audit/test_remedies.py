@@ -11,11 +11,11 @@ from audit.digits import run
 from audit.records import Run
 from audit.test_drift import drifting
 from nescio.audit import Log, solve
-from nescio.audit.attempt import attempt
-from nescio.audit.control import Control
-from nescio.audit.drift import Remedy
-from nescio.audit.examine import examine
-from nescio.audit.grade import Thresholds
+from nescio.audit._attempt import attack_and_grade
+from nescio.audit._audit_log import audit_log
+from nescio.audit._certify.control import Control
+from nescio.audit._certify.grade import Thresholds
+from nescio.audit._log.remedies import Remedy
 from nescio.cli import main
 
 
@@ -92,7 +92,7 @@ def test_probabilities_count_the_attempts():
     log = Log(data.aggregates, 10, data.windows, data.counts, data.participants)
     options = {"seed": 0, "time_limit": 0.05, "method": "reflect"}
     one, five = (
-        attempt(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
+        attack_and_grade(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
         for many in (1, 5)
     )
     assert one > 1e-9
@@ -105,7 +105,7 @@ def test_a_search_that_failed_is_held_against_the_log_but_not_against_a_remedy()
     log = Log(data.aggregates, 40, data.windows, data.counts, data.participants)
     options = {"seed": 0, "time_limit": 1e-6, "method": "reflect"}
     grades = [
-        attempt(Remedy("a", log), options, Thresholds(), attempts=many).verdict.grade
+        attack_and_grade(Remedy("a", log), options, Thresholds(), attempts=many).verdict.grade
         for many in (1, 5)
     ]
     assert grades == ["at risk", "safe"]
@@ -119,7 +119,7 @@ def test_a_column_is_clear_of_chance_only_if_both_attacks_found_it():
 
 def test_without_counts_it_says_that_nothing_was_tried():
     _, log = drifting(0.4)
-    findings = examine(Log(log.aggregates, log.users), time_limit=0.5)
+    findings = audit_log(Log(log.aggregates, log.users), time_limit=0.5)
     assert not findings.drift.small
     assert not findings.tried
     assert "without counts" in findings.remedies

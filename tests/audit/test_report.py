@@ -10,14 +10,14 @@ import pytest
 
 from audit.records import Run
 from nescio.audit import Log
-from nescio.audit.chart import Series, bars, lines
-from nescio.audit.control import _rank_sum, shuffled_control
-from nescio.audit.examine import examine
-from nescio.audit.grade import Thresholds
-from nescio.audit.page import as_html
-from nescio.audit.quality import measure
-from nescio.audit.report import as_json
-from nescio.audit.solve import solve
+from nescio.audit._audit_log import audit_log
+from nescio.audit._certify.control import _rank_sum, shuffled_control
+from nescio.audit._certify.grade import Thresholds
+from nescio.audit._certify.quality import measure
+from nescio.audit._disaggregate import solve
+from nescio.audit._report.charts import Series, bars, lines
+from nescio.audit._report.facts import as_json
+from nescio.audit._report.html import as_html
 from nescio.errors import ArgumentError
 
 NAME = "{http://www.w3.org/2000/svg}"
@@ -36,13 +36,13 @@ def record(run, **changes):
 
 @pytest.fixture(scope="module")
 def broken():
-    return examine(record(Run(20, 60, 200)), source="run <1> & more.npz")
+    return audit_log(record(Run(20, 60, 200)), source="run <1> & more.npz")
 
 
 @pytest.fixture(scope="module")
 def drowned():
     """Updates under a hundred times their size of noise."""
-    return examine(record(Run(20, 60, 200, noise=100.0)))
+    return audit_log(record(Run(20, 60, 200, noise=100.0)))
 
 
 def test_a_log_without_noise_is_broken(broken):
@@ -58,7 +58,7 @@ def test_a_log_that_is_all_noise_is_safe(drowned):
 
 def test_thresholds_decide():
     log = record(Run(20, 60, 200))
-    lenient = examine(log, thresholds=Thresholds(usable=1e-30))
+    lenient = audit_log(log, thresholds=Thresholds(usable=1e-30))
     assert lenient.verdict.grade == "at risk"
     assert lenient.verdict.unique == 20
     assert lenient.verdict.usable == 0
@@ -71,7 +71,7 @@ def test_columns_without_certificates_break_a_log_if_chance_gives_no_such():
     few = rng.standard_normal((3, 400)) * 0.3
     run.aggregates += np.sqrt(run.participants)[:, None] * (rng.standard_normal((80, 3)) @ few)
     log = record(run)
-    found = examine(log, method="reflect", time_limit=1)
+    found = audit_log(log, method="reflect", time_limit=1)
     assert found.verdict.grade == "broken"
     if found.control is not None:
         assert found.control.probability < 1e-6
@@ -83,7 +83,7 @@ def test_idle_users_break_nothing():
     run = Run(20, 60, 200, noise=100.0)
     counts = np.concatenate([run.counts, np.zeros((2, len(run.windows)), np.int64)])
     log = Log(run.aggregates, 22, run.windows, counts, run.participants)
-    found = examine(log)
+    found = audit_log(log)
     assert found.verdict.users == 20
     assert found.verdict.grade == "safe"
 
@@ -92,7 +92,7 @@ def test_without_counts_there_is_no_control():
     run = Run(6, 60, 200)
     log = Log(run.aggregates, 6)
     assert shuffled_control(log, solve(log)) is None
-    json.loads(as_json(examine(log)))
+    json.loads(as_json(audit_log(log)))
 
 
 def test_the_control_is_even_where_there_is_nothing():

@@ -9,8 +9,8 @@ import pytest
 
 from audit.records import Run
 from nescio.audit import Log
-from nescio.audit.examine import examine
-from nescio.audit.page import as_html
+from nescio.audit._audit_log import audit_log
+from nescio.audit._report.html import as_html
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome-headless-shell")
 BROWSER = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -35,7 +35,7 @@ def page(tmp_path_factory):
     run = Run(20, 60, 200)
     log = Log(run.aggregates, 20, run.windows, run.counts, run.participants)
     path = tmp_path_factory.mktemp("report") / "run.audit.html"
-    path.write_text(as_html(examine(log, source="run.npz")), encoding="utf-8")
+    path.write_text(as_html(audit_log(log, source="run.npz")), encoding="utf-8")
     return path
 
 

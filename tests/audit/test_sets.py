@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from nescio.audit.projections import AffineSet, BinarySet
-from nescio.audit.windows import Batch, agree, batches, disjoint, refine, window_sums
+from nescio.audit._attack.sets import AffineSet, BinarySet
+from nescio.audit._log.windows import Batch, agree, batches, disjoint, refine, window_sums
 from spec import audit as spec
 
 
@@ -98,8 +98,8 @@ def test_users_are_batched_by_what_is_known():
     assert found == {(0, 2): windows, (1, 3): ((0, 2),)}
     (mixed,) = batches(windows, counts, 1, np.arange(4))
     assert mixed.shared == ()
-    assert mixed.least.tolist() == [[0, 0], [0, 0], [0, 1], [1, 0]]
-    assert mixed.most.tolist() == [[2, 2], [2, 2], [1, 2], [2, 2]]
+    assert mixed.lower.tolist() == [[0, 0], [0, 0], [0, 1], [1, 0]]
+    assert mixed.upper.tolist() == [[2, 2], [2, 2], [1, 2], [2, 2]]
 
 
 def test_agreeing_with_counts(rng):

@@ -1,4 +1,4 @@
-"""Simulated runs, defences, sweeps and their curves."""
+"""Simulated runs, defenses, sweeps and their curves."""
 
 import math
 import xml.etree.ElementTree as ET
@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nescio.audit.defences import DEFENCES, Defence
-from nescio.audit.simulate import Outcome, Setting, attempt, simulate
-from nescio.audit.sweep import Case, Sweep, noise_to_break, plot, rounds_to_break, sweep
+from nescio.audit._simulate.defenses import DEFENSES, Defense
+from nescio.audit._simulate.runs import Outcome, Setting, attack_simulated, simulate
+from nescio.audit._simulate.sweep import Case, Sweep, noise_to_break, plot, rounds_to_break, sweep
 from nescio.errors import ArgumentError
 
 SMALL = Setting(users=16, rounds=96, dimensions=300)
@@ -22,7 +22,7 @@ STRENGTHS = {
     "batched": ":4",
     "subset": ":0.5",
 }
-ALL = [Defence.parse(name + STRENGTHS.get(name, "")) for name in DEFENCES]
+ALL = [Defense.parse(name + STRENGTHS.get(name, "")) for name in DEFENSES]
 
 
 def test_sums_are_of_those_who_took_part():
@@ -37,7 +37,7 @@ def test_sums_are_of_those_who_took_part():
 @pytest.mark.parametrize("seed", range(3))
 def test_counts_are_as_far_off_as_the_log_says(defence, seed):
     """Log itself refuses counts that contradict the participants; the truth has to be allowed."""
-    run = simulate(replace(SMALL, defence=defence, granularity=7), seed)
+    run = simulate(replace(SMALL, defense=defence, granularity=7), seed)
     log = run.log
     if log.counts is None:
         assert defence.name == "no-counts"
@@ -54,7 +54,7 @@ def test_counts_are_as_far_off_as_the_log_says(defence, seed):
     [("update-noise:0.5", 0.25), ("subset:0.5", 1.0), ("none", 0.0)],
 )
 def test_noise_has_the_size_it_says(text, variance):
-    run = simulate(replace(SMALL, defence=Defence.parse(text), dimensions=4000))
+    run = simulate(replace(SMALL, defense=Defense.parse(text), dimensions=4000))
     off = run.log.aggregates - run.participation @ run.updates
     some = run.log.participants > 0
     per_update = off[some].var(axis=1) / run.log.participants[some]
@@ -62,13 +62,13 @@ def test_noise_has_the_size_it_says(text, variance):
 
 
 def test_noise_of_a_sum_is_added_once():
-    run = simulate(replace(SMALL, defence=Defence.parse("sum-noise:2"), dimensions=4000))
+    run = simulate(replace(SMALL, defense=Defense.parse("sum-noise:2"), dimensions=4000))
     off = run.log.aggregates - run.participation @ run.updates
     assert off[run.log.participants > 0].std(axis=1) == pytest.approx(2.0, rel=0.1)
 
 
 def test_a_group_takes_part_together():
-    run = simulate(replace(SMALL, defence=Defence.parse("batched:4")))
+    run = simulate(replace(SMALL, defense=Defense.parse("batched:4")))
     columns = run.participation.reshape(96, 4, 4)
     assert (columns == columns[:, :, :1]).all()
 
@@ -83,31 +83,31 @@ def test_a_moving_model_adds_the_same_to_all():
 
 
 def test_the_attack_recovers_what_is_undefended():
-    found = attempt(SMALL)
+    found = attack_simulated(SMALL)
     assert (found.recovered, found.unique, found.wrong) == (1.0, 1.0, 0.0)
     assert found.error < 1e-9
 
 
 def test_the_attack_is_judged_by_the_truth():
     """Of a group nobody is told apart, whatever columns were found."""
-    found = attempt(replace(SMALL, defence=Defence.parse("batched:4")), time_limit=1)
+    found = attack_simulated(replace(SMALL, defense=Defense.parse("batched:4")), time_limit=1)
     assert (found.recovered, found.unique, found.wrong) == (0.0, 0.0, 0.0)
     assert found.error is None
 
 
 def test_columns_without_names_are_matched():
-    found = attempt(replace(SMALL, users=8, defence=Defence.parse("no-counts")))
+    found = attack_simulated(replace(SMALL, users=8, defense=Defense.parse("no-counts")))
     assert found.recovered == 1.0
     assert found.wrong == 0.0
 
 
 def test_noise_drowns_it():
-    assert attempt(replace(SMALL, noise=50.0), time_limit=1).recovered < 0.2
+    assert attack_simulated(replace(SMALL, noise=50.0), time_limit=1).recovered < 0.2
 
 
 @pytest.mark.parametrize("defence", ALL, ids=str)
 def test_a_defence_reads_what_it_writes(defence):
-    assert Defence.parse(str(defence)) == defence
+    assert Defense.parse(str(defence)) == defence
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_defence_reads_what_it_writes(defence):
 )
 def test_defences_that_are_none(text):
     with pytest.raises(ArgumentError, match="expected"):
-        Defence.parse(text)
+        Defense.parse(text)
 
 
 @pytest.mark.parametrize(

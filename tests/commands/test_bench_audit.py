@@ -14,7 +14,7 @@ from benchmarks.audit.__main__ import main
 from benchmarks.audit.figures import FIGURES, Curve, Figure
 from benchmarks.audit.trial import Options, Trial
 from commands.conftest import assert_one_sentence, benchmark
-from nescio.audit.simulate import Setting, simulate
+from nescio.audit import Setting, simulate
 from nescio.bench.timing import WrongResultError
 
 FIELDS = {

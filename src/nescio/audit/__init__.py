@@ -1,15 +1,97 @@
-"""What a server that sees only sums of updates can tell: an audit of secure aggregation.
+"""Audit of secure aggregation: what a server that sees only sums of updates learns about users.
 
     disaggregate   the attack: columns, updates and certificates from sums and counts
-    Log            a record of sums and counts, checked; .npz files of it
-    Result         what was recovered
-    Certificate    how sure one user's column is
+    solve          the same for a Log
+    Log            a checked record of sums and counts; reads and writes .npz files
+    Options        the options of the attack
+    Result         the recovered columns and updates
+    Certificate    the evidence for one user's column
+    Recorder       records a training run as a Log; `flower.recorded` wraps a Flower strategy
+    audit_log      the whole audit of a Log, with control and grade, as Findings
+    as_json        the report of Findings as JSON; `as_html` as one HTML page (needs matplotlib)
+    simulate       a simulated run of a Setting; `sweep` attacks many
+    leakage        what one recovered update reveals about its user's data (needs PyTorch)
 
 The attack is that of thesis chapter 6 (Lam et al., "Gradient Disaggregation", ICML 2021).
 """
 
-from .problem import Log
-from .result import Certificate, Result
-from .solve import disaggregate, solve
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Certificate", "Log", "Result", "disaggregate", "solve"]
+if TYPE_CHECKING:
+    from . import flower, leakage
+    from ._audit_log import audit_log
+    from ._certify.grade import Thresholds, Verdict
+    from ._certify.result import Certificate, Result
+    from ._disaggregate import disaggregate, solve
+    from ._log.record import Log
+    from ._recording.recorder import Recorder
+    from ._report.facts import Findings, as_json
+    from ._report.html import as_html
+    from ._simulate.defenses import DEFENSES, Defense
+    from ._simulate.runs import Outcome, Run, Setting, attack_simulated, simulate
+    from ._simulate.sweep import Sweep, sweep
+
+__all__ = [
+    "DEFENSES",
+    "Certificate",
+    "Defense",
+    "Findings",
+    "Log",
+    "Outcome",
+    "Recorder",
+    "Result",
+    "Run",
+    "Setting",
+    "Sweep",
+    "Thresholds",
+    "Verdict",
+    "as_html",
+    "as_json",
+    "attack_simulated",
+    "audit_log",
+    "disaggregate",
+    "flower",
+    "leakage",
+    "simulate",
+    "solve",
+    "sweep",
+]
+
+_MODULES = {
+    "DEFENSES": "_simulate.defenses",
+    "Certificate": "_certify.result",
+    "Defense": "_simulate.defenses",
+    "Findings": "_report.facts",
+    "Log": "_log.record",
+    "Outcome": "_simulate.runs",
+    "Recorder": "_recording.recorder",
+    "Result": "_certify.result",
+    "Run": "_simulate.runs",
+    "Setting": "_simulate.runs",
+    "Sweep": "_simulate.sweep",
+    "Thresholds": "_certify.grade",
+    "Verdict": "_certify.grade",
+    "as_html": "_report.html",
+    "as_json": "_report.facts",
+    "attack_simulated": "_simulate.runs",
+    "audit_log": "_audit_log",
+    "disaggregate": "_disaggregate",
+    "simulate": "_simulate.runs",
+    "solve": "_disaggregate",
+    "sweep": "_simulate.sweep",
+}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
+    if name in ("flower", "leakage"):
+        return importlib.import_module(f".{name}", __name__)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,8 +11,8 @@ from ..errors import ArgumentError
 from . import Subparsers
 
 if TYPE_CHECKING:
-    from ..audit.report import Findings
-    from ..audit.sweep import Case, Curve
+    from ..audit._report.facts import Findings
+    from ..audit._simulate.sweep import Case, Curve
 
 if TYPE_CHECKING:
     _Parsers = argparse._SubParsersAction["_Parser"]
@@ -87,17 +87,17 @@ def _add_attack(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..audit.examine import examine  # noqa: PLC0415 - needed only when the command runs
-    from ..audit.grade import Thresholds  # noqa: PLC0415
-    from ..audit.problem import Log  # noqa: PLC0415
-    from ..audit.report import as_json  # noqa: PLC0415
+    from ..audit._audit_log import audit_log  # noqa: PLC0415 - needed only when the command runs
+    from ..audit._certify.grade import Thresholds  # noqa: PLC0415
+    from ..audit._log.record import Log  # noqa: PLC0415
+    from ..audit._report.facts import as_json  # noqa: PLC0415
 
     path, as_html = Path(arguments.log), _page(wanted=arguments.html is not None)
     html = Path(arguments.html or path.with_suffix(".audit.html"))
     document = Path(arguments.json or path.with_suffix(".audit.json"))
     written = [document, html] if as_html else [document]
     _check_files(path, *written)
-    findings = examine(
+    findings = audit_log(
         Log.load(path),
         thresholds=Thresholds(arguments.broken, arguments.usable, arguments.chance),
         source=path.name,
@@ -118,7 +118,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
     """What makes the HTML; without matplotlib None, or an error if the page is wanted."""
     try:
-        from ..audit.page import as_html  # noqa: PLC0415
+        from ..audit._report.html import as_html  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if wanted:
             raise
@@ -139,7 +139,7 @@ def _check_files(log: Path, *written: Path) -> None:
 
 
 def _print_verdict(findings: "Findings", *written: Path) -> None:
-    from ..audit.advice import CAUTION  # noqa: PLC0415
+    from ..audit._report.advice import CAUTION  # noqa: PLC0415
 
     verdict = findings.verdict
     print(f"{verdict.grade}: {'; '.join(verdict.reasons)}")
@@ -170,7 +170,12 @@ def _add_simulate(whats: "_Parsers") -> None:
     add("--granularity", type=_list_of(int), default=[10], help="rounds of a window of counts")
     add("--noise", type=_list_of(float), default=[0.0], help="of updates, of their size")
     add("--noise-directions", type=int, default=0, help="that the noise lies in (0: all)")
-    add("--defence", type=_list_of(str), default=["none"], help="such as none,update-noise:0.5")
+    add(
+        *("--defense", "--defence"),
+        type=_list_of(str),
+        default=["none"],
+        help="such as none,update-noise:0.5",
+    )
     add("--step", type=float, default=0.0, help="of the model, each round, to its goal (0: still)")
     add("--dimensions", type=int, default=0, help="of an update (0: 4096 or more)")
     add("--trials", type=int, default=3)
@@ -184,21 +189,21 @@ def _add_simulate(whats: "_Parsers") -> None:
 
 def _simulate(arguments: argparse.Namespace) -> int:
     from .._report import Report, check_writable  # noqa: PLC0415
-    from ..audit import sweep as sweeps  # noqa: PLC0415
-    from ..audit.advice import CAUTION  # noqa: PLC0415
-    from ..audit.defences import Defence  # noqa: PLC0415
+    from ..audit._report.advice import CAUTION  # noqa: PLC0415
+    from ..audit._simulate import sweep as sweeps  # noqa: PLC0415
+    from ..audit._simulate.defenses import Defense  # noqa: PLC0415
 
     for path in (arguments.json, arguments.plot, arguments.plot_noise):
         check_writable(path)
     if arguments.plot or arguments.plot_noise:
-        from ..audit import chart  # noqa: F401, PLC0415 - before the work, if it is missing
+        from ..audit._report import charts as chart  # noqa: F401, PLC0415 - before the work, if it is missing
     plan = sweeps.Sweep(
         users=arguments.users,
         rounds=arguments.rounds or _default_rounds(arguments.users),
         participation=arguments.participation,
         granularity=arguments.granularity,
         noise=arguments.noise,
-        defences=[Defence.parse(text) for text in arguments.defence],
+        defenses=[Defense.parse(text) for text in arguments.defense],
         step=arguments.step,
         dimensions=arguments.dimensions,
         directions=arguments.noise_directions,
@@ -266,7 +271,7 @@ def _write(
     curves: "dict[str, list[Curve]]",
     caution: str,
 ) -> None:
-    from ..audit.sweep import plot  # noqa: PLC0415
+    from ..audit._simulate.sweep import plot  # noqa: PLC0415
 
     for path, what in ((arguments.plot, "rounds"), (arguments.plot_noise, "noise")):
         if path:

@@ -1,0 +1,1 @@
+"""The attack: participation columns and updates from sums and counts."""

@@ -1,0 +1,229 @@
+"""Short vectors of a lattice: LLL by FLINT, and blocks of it by a search of bounded width.
+
+BKZ (Schnorr and Euchner, 1994): in the projections of each block of neighbouring vectors a vector
+shorter than the first is looked for and put there. The search is breadth first: at each level the
+`width` partial vectors of least length are kept (what receivers of radio call K-best), so that it
+takes the same time always, in NumPy, and a large block is no more than a harder one. Nothing is
+random.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, SupportsInt
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ArgumentError
+from .._arrays import FloatArray, IntArray
+
+__all__ = ["BLOCKS", "Blocks", "Lattice", "check_library", "has_library", "lll"]
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How to look for shorter vectors: the size of a block, partial vectors kept."""
+
+    size: int
+    width: int
+
+
+BLOCKS = (Blocks(12, 30), Blocks(20, 60), Blocks(30, 200), Blocks(40, 600), Blocks(50, 1500))
+
+_SHORTER = 0.99
+_TRIED = 20
+_PRECISION = 1 << 10
+_SLACK = 0.15
+_TOURS = 2
+_GAIN = 0.2
+
+
+def has_library() -> bool:
+    """Whether python-flint is there."""
+    try:
+        import flint  # noqa: F401, PLC0415 - an extra
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def check_library() -> None:
+    """Raises ArgumentError without python-flint."""
+    if not has_library():
+        raise ArgumentError(
+            "method lattice needs python-flint: pip install 'nescio[audit-lattice]'"
+        )
+
+
+class _Matrix(Protocol):
+    """FLINT's."""
+
+    def tolist(self) -> list[list[SupportsInt]]:
+        """Rows of FLINT's integers."""
+
+
+class Lattice:
+    """A basis that gets shorter.
+
+    `rows`: int64 (k, n), the vectors. `image`: float64 (k, m), vectors for them, linear in them,
+    whose lengths are meant; they must be independent. `triangle`: (k, k), upper, of a positive
+    diagonal: the same vectors as columns, in the coordinates that Gram and Schmidt give them.
+    """
+
+    def __init__(self, rows: IntArray, image: FloatArray) -> None:
+        self.rows = rows
+        self.triangle = _triangle(image.T)[1]
+
+    @property
+    def squares(self) -> FloatArray:
+        """(k,): squared lengths."""
+        return np.asarray((self.triangle**2).sum(axis=0))
+
+    def lll(self) -> None:
+        """Reduces the whole basis. One call of FLINT, which cannot be interrupted."""
+        self._turn(0, len(self.rows), _lll_transform(self.triangle))
+
+    def reduce(
+        self, plan: Sequence[Blocks], done: Callable[[IntArray], bool], deadline: float
+    ) -> None:
+        """Tours with blocks of each size, while they gain; until `done(rows)` or the clock."""
+        self.lll()
+        for blocks in plan:
+            least = np.inf
+            while self._potential < least - _GAIN:
+                least = self._potential
+                for _ in range(_TOURS):
+                    if done(self.rows) or time.monotonic() > deadline:
+                        return
+                    self._tour(blocks, deadline)
+                    self.lll()
+
+    def short(self, width: int, longest: float) -> IntArray:
+        """Vectors (m, n) whose squared length is at most `longest`, some `width` of them."""
+        vectors, _ = _search(self.triangle, width, np.full(len(self.rows), longest))
+        return vectors.astype(np.int64) @ self.rows
+
+    @property
+    def _potential(self) -> float:
+        """What a reduction lowers: the mean of log det of the first i vectors."""
+        return float(np.log(np.diag(self.triangle)).cumsum().mean())
+
+    def _tour(self, blocks: Blocks, deadline: float) -> None:
+        """Each block once."""
+        size = len(self.rows)
+        for start in range(size - 1):
+            if time.monotonic() > deadline:
+                break
+            stop = min(start + blocks.size, size)
+            found = _shorter(self.triangle[start:stop, start:stop], blocks.width)
+            if found is not None:
+                self._insert(start, stop, *found)
+
+    def _insert(self, start: int, stop: int, vector: IntArray, place: int) -> None:
+        """Puts a combination of a block, in place of its vector `place`, first; reduces the block.
+
+        The combination has 1 or -1 of that vector, so what the block spans stays.
+        """
+        turn = np.delete(np.eye(stop - start, dtype=np.int64), place, axis=0)
+        self._turn(start, stop, np.concatenate((vector[None], turn)))
+        self._turn(start, stop, _lll_transform(self.triangle[start:stop, start:stop]))
+        self._size_reduce(start, stop)
+
+    def _size_reduce(self, start: int, stop: int) -> None:
+        """Takes from a block's vectors what they have along those before the block."""
+        block, turn = self.triangle[:start, start:stop], np.zeros((stop - start, start), np.int64)
+        for i in range(start - 1, -1, -1):
+            times = np.rint(block[i] / self.triangle[i, i])
+            block[: i + 1] -= self.triangle[: i + 1, i, None] * times
+            turn[:, i] = times
+        self.rows[start:stop] -= turn @ self.rows[:start]
+
+    def _turn(self, start: int, stop: int, turn: IntArray) -> None:
+        """Combinations of a block's vectors in their place."""
+        here = slice(start, stop)
+        self.rows[here] = turn @ self.rows[here]
+        self.triangle[:stop, here] = self.triangle[:stop, here] @ turn.T
+        rotation, block = _triangle(self.triangle[here, here])
+        self.triangle[here, here] = block
+        self.triangle[here, stop:] = rotation.T @ self.triangle[here, stop:]
+
+
+def _triangle(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Q R = columns, the diagonal of R positive."""
+    rotation, triangle = np.linalg.qr(columns)
+    signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
+    return np.asarray(rotation * signs), np.asarray(triangle * signs[:, None])
+
+
+def lll(rows: IntArray) -> IntArray:
+    """The LLL-reduced basis of integer rows, as int64 (k, m). Cannot be interrupted."""
+    from flint import fmpz_mat  # noqa: PLC0415 - an extra
+
+    return _as_array(fmpz_mat(rows.tolist()).lll())
+
+
+def _lll_transform(triangle: FloatArray) -> IntArray:
+    """int64 (k, k): what makes the columns of a triangle LLL-reduced, at a thousandth's precision.
+
+    A triangle of integers stays one, so the columns stay independent.
+    """
+    from flint import fmpz_mat  # noqa: PLC0415 - an extra
+
+    scale = _PRECISION / float(np.diag(triangle).min())
+    rounded = np.rint(triangle.T * scale).astype(np.int64)
+    return _as_array(fmpz_mat(rounded.tolist()).lll(transform=True)[1])
+
+
+def _as_array(matrix: _Matrix) -> IntArray:
+    return np.array([[int(value) for value in row] for row in matrix.tolist()], np.int64)
+
+
+def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
+    """A combination of a block that is shorter than its first vector, and which vector it replaces.
+
+    `triangle`: (b, b), upper; its columns are the block's vectors.
+    """
+    size = len(triangle)
+    share = np.minimum(np.arange(size, 0, -1) / size + _SLACK, 1)  # linear pruning
+    bounds = _SHORTER * float(triangle[0, 0] ** 2) * share
+    vectors, lengths = _search(triangle, width, bounds)
+    for k in np.argsort(lengths, kind="stable")[:_TRIED]:
+        vector = vectors[k].astype(np.int64)
+        places = np.flatnonzero(np.abs(vector) == 1)
+        if len(places):
+            return vector, int(places[-1])
+    return None
+
+
+def _search(
+    triangle: FloatArray, width: int, bounds: FloatArray
+) -> tuple[FloatArray, npt.NDArray[np.float64]]:
+    """Integer combinations (m, b), one of each pair of signs, and their squared lengths.
+
+    From the last vector to the first, of what is at most `bounds` there the shortest `width`.
+    """
+    size = len(triangle)
+    offsets = np.array([0.0, 1, -1, 2, -2])
+    chosen, sums = np.zeros((1, size)), np.zeros((1, size))
+    lengths = np.zeros(1)
+    for i in range(size - 1, -1, -1):
+        centre = -sums[:, i] / triangle[i, i]
+        nearest = np.rint(centre)
+        signs = np.where(centre >= nearest, 1.0, -1.0)
+        values = nearest[:, None] + signs[:, None] * offsets
+        longer = lengths[:, None] + ((values - centre[:, None]) * triangle[i, i]) ** 2
+        zero = np.asarray(~chosen.any(axis=1))
+        good = longer <= bounds[i]
+        good &= ~(zero[:, None] & (values < 0))
+        parent, which = np.nonzero(good)
+        new = longer[parent, which]
+        if len(new) > width:
+            keep = np.argpartition(new, width)[:width]
+            keep = np.union1d(keep, np.flatnonzero(zero[parent] & (values[parent, which] == 0)))
+            parent, which, new = parent[keep], which[keep], new[keep]
+        value = values[parent, which]
+        chosen, sums, lengths = chosen[parent], sums[parent] + value[:, None] * triangle[:, i], new
+        chosen[:, i] = value
+    some = chosen.any(axis=1)
+    return chosen[some], lengths[some]

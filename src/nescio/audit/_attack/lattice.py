@@ -1,0 +1,168 @@
+"""Columns without any counts from few rounds: lattice reduction.
+
+Columns of P are integer vectors in the span of the sums, and short ones. Two steps:
+
+1. The integer vectors of the span. With u rounds that span it as pivots, x_rest = T x_pivots, and a
+   few equations 2^s (T_i x_pivots - x_i) = small, s as large as the precision of T allows, leave
+   only vectors x_pivots whose other rounds are integers, too: a lattice of u and a few dimensions,
+   however many rounds there are. With noise no integer vector is in the span; there the lattice is
+   that of all integer vectors, and being off the span makes them long.
+2. The shortest of them (reduction.py), measured around their mean, because then participation of
+   one half is no harder than of one tenth. These are the columns, and a few of their sums and
+   differences, among which select_basis.py chooses.
+
+The hidden-subset-sum problem: Nguyen and Stern (CRYPTO 1999), Coron and Gini (CRYPTO 2020).
+"""
+
+import time
+
+import numpy as np
+
+from .._arrays import Columns, FloatArray, IntArray
+from .._log.record import Log
+from .basis import binary, binary_pairs, select_basis
+from .block_reduction import BLOCKS, Lattice, lll
+from .ica import lightest, pull
+from .span import Subspace
+
+__all__ = ["MAX_USERS", "MAX_USERS_NOISY", "lattice_columns"]
+
+
+MAX_USERS = 160
+"""Beyond, block reduction in NumPy finds nothing in minutes."""
+
+MAX_USERS_NOISY = 64
+"""With noise, the lattice has a dimension for every round: beyond, it takes minutes, on request."""
+
+_MAX_ROUNDS = 256
+_CENTRED = 0.98
+_STRESS = 2.0
+
+_BITS = 3
+"""Bits of equations for each user, at a time."""
+
+_MAX_SCALE, _LARGEST = 38, 62
+_LEAST_SCALE = 6
+_PASSES = 8
+_WHOLE = 0.02
+_SMALL = 64
+_WORK = 1 << 24
+_LONGER = 2.5
+
+
+def lattice_columns(
+    log: Log, subspace: Subspace, users: int, deadline: float = float("inf")
+) -> Columns:
+    """uint8 (k, rounds), k at most `users`: independent binary columns in the span.
+
+    `deadline` (monotonic) is looked at between blocks. A call of LLL is not interrupted: seconds
+    for MAX_USERS, or for 256 rounds with noise, of which no more are looked at. Raises
+    ModuleNotFoundError without python-flint.
+    """
+    rows = _integers(subspace) if subspace.exact else None
+    if rows is None:
+        return _with_noise(log, subspace, users, deadline)
+    lattice = Lattice(rows, _centred(rows))
+    lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows), deadline)
+    pool = binary_pairs(lattice.rows)
+    if (len(pool) != users or users <= _SMALL) and time.monotonic() < deadline:
+        longest = _LONGER * float(lattice.squares.max())
+        short = binary(lattice.short(_WORK // len(rows) ** 2, longest))
+        pool = np.unique(np.concatenate((pool, short)), axis=0)
+    return select_basis(log, lightest(pool, users), pool)
+
+
+def _integers(subspace: Subspace) -> IntArray | None:
+    """int64 (rank, rounds): a basis of the integer vectors in the span; None if that fails."""
+    basis = subspace.basis
+    rounds, rank = basis.shape
+    pivots = _pivots(basis)
+    rest = np.setdiff1d(np.arange(rounds), pivots)
+    table = np.linalg.solve(basis[pivots].T, basis[rest].T).T
+    error = float(np.sqrt(np.linalg.eigvalsh(subspace.spread)[-1] * rounds))
+    error *= 1 + float(np.linalg.norm(table, 2))
+    scale = min(_MAX_SCALE, int(-np.log2(max(error, 1e-300))) - 1)
+    for lower in (scale, scale - 4, scale - 8):
+        if lower < _LEAST_SCALE:
+            break
+        inside = _inside(table, lower)
+        if inside is not None:
+            rows = np.zeros((rank, rounds), np.int64)
+            rows[:, pivots], rows[:, rest] = inside, np.rint(inside @ table.T)
+            return rows
+    return None
+
+
+def _pivots(basis: FloatArray) -> IntArray:
+    """(rank,): rounds whose rows of the basis are independent, the largest left each time."""
+    left = basis.copy()
+    chosen = []
+    for _ in range(basis.shape[1]):
+        best = int(np.argmax(np.einsum("ij,ij->i", left, left)))
+        direction = left[best] / np.linalg.norm(left[best])
+        left -= (left @ direction)[:, None] * direction
+        left[best] = 0
+        chosen.append(best)
+    return np.array(chosen)
+
+
+def _inside(table: FloatArray, scale: int) -> IntArray | None:
+    """(rank, rank): short x_pivots for which `table` (rest, rank) gives integers; None: none.
+
+    A few equations at a time, those that are farthest from being met, each times 2^scale.
+    """
+    rank = table.shape[1]
+    number = -(-_BITS * rank // scale)
+    inside = np.eye(rank, dtype=np.int64)
+    for _ in range(_PASSES):
+        others = inside @ table.T
+        if not np.abs(others).max(initial=0) < 2.0 ** (_LARGEST - scale):  # it does not converge
+            return None
+        off = np.abs(others - np.rint(others)).max(axis=0)
+        if off.max() < _WHOLE:
+            return inside
+        worst = np.argsort(-off, kind="stable")[:number]
+        lattice = np.zeros((rank + len(worst), rank + len(worst)), np.int64)
+        lattice[:rank, :rank] = inside
+        lattice[:rank, rank:] = np.rint(others[:, worst] * 2.0**scale)
+        lattice[rank:, rank:] = np.eye(len(worst), dtype=np.int64) << scale
+        inside = lll(lattice)[:rank, :rank]
+    return None
+
+
+def _centred(rows: IntArray) -> FloatArray:
+    values = rows.astype(np.float64)
+    return np.asarray(values - _CENTRED * values.mean(axis=1, keepdims=True))
+
+
+def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
+    """Among all integer vectors of some rounds those near the span.
+
+    Being off the span by e costs as much as a length of s e, the stress s such that columns, off by
+    what the noise does, get little longer by it.
+    """
+    basis = subspace.plain_basis()
+    rounds = _some_rounds(basis)
+    angles = float(np.trace(subspace.spread)) * log.rounds / max(subspace.free, 1) / subspace.rank
+    stress = _STRESS / np.sqrt(max(angles, 1e-20))
+    weights = subspace.weights[rounds]
+    inside = np.linalg.qr(subspace.basis[rounds])[0]
+    outside = np.diag(weights) - (weights[:, None] * inside) @ inside.T
+    every = np.eye(len(rounds), dtype=np.int64)
+    lattice = Lattice(every, np.hstack((_centred(every), stress * outside)))
+    widen = np.linalg.pinv(basis[rounds]).T @ basis.T
+
+    def near(rows: IntArray) -> Columns:
+        whole = (binary(rows) @ widen > 0.5).astype(np.uint8)
+        return pull(whole, basis, subspace, log.empty)
+
+    lattice.reduce(BLOCKS, lambda rows: len(lightest(near(rows), users)) >= users, deadline)
+    pool = near(lattice.rows)
+    return select_basis(log, lightest(pool, users), pool)
+
+
+def _some_rounds(basis: FloatArray) -> IntArray:
+    """Rounds that span the basis, and others, in order."""
+    pivots = _pivots(basis)
+    rest = np.setdiff1d(np.arange(len(basis)), pivots)
+    return np.sort(np.concatenate((pivots, rest[: max(_MAX_ROUNDS - len(pivots), 0)])))

@@ -1,0 +1,142 @@
+"""The two sets between which columns are looked for, and the nearest points of both.
+
+    affine   {x : x in the span of A, C x = c}
+    binary   {x : x in {0, 1}^rounds, window sums c}
+
+All columns are rows here, (users, rounds), so that a window of a user lies together in memory.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import FloatArray, Floats, IntArray
+from .._log.windows import Batch
+
+__all__ = ["AffineSet", "BinarySet"]
+
+_NEVER = np.float32(-1e30)
+
+
+@dataclass(frozen=True, eq=False)
+class AffineSet:
+    """x in the span with C x = c, for a batch of users who have the same C.
+
+    `basis`: float64 (rounds, rank), orthonormal, of the span. `across`: float64 (rank, r),
+    orthonormal, the coordinates that C fixes. `origins`: float64 (users, rounds), the points of the
+    set nearest to 0. Points differ by *directions*: z in the span with C z = 0. `leverage`: for w
+    orthogonal to all directions, and z with C z = 0 that is off the span by e, |<w, z>| is at most
+    leverage |w| e.
+    """
+
+    basis: FloatArray
+    across: FloatArray
+    origins: FloatArray
+    leverage: float
+
+    @classmethod
+    def of(cls, basis: FloatArray, batch: Batch) -> "AffineSet":
+        """From an orthonormal basis (rounds, rank) of the span, and the windows that all have.
+
+        Where no point of the span has the counts (noise), the nearest sums are taken.
+        """
+        before = np.zeros((len(basis) + 1, basis.shape[1]))
+        np.cumsum(basis, axis=0, out=before[1:])
+        ends = np.array(batch.shared, np.int64).reshape(-1, 2)
+        rows = before[ends[:, 1]] - before[ends[:, 0]]
+        values, vectors = np.linalg.eigh(rows @ rows.T)
+        kept = values > 1e-9 * values.max(initial=1e-300)
+        turn = vectors[:, kept] / np.sqrt(values[kept])
+        across = rows.T @ turn
+        inside = (batch.shared_counts @ turn) @ across.T
+        # w's part in the span is U U^T C^T l, and <C^T l, z> = 0: what is left is <C^T l, z off>.
+        longest = max((stop - start for start, stop in batch.shared), default=0)
+        overlaps = max(1, _depth(batch.shared))
+        stretch = float(np.sqrt(longest * overlaps / values[kept].min(initial=np.inf)))
+        return cls(basis, across, inside @ basis.T, 2 + stretch)
+
+    def project(self, points: Floats, chosen: IntArray) -> Floats:
+        """The nearest points, float32, for rows that belong to the users `chosen` of the batch."""
+        moved = self.along(points)
+        moved += self._single[2][chosen]
+        return moved
+
+    def along(self, points: Floats) -> Floats:
+        """Rows without what is orthogonal to all directions, float32."""
+        basis, across, _ = self._single
+        inside = points @ basis
+        inside -= (inside @ across) @ across.T
+        return np.asarray(inside @ basis.T)
+
+    def along_exactly(self, points: FloatArray) -> FloatArray:
+        """The same in float64."""
+        inside = points @ self.basis
+        inside -= (inside @ self.across) @ self.across.T
+        return np.asarray(inside @ self.basis.T)
+
+    @cached_property
+    def _single(self) -> tuple[Floats, Floats, Floats]:
+        three = (self.basis, self.across, self.origins)
+        basis, across, origins = (array.astype(np.float32) for array in three)
+        return basis, across, origins
+
+
+def _depth(windows: tuple[tuple[int, int], ...]) -> int:
+    """How many windows a round is in, at most."""
+    depth = np.zeros(1 + max((stop for _, stop in windows), default=0), np.int64)
+    for start, stop in windows:
+        depth[start] += 1
+        depth[stop] -= 1
+    return int(np.cumsum(depth).max())
+
+
+class BinarySet:
+    """Binary columns whose windows sum to what the counts allow.
+
+    The nearest one takes the largest entries of each window: at least as many as the count allows,
+    at most as many, and between the two those above one half. Rounds in no window are rounded;
+    rounds that nobody took part in are 0.
+    """
+
+    def __init__(self, batch: Batch, empty: npt.NDArray[np.bool_]) -> None:
+        self._rounds = len(empty)
+        self._empty = np.flatnonzero(empty)
+        self._groups = list(_groups(batch))
+
+    def project(self, points: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
+        """The nearest binary rows, as float32, for the users `chosen` of the batch."""
+        if self._empty.size:
+            points = points.copy()
+            points[:, self._empty] = _NEVER
+        nearest = (points > 0.5).astype(np.float32)
+        for rounds, least, most in self._groups:
+            values = points[:, rounds.reshape(-1)].reshape(len(points), *rounds.shape)
+            cut = _cut(values, least[chosen], most[chosen])
+            nearest[:, rounds.reshape(-1)] = (values >= cut).reshape(len(points), -1)
+        if self._empty.size:
+            nearest[:, self._empty] = 0
+        return nearest
+
+
+def _groups(batch: Batch) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+    """Windows of one length together: their rounds (windows, length), least and most counts."""
+    lengths = np.array([stop - start for start, stop in batch.apart], np.int64)
+    starts = np.array([start for start, _ in batch.apart], np.int64)
+    for length in np.unique(lengths):
+        which = np.flatnonzero(lengths == length)
+        rounds = starts[which, None] + np.arange(length)[None, :]
+        yield rounds, batch.lower[:, which], batch.upper[:, which]
+
+
+def _cut(values: Floats, least: IntArray, most: IntArray) -> Floats:
+    """(users, windows, 1): from which value on an entry becomes one."""
+    ranked = np.full((*values.shape[:2], values.shape[2] + 1), np.inf, np.float32)
+    ranked[:, :, 1:] = -np.sort(-values, axis=2)
+    low = np.take_along_axis(ranked, most[:, :, None], axis=2)
+    if least is most or (least == most).all():
+        return np.asarray(low)
+    high = np.take_along_axis(ranked, least[:, :, None], axis=2)
+    return np.asarray(np.clip(np.float32(0.5), low, high))

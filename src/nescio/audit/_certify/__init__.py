@@ -1,0 +1,1 @@
+"""Certificates for recovered columns, the comparison with chance, and the grade."""

@@ -1,0 +1,136 @@
+"""Whether a recovered column is the only one, and how sure that is.
+
+A column y with the counts of the recovered x differs from it by z = y - x: zero where the counts
+leave no choice (windows of none or all), elsewhere of the sign s = 1 - 2 x or zero, and C z = 0.
+Let z be in the span, and let w be orthogonal to all z in the span with C z = 0. If s_t w_t > 0 in
+every round with a choice, then
+
+    0 = <w, z> = sum over rounds that differ of |w_t|,
+
+so nothing differs: x is the only one. Such a *separating vector* (a Farkas dual of the linear
+relaxation) is looked for by accelerated gradient descent, all users at once; any w is checked in
+float64, so how it was found does not matter. If y is allowed a distance e from the span, at least
+one round differs, and min |w_t| > e |w'| still excludes it, with w' the part of w that meets what
+is outside of the span (`AffineSet.leverage` bounds it).
+
+With noise this is done in the span of the recovered columns, all of which are needed, and columns
+that are a swap of two rounds away are weighed by likelihood: the squared distance of y is larger by
+some D, and y is less probable than x by exp(-D / 2 v), v the variance of a residual.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from .._arrays import BoolArray, FloatArray, Floats
+from .._attack.sets import AffineSet
+from .._attack.span import Subspace
+
+__all__ = ["margins", "swap_failures"]
+
+_STEPS, _MAX_STEPS = 250, 4000
+"""Steps of the descent for each user on average, and at most for one: few take long."""
+
+
+def margins(
+    affine: AffineSet, columns: npt.NDArray[np.uint8], free: BoolArray, steps: int = _STEPS
+) -> FloatArray:
+    """(k,): distances from the span that all other columns exceed; 0 where none is proven.
+
+    `columns`: (k, rounds), in the span, with counts as in `affine`; `free`: (k, rounds), from
+    `free_rounds`.
+    """
+    signs = 1 - 2 * columns.astype(np.float32)
+    proven = np.zeros(len(columns))
+    proven[~free.any(axis=1)] = np.inf
+    active = np.flatnonzero(free.any(axis=1))
+    descent = _Descent(affine, signs[active], free[active])
+    left = steps * len(active)
+    for _ in range(_MAX_STEPS):
+        left -= len(active)
+        if not len(active) or left < 0:
+            break
+        hopeful = descent.step()
+        if not hopeful.any():
+            continue
+        who = active[hopeful]
+        proven[who] = _proven(affine, descent.points[hopeful], signs[who], free[who])
+        done = proven[active] > 0
+        active = active[~done]
+        descent.drop(done)
+    return proven
+
+
+class _Descent:
+    """Nesterov's method, restarted, for sum relu(1 - s w)^2 over the rounds with a choice."""
+
+    def __init__(self, affine: AffineSet, signs: Floats, free: BoolArray) -> None:
+        self._affine = affine
+        self._signs = signs * free
+        self._blocked = np.where(free, np.float32(0), np.float32(2))
+        self.points: Floats = self._signs.copy()
+        self._last = self.points
+        self._pace = np.ones(len(signs), np.float32)
+
+    def step(self) -> BoolArray:
+        """One step; for whom the point before it, as `points`, seems to separate."""
+        before = self.points
+        across = before - self._affine.along(before)
+        short = 1 - self._signs * across - self._blocked
+        hopeful = short.max(axis=1) < 0.99
+        new = across + self._signs * np.maximum(short, 0)
+        back = np.einsum("ki,ki->k", before - new, new - self._last) > 0
+        pace = np.where(back, 1, self._pace)
+        self._pace = ((1 + np.sqrt(1 + 4 * pace * pace)) / 2).astype(np.float32)
+        ahead = new + ((pace - 1) / self._pace).astype(np.float32)[:, None] * (new - self._last)
+        self.points = np.where(hopeful[:, None], across, ahead)
+        self._last = new
+        return np.asarray(hopeful)
+
+    def drop(self, done: BoolArray) -> None:
+        """Forgets users."""
+        for name in ("_signs", "_blocked", "points", "_last", "_pace"):
+            setattr(self, name, getattr(self, name)[~done])
+
+
+def _proven(affine: AffineSet, points: Floats, signs: Floats, free: BoolArray) -> FloatArray:
+    """The margins of vectors, by float64; 0 for those that do not separate."""
+    vectors = points.astype(np.float64)
+    vectors -= affine.along_exactly(vectors)
+    vectors -= affine.along_exactly(vectors)
+    least = np.where(free, signs * vectors, np.inf).min(axis=1)
+    rounding = 1e-12 * np.linalg.norm(vectors, axis=1)
+    norms = np.linalg.norm(vectors, axis=1) * affine.leverage
+    return np.where(least > rounding, (least - rounding) / norms, 0.0)
+
+
+def swap_failures(
+    subspace: Subspace,
+    columns: npt.NDArray[np.uint8],
+    window_of: npt.NDArray[np.int64],
+    free: BoolArray,
+) -> FloatArray:
+    """(k,): the probability that a column near by is the true one, all of them together.
+
+    `window_of`: (rounds,), a number for each window, -1 outside of all. In windows two rounds
+    are exchanged; outside single ones are flipped.
+    """
+    weights = subspace.weights
+    outside = -(weights[:, None] * subspace.basis) @ (subspace.basis.T * weights)
+    own = np.diag(outside) + weights**2
+    outside[np.diag_indices(len(outside))] = own
+    points = columns.astype(np.float64)
+    pull = 2 * subspace.residuals(points) * weights
+    variance = np.maximum(subspace.distances(points), subspace.expected(points)) ** 2
+    variance /= max(subspace.free, 1)
+    signs = 1 - 2 * points
+    sums = np.zeros(len(columns))
+    for k, column in enumerate(columns):
+        ones = np.flatnonzero(column.astype(np.bool_) & free[k] & (window_of >= 0))
+        zeros = np.flatnonzero(~column.astype(np.bool_) & free[k] & (window_of >= 0))
+        gain = signs[k] * pull[k] + own
+        worse = gain[ones, None] + gain[None, zeros] - 2 * outside[np.ix_(ones, zeros)]
+        together = window_of[ones, None] == window_of[None, zeros]
+        alone = gain[(window_of < 0) & free[k]]
+        changes = np.concatenate((worse[together], alone))
+        sums[k] = np.exp(np.minimum(-changes / (2 * variance[k]), 50)).sum()
+    return np.minimum(np.expm1(np.minimum(sums, 1)), 1.0)

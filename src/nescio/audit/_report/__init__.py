@@ -1,0 +1,1 @@
+"""The report: facts, JSON, HTML and charts."""

@@ -1,0 +1,143 @@
+"""What an audit found, and its facts as JSON; `page` has them as HTML.
+
+Neither holds an update or a column: a report can be shown to people who must not see them.
+"""
+
+import json
+import math
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from ... import __version__
+from .._attempt import AS_IT_IS, Attempt, Tried
+from .._certify.control import Control
+from .._certify.grade import Thresholds, Verdict
+from .._certify.quality import Quality
+from .._certify.result import Result
+from .._log.drift import Drift
+from .._log.record import Log
+from .advice import CAUTION, advice
+
+__all__ = ["Findings", "about", "as_json", "users"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Findings:
+    """Everything that a report says.
+
+    `best` is the attempt that it tells: on the log itself, or on what a remedy made of it. `tried`:
+    all of several attempts, the first on the log itself; empty if there was one. `verdict`: the
+    best attempt's, and what remedies have to do with it. `source` is the log's name, `seconds` what
+    all of it took.
+    """
+
+    log: Log
+    best: Attempt
+    drift: Drift
+    tried: tuple[Tried, ...]
+    thresholds: Thresholds
+    verdict: Verdict
+    source: str
+    seconds: float
+
+    @property
+    def result(self) -> Result:
+        """Of the best attempt, as `quality` and `control`."""
+        return self.best.result
+
+    @property
+    def quality(self) -> Quality:
+        """What its updates are worth."""
+        return self.best.quality
+
+    @property
+    def control(self) -> Control | None:
+        """How it compares with chance, if that was looked at."""
+        return self.best.control
+
+    @property
+    def remedies(self) -> str:
+        """What was tried because updates change, and what helped, in words."""
+        if self.tried and self.best.remedy.name != AS_IT_IS:
+            return (
+                f"{len(self.tried) - 1} remedies were tried, and this report tells what the best "
+                f"found: {self.best.remedy.name}"
+            )
+        if self.tried:
+            return f"{len(self.tried) - 1} remedies were tried, and none found more"
+        if self.drift.small:
+            return "no remedy was tried"
+        if self.log.counts is None:
+            return "no remedy was tried: without counts there is no chance to compare it with"
+        return "no remedy was tried: every user was found without"
+
+
+def as_json(findings: Findings) -> str:
+    """Strict JSON: what is no number is null."""
+    log, verdict, result = findings.log, findings.verdict, findings.result
+    control = findings.control
+    document = {
+        "nescio": __version__,
+        "source": findings.source,
+        "verdict": {**asdict(verdict), "exit_code": verdict.code},
+        "thresholds": asdict(findings.thresholds),
+        "caution": CAUTION,
+        "advice": advice(log, verdict, findings.quality),
+        "log": about(log),
+        "method": result.method,
+        "evened": result.standardized,
+        "common_changes": result.drift,
+        "labelled": result.labelled,
+        "noise": findings.quality.noise,
+        "control": None
+        if control is None
+        else {"probability": control.probability, "clear": int(control.clear.sum())},
+        "drift": {
+            "words": findings.drift.words,
+            "remedies": findings.remedies,
+            "change": findings.drift.change,
+            "half_life": findings.drift.half_life,
+            "tail": findings.drift.tail,
+            "energy_by_quarters": findings.drift.trend.tolist(),
+            "tried": [one.as_json() for one in findings.tried],
+        },
+        "seconds": {**result.seconds, "all": findings.seconds},
+        "users": users(findings),
+    }
+    return json.dumps(_plain(document), indent=1, allow_nan=False) + "\n"
+
+
+def about(log: Log) -> dict[str, object]:
+    """What the server saw, by name."""
+    lengths = [stop - start for start, stop in log.windows]
+    return {
+        "rounds": log.rounds,
+        "dimensions": log.dimensions,
+        "users": log.users,
+        "users_who_took_part": int((~log.idle).sum()),
+        "windows": len(log.windows),
+        "rounds_of_a_window": float(np.median(lengths)) if lengths else None,
+        "counts_known": None if log.counts is None else float(np.mean(log.counts >= 0)),
+        "count_error": log.count_error,
+        "participants": log.participants is not None,
+    }
+
+
+def users(findings: Findings) -> list[dict[str, object]]:
+    """Certificates and errors, one for each user."""
+    errors = findings.quality.errors
+    return [
+        {**asdict(c), "relative_error": float(errors[c.user])} for c in findings.result.certificates
+    ]
+
+
+def _plain(value: object) -> object:
+    """For JSON: tuples as lists, and None for what is infinite or no number."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,1 @@
+"""Simulated runs with known participation, defenses, and sweeps over settings."""
