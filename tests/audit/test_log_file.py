@@ -67,7 +67,7 @@ def test_sizes_are_known_before_anything_is_read(tmp_path):
         for name in ("aggregates.npy", "users.npy"):
             with archive.open(name, "w") as file:
                 np.lib.format.write_array_header_1_0(file, header | {"shape": (1 << 40, 1 << 20)})
-    with pytest.raises(ArgumentError, match="not as long as it says"):
+    with pytest.raises(ArgumentError, match="length that its header states"):
         Log.load(tmp_path / "log.npz")
 
 
