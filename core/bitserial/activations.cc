@@ -27,14 +27,7 @@ void check_activation_bits(unsigned bits) {
               "activation_bits: found " + std::to_string(bits) + ", expected 8, 16 or 32");
 }
 
-const FloatKernels& float_kernels(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::kFloatKernels;
-  if (tier >= Tier::avx2) return avx2::kFloatKernels;
-#endif
-  static_cast<void>(tier);
-  return portable::kFloatKernels;
-}
+const FloatKernels& float_kernels(Tier tier) { return NESCIO_PICK(tier, kFloatKernels); }
 
 double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
                        std::size_t number, std::int32_t* out) {

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/cpu.h"
+#include "base/tier.h"
 
 namespace nescio::bitserial {
 
@@ -48,19 +48,13 @@ void check_finite(const float* x, std::size_t n, std::size_t number);
 /// Throws Error(argument) if a value of vector `number` does not fit in so many bits.
 void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number);
 
-namespace portable {
-extern const FloatKernels kFloatKernels;
+NESCIO_TIERS(extern const FloatKernels kFloatKernels;)
 
+namespace portable {
 std::uint32_t largest(const float* x, std::size_t n);
 void quantize(const float* x, std::size_t n, double top, double a, std::int32_t* out);
 void scale(const std::int64_t* y, std::size_t n, const float* scale, double step, const float* bias,
            float* out);
 }  // namespace portable
-namespace avx2 {
-extern const FloatKernels kFloatKernels;
-}
-namespace avx512 {
-extern const FloatKernels kFloatKernels;
-}
 
 }  // namespace nescio::bitserial

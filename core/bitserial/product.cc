@@ -42,8 +42,7 @@ bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bit
 }
 
 std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits) {
-  if (tier == Tier::portable) return "planes";
-  if (tier == Tier::avx2) return "fields";
+  if (tier != Tier::avx512) return method_names(tier).front();
   bool tables = false, fields = false;
   for (const Part& part : parts_of(weights.bits, 8)) {
     (uses_tables(weights, part.width, activation_bits) ? tables : fields) = true;
@@ -51,22 +50,14 @@ std::string methods_used(const Weights& weights, Tier tier, unsigned activation_
   return tables && fields ? "fields+tables" : tables ? "tables" : "fields";
 }
 
-const Kernels& kernels_of(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::kKernels;
-  if (tier >= Tier::avx2) return avx2::kKernels;
-#endif
-  static_cast<void>(tier);
-  return portable::kKernels;
-}
+const Kernels& kernels_of(Tier tier) { return NESCIO_PICK(tier, kKernels); }
 
 std::span<const char* const> method_names(Tier tier) {
   static constexpr const char* kPortable[] = {"planes"};
   static constexpr const char* kAvx2[] = {"fields"};
   static constexpr const char* kAvx512[] = {"fields", "tables"};
-  if (tier >= Tier::avx512) return kAvx512;
-  if (tier >= Tier::avx2) return kAvx2;
-  return kPortable;
+  using Names = std::span<const char* const>;
+  return pick<Names>(tier, kPortable, kAvx2, kAvx512);
 }
 
 Method parse_method(std::string_view name, Tier tier) {

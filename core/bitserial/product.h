@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "bitserial/planes.h"
 
 namespace nescio::bitserial {
@@ -82,14 +82,6 @@ bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bit
 /// The names of the methods that a product uses.
 std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits);
 
-namespace portable {
-extern const Kernels kKernels;
-}
-namespace avx2 {
-extern const Kernels kKernels;
-}
-namespace avx512 {
-extern const Kernels kKernels;
-}
+NESCIO_TIERS(extern const Kernels kKernels;)
 
 }  // namespace nescio::bitserial

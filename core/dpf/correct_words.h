@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include "base/block.h"
+#include "base/tier.h"
 #include "dpf/output.h"
 
 namespace nescio::dpf {
@@ -11,16 +12,7 @@ namespace nescio::dpf {
 using CorrectWords = void (*)(const Block* nodes, std::size_t n, const Block* correction,
                               unsigned party, Block* leaves);
 
-/// One vocabulary a tier: the above for each additive output.
-#define NESCIO_CORRECT_WORDS_TIER(tier)      \
-  namespace tier {                           \
-  CorrectWords correct_words(Output output); \
-  }
-
-NESCIO_CORRECT_WORDS_TIER(portable)
-NESCIO_CORRECT_WORDS_TIER(avx2)
-NESCIO_CORRECT_WORDS_TIER(avx512)
-
-#undef NESCIO_CORRECT_WORDS_TIER
+/// The above for each additive output.
+NESCIO_TIERS(CorrectWords correct_words(Output output);)
 
 }  // namespace nescio::dpf

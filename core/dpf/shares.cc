@@ -25,15 +25,6 @@ Leaf unit_bits(std::uint64_t position, std::uint64_t payload) {
   return std::bit_cast<Leaf>(words);
 }
 
-CorrectWords correct_words(Output output, Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::correct_words(output);
-  if (tier >= Tier::avx2) return avx2::correct_words(output);
-#endif
-  static_cast<void>(tier);
-  return portable::correct_words(output);
-}
-
 }  // namespace
 
 Leaf unit_leaf(Output output, std::uint64_t position, Block payload) {
@@ -81,7 +72,7 @@ void LeafShares::write(std::size_t first, std::size_t count, const Block* nodes,
     return;
   }
   generator_.leaves(nodes, count * per_key, prg::kNoCorrections, shares);
-  const CorrectWords correct = correct_words(output, tier_);
+  const CorrectWords correct = NESCIO_PICK(tier_, correct_words)(output);
   for (std::size_t i = 0; i < count; ++i) {
     correct(nodes + i * per_key, per_key, corrections.of(i * per_key, prg::kLeafBlocks),
             keys_.party(first + i), shares + i * per_key * prg::kLeafBlocks);

@@ -228,12 +228,7 @@ const RoundKeys& fixed_round_keys() {
 }
 
 Cipher cipher_of(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return {avx512::encrypt, avx512::count, avx512::expand_keys};
-  if (tier >= Tier::avx2) return {avx2::encrypt, avx2::count, avx2::expand_keys};
-#endif
-  static_cast<void>(tier);
-  return {portable::encrypt, portable::count, portable::expand_keys};
+  return {NESCIO_PICK(tier, encrypt), NESCIO_PICK(tier, count), NESCIO_PICK(tier, expand_keys)};
 }
 
 namespace portable {

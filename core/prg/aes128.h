@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "base/block.h"
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "prg/corrections.h"
 
 namespace nescio::prg::aes128 {
@@ -42,20 +42,11 @@ inline constexpr std::array<std::uint8_t, 10> kRoundConstants = {0x01, 0x02, 0x0
 /// One vocabulary a tier. `encrypt` is AES itself; `count` encrypts the numbers first, first + 1, ...
 /// below 2^64, n of them, little-endian; `expand_keys` expands the public keys base ^ first,
 /// base ^ (first + 1), ..., n of them; the other two are prg::Generator's.
-#define NESCIO_AES128_TIER(tier)                                                         \
-  namespace tier {                                                                       \
-  void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);       \
-  void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);     \
-  void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);      \
-  void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out); \
-  void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);   \
-  }
-
-NESCIO_AES128_TIER(portable)
-NESCIO_AES128_TIER(avx2)
-NESCIO_AES128_TIER(avx512)
-
-#undef NESCIO_AES128_TIER
+NESCIO_TIERS(void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);
+             void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);
+             void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
+             void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out);
+             void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);)
 
 /// What a tier has of AES itself.
 struct Cipher {

@@ -5,7 +5,7 @@
 
 namespace nescio::prg {
 
-NESCIO_DEFINE_CORES(portable)
+NESCIO_DEFINE_GENERATORS(portable)
 
 std::array<std::uint32_t, 16> chacha20_block(const std::array<std::uint32_t, 16>& state) {
   std::array<std::uint32_t, 16> out;

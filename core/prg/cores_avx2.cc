@@ -4,6 +4,6 @@
 
 namespace nescio::prg {
 
-NESCIO_DEFINE_CORES(avx2)
+NESCIO_DEFINE_GENERATORS(avx2)
 
 }  // namespace nescio::prg

@@ -4,6 +4,6 @@
 
 namespace nescio::prg {
 
-NESCIO_DEFINE_CORES(avx512)
+NESCIO_DEFINE_GENERATORS(avx512)
 
 }  // namespace nescio::prg

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "prg/aes128.h"
 #include "prg/chacha.h"
 #include "prg/cores.h"
 #include "prg/highwayhash.h"
@@ -235,24 +236,23 @@ void generate_all(const Block* nodes, std::size_t n, Corrections corrections, Bl
 
 }  // namespace
 
-/// prg::Generator's functions of one generator in the tier that is being compiled.
-#define NESCIO_DEFINE_CORE(name, tier, ...)                                               \
-  namespace name::tier {                                                                  \
-  void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out) { \
-    generate_all<__VA_ARGS__, Part::children>(parents, n, corrections, out);              \
-  }                                                                                       \
-  void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {   \
-    generate_all<__VA_ARGS__, Part::leaf>(nodes, n, corrections, out);                    \
-  }                                                                                       \
-  }
+#define NESCIO_CORE_GENERATOR(name, ...)                    \
+  {GeneratorId::name, #name, radix_bits(GeneratorId::name), \
+   generate_all<__VA_ARGS__, Part::children>, generate_all<__VA_ARGS__, Part::leaf>}
 
-#define NESCIO_DEFINE_CORES(tier)                         \
-  NESCIO_DEFINE_CORE(chacha20, tier, ChaChaCore<20>)      \
-  NESCIO_DEFINE_CORE(chacha12, tier, ChaChaCore<12>)      \
-  NESCIO_DEFINE_CORE(chacha8, tier, ChaChaCore<8>)        \
-  NESCIO_DEFINE_CORE(salsa20, tier, Salsa20Core)          \
-  NESCIO_DEFINE_CORE(sha256, tier, Sha256Core)            \
-  NESCIO_DEFINE_CORE(insecure_siphash, tier, SipHashCore) \
-  NESCIO_DEFINE_CORE(insecure_highwayhash, tier, HighwayHashCore)
+/// Defines the generators of the tier that is being compiled.
+#define NESCIO_DEFINE_GENERATORS(tier)                                                       \
+  namespace tier {                                                                           \
+  constexpr Generator kGenerators[kGeneratorCount] = {                                       \
+      {GeneratorId::aes128, "aes128", radix_bits(GeneratorId::aes128), aes128::tier::expand, \
+       aes128::tier::leaves},                                                                \
+      NESCIO_CORE_GENERATOR(chacha20, ChaChaCore<20>),                                       \
+      NESCIO_CORE_GENERATOR(chacha12, ChaChaCore<12>),                                       \
+      NESCIO_CORE_GENERATOR(chacha8, ChaChaCore<8>),                                         \
+      NESCIO_CORE_GENERATOR(salsa20, Salsa20Core),                                           \
+      NESCIO_CORE_GENERATOR(sha256, Sha256Core),                                             \
+      NESCIO_CORE_GENERATOR(insecure_siphash, SipHashCore),                                  \
+      NESCIO_CORE_GENERATOR(insecure_highwayhash, HighwayHashCore)};                         \
+  }
 
 }  // namespace nescio::prg

@@ -9,14 +9,7 @@
 namespace nescio::ot {
 namespace {
 
-const CheckKernels& check_kernels(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::kCheckKernels;
-  if (tier >= Tier::avx2) return avx2::kCheckKernels;
-#endif
-  static_cast<void>(tier);
-  return portable::kCheckKernels;
-}
+const CheckKernels& check_kernels(Tier tier) { return NESCIO_PICK(tier, kCheckKernels); }
 
 Block shifted(Block a, unsigned by) { return {a.lo << by, a.hi << by | a.lo >> (64 - by)}; }
 

@@ -15,8 +15,8 @@
 #include <span>
 
 #include "base/block.h"
-#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "base/tier.h"
 
 namespace nescio::ot {
 
@@ -48,14 +48,6 @@ struct CheckKernels {
   Product (*sum_products)(const Block* factors, const Block* leaves, std::size_t n);
 };
 
-namespace portable {
-extern const CheckKernels kCheckKernels;
-}
-namespace avx2 {
-extern const CheckKernels kCheckKernels;
-}
-namespace avx512 {
-extern const CheckKernels kCheckKernels;
-}
+NESCIO_TIERS(extern const CheckKernels kCheckKernels;)
 
 }  // namespace nescio::ot

@@ -129,14 +129,7 @@ void make_twiddles(std::uint32_t rows, Twiddles& twiddles) {
   }
 }
 
-const AdditiveFft& additive_fft(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::kAdditiveFft;
-  if (tier >= Tier::avx2) return avx2::kAdditiveFft;
-#endif
-  static_cast<void>(tier);
-  return portable::kAdditiveFft;
-}
+const AdditiveFft& additive_fft(Tier tier) { return NESCIO_PICK(tier, kAdditiveFft); }
 
 namespace portable {
 const AdditiveFft kAdditiveFft = kOwnFft;

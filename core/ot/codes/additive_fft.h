@@ -23,7 +23,7 @@
 #include <cstdint>
 
 #include "base/block.h"
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "ot/codes/tower_field.h"
 
 namespace nescio::ot {
@@ -74,14 +74,6 @@ struct AdditiveFft {
 /// The code of `tier`, or of the next narrower tier that has it.
 const AdditiveFft& additive_fft(Tier tier);
 
-namespace portable {
-extern const AdditiveFft kAdditiveFft;
-}
-namespace avx2 {
-extern const AdditiveFft kAdditiveFft;
-}
-namespace avx512 {
-extern const AdditiveFft kAdditiveFft;
-}
+NESCIO_TIERS(extern const AdditiveFft kAdditiveFft;)
 
 }  // namespace nescio::ot

@@ -32,15 +32,6 @@ constexpr std::size_t kFewestPieces = 8;
 
 using State = std::array<Block, kLookBack>;
 
-auto convolve_kernel(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::convolve;
-  if (tier >= Tier::avx2) return avx2::convolve;
-#endif
-  static_cast<void>(tier);
-  return portable::convolve;
-}
-
 /// One accumulation over y[0..n-1].
 ///
 /// It is a linear recurrence whose state is the last blocks done. So several threads take a segment
@@ -49,7 +40,7 @@ auto convolve_kernel(Tier tier) {
 class Convolution {
  public:
   Convolution(const WordStream& masks, Block* y, std::size_t n, Tier tier)
-      : masks_(masks), y_(y), n_(n), convolve_(convolve_kernel(tier)) {}
+      : masks_(masks), y_(y), n_(n), convolve_(NESCIO_PICK(tier, convolve)) {}
 
   void run(ThreadPool& pool) {
     const std::size_t pieces = (n_ + kPiece - 1) / kPiece;

@@ -11,8 +11,8 @@
 #include <span>
 
 #include "base/block.h"
-#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "base/tier.h"
 
 namespace nescio::ot {
 
@@ -32,15 +32,7 @@ inline constexpr std::size_t kLookBack = 32;
 
 /// Convolves a run of blocks, y[0..count-1]. before[0..kLookBack-1] are the blocks before it, done;
 /// masks[i] is the mask of y[i] in its 24 low bits, from masks[-kLookBack] on.
-#define NESCIO_CONVOLVE_TIER(tier)                                                             \
-  namespace tier {                                                                             \
-  void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::size_t count); \
-  }
-
-NESCIO_CONVOLVE_TIER(portable)
-NESCIO_CONVOLVE_TIER(avx2)
-NESCIO_CONVOLVE_TIER(avx512)
-
-#undef NESCIO_CONVOLVE_TIER
+NESCIO_TIERS(void convolve(const std::uint32_t* masks, const Block* before, Block* y,
+                           std::size_t count);)
 
 }  // namespace nescio::ot

@@ -14,15 +14,6 @@ namespace {
 /// Rows whose places are found at a time (10 KB), and rows of a task.
 constexpr std::size_t kPiece = 256, kTask = std::size_t{1} << 14;
 
-AddRows rows_of(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::add_rows;
-  if (tier >= Tier::avx2) return avx2::add_rows;
-#endif
-  static_cast<void>(tier);
-  return portable::add_rows;
-}
-
 }  // namespace
 
 void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
@@ -32,7 +23,7 @@ void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
     throw Error(ErrorKind::argument, "the seeds of a primal code: found " +
                                          std::to_string(seeds.size()) + ", expected 1 to 2^31");
   }
-  const AddRows add_rows = rows_of(tier);
+  const auto& add_rows = NESCIO_PICK(tier, add_rows);
   const WordStream stream(code_seed, tier);
   pool.run((noise.size() + kTask - 1) / kTask, [&](std::size_t task, unsigned) {
     std::array<std::uint32_t, kPiece * kRowWeight> words;

@@ -9,8 +9,8 @@
 #include <span>
 
 #include "base/block.h"
-#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "base/tier.h"
 
 namespace nescio::ot {
 
@@ -24,19 +24,7 @@ void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    Tier tier);
 
 /// Adds to each row of noise its ten of the k seeds. The words become places where they stand.
-using AddRows = void (*)(std::uint32_t* words, const Block* seeds, std::uint64_t k,
-                         std::size_t rows, Block* noise);
-
-#define NESCIO_PRIMAL_TIER(tier)                                                             \
-  namespace tier {                                                                           \
-  void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows, \
-                Block* noise);                                                               \
-  }
-
-NESCIO_PRIMAL_TIER(portable)
-NESCIO_PRIMAL_TIER(avx2)
-NESCIO_PRIMAL_TIER(avx512)
-
-#undef NESCIO_PRIMAL_TIER
+NESCIO_TIERS(void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k,
+                           std::size_t rows, Block* noise);)
 
 }  // namespace nescio::ot

@@ -8,15 +8,6 @@
 namespace nescio::ot {
 namespace {
 
-HashBlocks hash_of(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::hash_some;
-  if (tier >= Tier::avx2) return avx2::hash_some;
-#endif
-  static_cast<void>(tier);
-  return portable::hash_some;
-}
-
 constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
 
 /// The keys of one stretch after the other, expanded some at a time.
@@ -44,14 +35,14 @@ class StretchKeys {
 void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
                  Block base, Block delta, Block* out, ThreadPool& pool, Tier tier) {
   constexpr std::size_t kTask = std::size_t{1} << 14;
-  const HashBlocks hash = hash_of(tier);
+  const auto& hash_some = NESCIO_PICK(tier, hash_some);
   pool.run((blocks.size() + kTask - 1) / kTask, [&](std::size_t task, unsigned) {
     StretchKeys keys(tier, base);
     const std::size_t end = std::min((task + 1) * kTask, blocks.size());
     for (std::size_t i = task * kTask, count; i < end; i += count) {
       const std::uint64_t index = first_index + i;
       count = std::min<std::size_t>(kStretch - index % kStretch, end - i);
-      hash(keys.of(index / kStretch), &blocks[i], count, {index, tag}, delta, out + i);
+      hash_some(keys.of(index / kStretch), &blocks[i], count, {index, tag}, delta, out + i);
     }
   });
 }

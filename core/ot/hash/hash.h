@@ -9,8 +9,8 @@
 #include <span>
 
 #include "base/block.h"
-#include "base/cpu.h"
 #include "base/thread_pool.h"
+#include "base/tier.h"
 #include "ot/keys.h"
 
 namespace nescio::ot {
@@ -20,20 +20,7 @@ namespace nescio::ot {
 void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
                  Block base, Block delta, Block* out, ThreadPool& pool, Tier tier);
 
-using HashBlocks = void (*)(const RoundKeys& keys, const Block* blocks, std::size_t n,
-                            Block first_tweak, Block delta, Block* out);
-
-namespace portable {
-void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out);
-}
-namespace avx2 {
-void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out);
-}
-namespace avx512 {
-void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out);
-}
+NESCIO_TIERS(void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n,
+                            Block first_tweak, Block delta, Block* out);)
 
 }  // namespace nescio::ot

@@ -7,14 +7,7 @@
 
 namespace nescio::ot {
 
-const TreeKernels& tree_kernels(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::kTreeKernels;
-  if (tier >= Tier::avx2) return avx2::kTreeKernels;
-#endif
-  static_cast<void>(tier);
-  return portable::kTreeKernels;
-}
+const TreeKernels& tree_kernels(Tier tier) { return NESCIO_PICK(tier, kTreeKernels); }
 
 namespace portable {
 namespace {

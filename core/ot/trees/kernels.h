@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/block.h"
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "ot/keys.h"
 
 namespace nescio::ot {
@@ -43,14 +43,6 @@ struct TreeKernels {
 /// The kernels of `tier`, or of the next narrower tier that has them.
 const TreeKernels& tree_kernels(Tier tier);
 
-namespace portable {
-extern const TreeKernels kTreeKernels;
-}
-namespace avx2 {
-extern const TreeKernels kTreeKernels;
-}
-namespace avx512 {
-extern const TreeKernels kTreeKernels;
-}
+NESCIO_TIERS(extern const TreeKernels kTreeKernels;)
 
 }  // namespace nescio::ot

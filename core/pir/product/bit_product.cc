@@ -30,36 +30,6 @@ void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t coun
   }
 }
 
-// The wide tiers' sums keep a line for each group of eight keys and block: bit q of byte c is the
-// sum of the group's key q in bit column c.
-
-#if defined(NESCIO_X86_64)
-
-void read_bits(const std::uint8_t* sums, std::size_t first, std::size_t count,
-               std::size_t row_bytes, std::uint8_t* rows) {
-  const std::size_t blocks = block_count(row_bytes);
-  const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
-  for (std::size_t at = 0; at < row_bytes; at += kBlockColumnBytes, from += kLineBytes) {
-    std::uint64_t words[kKeyGroup];
-    std::memcpy(words, from, sizeof(words));
-    unslice_words(words);
-    const std::size_t bytes = std::min(kBlockColumnBytes, row_bytes - at);
-    for (std::size_t q = 0; q < count; ++q) {
-      std::memcpy(rows + q * row_bytes + at, &words[q], bytes);
-    }
-  }
-}
-
-constexpr BitProduct kAvx2 = {kKeyGroup, avx2::room_bytes, avx2::lay_out, avx2::add_tile,
-                              read_bits};
-constexpr BitProduct kAvx512 = {kKeyGroup, avx512::room_bytes, avx512::lay_out, avx512::add_tile,
-                                read_bits};
-
-#endif
-
-constexpr BitProduct kPortable = {1, portable::room_bytes, portable::lay_out, portable::add_tile,
-                                  read_parities};
-
 void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t* shares,
                std::uint64_t* sum) {
   std::uint64_t total[kWords], line[kWords];
@@ -74,14 +44,22 @@ void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t*
 
 }  // namespace
 
-const BitProduct& bit_product(Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return kAvx512;
-  if (tier >= Tier::avx2) return kAvx2;
-#endif
-  static_cast<void>(tier);
-  return kPortable;
+void read_group_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
+                     std::size_t row_bytes, std::uint8_t* rows) {
+  const std::size_t blocks = block_count(row_bytes);
+  const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
+  for (std::size_t at = 0; at < row_bytes; at += kBlockColumnBytes, from += kLineBytes) {
+    std::uint64_t words[kKeyGroup];
+    std::memcpy(words, from, sizeof(words));
+    unslice_words(words);
+    const std::size_t bytes = std::min(kBlockColumnBytes, row_bytes - at);
+    for (std::size_t q = 0; q < count; ++q) {
+      std::memcpy(rows + q * row_bytes + at, &words[q], bytes);
+    }
+  }
 }
+
+const BitProduct& bit_product(Tier tier) { return NESCIO_PICK(tier, kBitProduct); }
 
 namespace portable {
 
@@ -101,6 +79,8 @@ void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std:
     }
   }
 }
+
+constexpr BitProduct kBitProduct = {1, room_bytes, lay_out, add_tile, read_parities};
 
 }  // namespace portable
 }  // namespace nescio::pir

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "base/block.h"
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "pir/sliced.h"
 
 namespace nescio::pir {
@@ -52,18 +52,16 @@ struct BitProduct {
 /// The product in the code of `tier`, or of the next narrower tier that has it.
 const BitProduct& bit_product(Tier tier);
 
-#define NESCIO_BIT_PRODUCT_TIER(tier)                                                              \
-  namespace tier {                                                                                 \
-  std::size_t room_bytes(std::size_t keys);                                                        \
-  void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,                   \
-               std::uint8_t* room);                                                                \
-  void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums); \
-  }
+NESCIO_TIERS(std::size_t room_bytes(std::size_t keys);
+             void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+                          std::uint8_t* room);
+             void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys,
+                           std::uint8_t* sums);
+             extern const BitProduct kBitProduct;)
 
-NESCIO_BIT_PRODUCT_TIER(portable)
-NESCIO_BIT_PRODUCT_TIER(avx2)
-NESCIO_BIT_PRODUCT_TIER(avx512)
-
-#undef NESCIO_BIT_PRODUCT_TIER
+/// read_sums of the wide tiers, which keep a line for each group of eight keys and block: bit q of
+/// byte c is the sum of the group's key q in bit column c.
+void read_group_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
+                     std::size_t row_bytes, std::uint8_t* rows);
 
 }  // namespace nescio::pir

@@ -134,4 +134,6 @@ void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std:
   }
 }
 
+constexpr BitProduct kBitProduct = {kKeyGroup, room_bytes, lay_out, add_tile, read_group_sums};
+
 }  // namespace nescio::pir::avx2

@@ -5,12 +5,7 @@
 namespace nescio::pir {
 
 AddRows word_product(dpf::Output output, Tier tier) {
-#if defined(NESCIO_X86_64)
-  if (tier >= Tier::avx512) return avx512::word_product(output);
-  if (tier >= Tier::avx2) return avx2::word_product(output);
-#endif
-  static_cast<void>(tier);
-  return portable::word_product(output);
+  return NESCIO_PICK(tier, word_product)(output);
 }
 
 namespace portable {

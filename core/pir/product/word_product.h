@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/cpu.h"
+#include "base/tier.h"
 #include "dpf/output.h"
 
 namespace nescio::pir {
@@ -23,15 +23,6 @@ using AddRows = void (*)(const std::uint8_t* rows, std::size_t count, std::size_
 /// it.
 AddRows word_product(dpf::Output output, Tier tier);
 
-#define NESCIO_WORD_PRODUCT_TIER(tier)      \
-  namespace tier {                          \
-  AddRows word_product(dpf::Output output); \
-  }
-
-NESCIO_WORD_PRODUCT_TIER(portable)
-NESCIO_WORD_PRODUCT_TIER(avx2)
-NESCIO_WORD_PRODUCT_TIER(avx512)
-
-#undef NESCIO_WORD_PRODUCT_TIER
+NESCIO_TIERS(AddRows word_product(dpf::Output output);)
 
 }  // namespace nescio::pir
