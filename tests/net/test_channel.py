@@ -211,7 +211,7 @@ def test_who_connects_waits_for_who_listens(thread):
 
 def test_nobody_comes():
     with Channel.listener(timeout=0.1) as listener:
-        with pytest.raises(PeerTimeoutError, match="nobody connected"):
+        with pytest.raises(PeerTimeoutError, match="no party connected"):
             listener.accept()
     with pytest.raises(PeerTimeoutError, match="does the other party listen"):
         Channel.connect("127.0.0.1", listener.port, timeout=0.1)

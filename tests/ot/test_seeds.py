@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nescio.errors import ArgumentError, ConsistencyError, MalformedMessageError
-from nescio.ot._iknp import MOST_SEEDS, seed_receiver, seed_sender
+from nescio.ot._iknp import MAX_SEEDS, seed_receiver, seed_sender
 from nescio.ot._randomness import SystemRandomness, insecure_seeded
 from ot.loopback import run_both
 from spec import ot_base, ot_iknp
@@ -260,7 +260,7 @@ def test_a_cut_frame_is_refused(delta, kind):
         outcomes[{"OTSC": 1, "OTSP": 0}[kind]].get()
 
 
-@pytest.mark.parametrize("count", [0, -1, MOST_SEEDS + 1, 1.0, True])
+@pytest.mark.parametrize("count", [0, -1, MAX_SEEDS + 1, 1.0, True])
 def test_counts_that_cannot_be_are_refused(delta, count):
     with pytest.raises(ArgumentError, match="count: found"):
         seed_sender(None, delta, count, COINS, True)

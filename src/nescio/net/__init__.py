@@ -1,15 +1,16 @@
-"""Channels: what the two parties of a protocol send each other, counted to the byte.
+"""Channels between the two parties of a protocol, with exact counts of the bytes sent.
 
-    Channel      frames in order to and from one other party; in memory, over TCP or TLS
-    Listener     waits for that party
+    Channel      sends and receives frames in order; in memory, over TCP or TLS
+    Listener     accepts connections of the other party
     Counts       bytes, frames and rounds so far
-    Link         a slower network, emulated
+    Link         emulates a slower network
 
-What a channel promises: frames come whole, in the order in which they were sent, of the kind and
-length that the protocol expects next, or an error comes. Over TLS they come from the party whose
-certificate was asked for and nobody between can read or change them. Without TLS nothing is
-promised of who sends and who reads. Kinds, lengths and times of frames are public in any case, so
-a protocol must not let them depend on a secret.
+Guarantees of a channel: every frame arrives complete, in the order of sending, with the kind and
+length that the protocol expects next; otherwise the call raises an error. Over TLS the frames come
+from the party whose certificate was verified, and nobody between the parties can read or change
+them. Without TLS the channel guarantees neither the sender's identity nor confidentiality. Kinds,
+lengths and times of frames are public in either case, so a protocol must not let them depend on a
+secret.
 """
 
 from ._channel import Channel, Listener

@@ -1,4 +1,4 @@
-"""The channel between the two parties of a protocol: frames, counted, in time, or an error."""
+"""The channel between the two parties of a protocol, and the listener that accepts one."""
 
 import contextlib
 import ssl
@@ -41,22 +41,23 @@ from ._transport import (
 )
 
 DEFAULT_TIMEOUT = 30.0
-_MOST_LENGTH = 1 << 48
-_OWN_ERROR = "an error of its own"
+_MAX_LENGTH = 1 << 48
+_OWN_ERROR = "an error on its side"
 
 
 class Channel:
-    """Frames in order to and from one other party.
+    """Sends frames to one other party and receives its frames, in order.
 
-    Made by `pair`, `listen`, `connect` or a `listener`. One thread uses a channel at a time. The
-    parties take turns: `send` may wait until the other party receives, so two parties that send
-    each other much at once wait in vain.
+    Create one with `pair`, `listen`, `connect` or a `listener`. Only one thread may use a channel
+    at a time. The parties take turns: `send` may block until the other party receives, so two
+    parties that both send large frames at the same time block each other until the timeout.
 
-    `timeout`, in seconds, is how long any call may stand still; as a whole a frame may take the
-    timeout and a second more for each 64 KiB. `link` emulates a slower network; give it to both
-    ends. After an error, and after `abort` and `close`, the channel is closed and every call raises
-    ChannelError. A context manager; leaving it by an exception tells the other party to stop;
-    of a MessageError also the text, which is about what that party sent.
+    `timeout` is the longest time in seconds that a call waits without progress; one frame may take
+    the timeout plus one second for each 64 KiB. `link` emulates a slower network; pass the same
+    link to both ends. After an error, and after `abort` and `close`, the channel is closed and
+    every call raises ChannelError. A channel is a context manager. Exiting on an exception sends an
+    abort to the other party; for a MessageError, which describes that party's message, the abort
+    includes the error's text.
     """
 
     def __init__(self, transport: Transport, timeout: float, link: Link | None) -> None:
@@ -66,16 +67,16 @@ class Channel:
         self._outward = Wire(link or Link())
         self._inward = Wire(link or Link())
         self._tally = Tally()
-        self._early: tuple[bytes, Header] | None = None  # a header that was there before its time
+        self._early: tuple[bytes, Header] | None = None  # a header read before `receive` was called
         self._ended: str | None = None
 
     @classmethod
     def pair(
         cls, *, timeout: float = DEFAULT_TIMEOUT, link: Link | None = None
     ) -> tuple["Channel", "Channel"]:
-        """Two ends in memory, for two threads, or for one that sends before it receives.
+        """Creates two connected ends in memory, for two threads or for tests in one thread.
 
-        Up to 64 MiB, or one frame, wait to be received.
+        A queue holds up to 64 MiB, or one larger frame; `send` blocks while it is full.
         """
         timeout, link = check_timeout(timeout), check_link(link)
         first, second = MemoryTransport.pair()
@@ -93,11 +94,12 @@ class Channel:
         tls_key: Path | str | None = None,
         tls_ca: Path | str | None = None,
     ) -> "Listener":
-        """Listens; the other party is taken by its `accept`. Port 0 is any free one, see `port`.
+        """Listens on a port; the listener's `accept` returns the channel to the other party.
 
-        With `tls_cert` and `tls_key` (PEM) by TLS 1.3: who connects can tell who this is. With
-        `tls_ca` who connects has to show a certificate of that authority. Raises ArgumentError, and
-        ChannelError if the port cannot be had.
+        Port 0 selects any free port, which is then in `port`. `tls_cert` and `tls_key` (PEM) enable
+        TLS 1.3 and identify this party to the connecting party. With `tls_ca` the connecting party
+        must present a certificate of that authority. Raises ArgumentError, and ChannelError if it
+        cannot listen on the port.
         """
         address = check_address(host, port, 0)
         context = listening_context(TlsFiles(tls_cert, tls_key, tls_ca))
@@ -115,7 +117,7 @@ class Channel:
         tls_key: Path | str | None = None,
         tls_ca: Path | str | None = None,
     ) -> "Channel":
-        """The channel to the first that connects: `listener` and its `accept` in one."""
+        """Waits for the first connection: `listener` and its `accept` in one call."""
         with cls.listener(
             host,
             port,
@@ -140,12 +142,13 @@ class Channel:
         tls_cert: Path | str | None = None,
         tls_key: Path | str | None = None,
     ) -> "Channel":
-        """The channel to who listens there, tried again until the timeout.
+        """Connects to the listening party, with retries until the timeout.
 
-        With `tls`, or any file, by TLS 1.3: who listens has to show a certificate for `host` of the
-        authority in `tls_ca` (PEM; default: those that the system trusts), and is shown `tls_cert`.
-        Raises ArgumentError, PeerTimeoutError if nobody listens, over TLS PeerUntrustedError for
-        somebody else; ChannelError if there is no such host.
+        `tls`, or any of the files, enables TLS 1.3. The listening party must then present a
+        certificate for `host`, issued by the authority in `tls_ca` (PEM; default: the authorities
+        that the system trusts), and receives `tls_cert`. Raises ArgumentError; PeerTimeoutError if
+        nobody listens; over TLS PeerUntrustedError if the certificate is not trusted; ChannelError
+        if the host does not exist.
         """
         address = check_address(host, port, 1)
         context = connecting_context(tls, TlsFiles(tls_cert, tls_key, tls_ca))
@@ -157,58 +160,61 @@ class Channel:
 
     @property
     def counts(self) -> Counts:
-        """What was sent and received so far, also after the end."""
+        """Counts of the bytes and frames so far; still available after the channel is closed."""
         return self._tally.counts()
 
     @property
     def closed(self) -> bool:
-        """Whether it can be used no more."""
+        """True after `close`, `abort` or an error."""
         return self._ended is not None
 
     def send(self, kind: str, data: object) -> None:
-        """Sends a frame: a kind of 4 ASCII characters, and any C-contiguous buffer, not copied.
+        """Sends a frame: a kind of 4 ASCII characters, and a C-contiguous buffer, without a copy.
 
         Raises ArgumentError, which leaves the channel open; PeerRefusedError, PeerGoneError,
         PeerTimeoutError.
         """
         kind, view = _frame.check_kind(kind), _frame.as_view(data)
         self._check_open()
-        with self._failing(f"frame {kind} of {len(view)} bytes was not taken", tell=False):
-            self._look_for_refusal()
+        with self._closing_on_error(
+            f"frame {kind} of {len(view)} bytes was not delivered", tell=False
+        ):
+            self._check_for_abort()
             try:
                 self._write(kind, view)
             except TimeoutError:
                 raise
             except OSError:
-                self._read_last_words()
+                self._check_for_final_abort()
                 raise
         self._tally.sent(kind, len(view))
 
     def receive(self, kind: str, length: int) -> bytearray:
-        """The data of the next frame, which has to be of this kind and length.
+        """Receives the data of the next frame, which must have this kind and length.
 
-        Raises ArgumentError, which leaves the channel open; MismatchError or MalformedMessageError
-        for any other frame, before its data are read, which the other party is told;
-        PeerRefusedError, PeerGoneError, PeerTimeoutError; ResourceError without memory.
+        Raises ArgumentError, which leaves the channel open. Raises MismatchError or
+        MalformedMessageError for any other frame, before it reads the data, and tells the other
+        party. Raises PeerRefusedError, PeerGoneError, PeerTimeoutError, and ResourceError if the
+        memory is not sufficient.
         """
-        count = as_count(length, "length", 0, _MOST_LENGTH)
+        count = as_count(length, "length", 0, _MAX_LENGTH)
         return self._receive(_frame.check_kind(kind), count, count)
 
     def receive_at_most(self, kind: str, limit: int) -> bytearray:
-        """As `receive`, for a frame of up to `limit` bytes."""
-        return self._receive(_frame.check_kind(kind), 0, as_count(limit, "limit", 0, _MOST_LENGTH))
+        """Receives a frame of up to `limit` bytes; otherwise as `receive`."""
+        return self._receive(_frame.check_kind(kind), 0, as_count(limit, "limit", 0, _MAX_LENGTH))
 
     def abort(self, reason: str) -> None:
-        """Tells the other party why this one stops, and closes; nothing if it is closed already.
+        """Closes the channel and tells the other party the reason. Does nothing if closed.
 
         The other party's next call raises PeerRefusedError with the reason, made printable and cut
-        after 500 characters. Put nothing secret into it. Takes about a second at most.
+        to 500 characters. The reason must not contain secrets. Takes about one second at most.
         """
         if not self.closed:
-            self._stop(f"it was aborted: {_frame.clean(reason)}", tell=reason)
+            self._stop(f"abort() was called: {_frame.clean(reason)}", tell=reason)
 
     def close(self) -> None:
-        """Ends the channel; what was sent can still be received."""
+        """Closes the channel; the other party can still receive all frames sent before."""
         if not self.closed:
             self._ended = "close() was called"
             self._transport.close(linger=False)
@@ -231,14 +237,14 @@ class Channel:
         if self._ended is not None:
             raise ChannelError(f"this channel is closed: {self._ended}")
 
-    def _receive(self, kind: str, least: int, most: int) -> bytearray:
+    def _receive(self, kind: str, low: int, high: int) -> bytearray:
         self._check_open()
         self._tally.receiving()
-        expected = Expected(kind, self._tally.received_frames, least, most)
-        with self._failing(f"expected {expected}", tell=True):
+        expected = Expected(kind, self._tally.received_frames, low, high)
+        with self._closing_on_error(f"expected {expected}", tell=True):
             stamped, header = self._early or self._read_header()
             self._early = None
-            self._check_refusal(header)
+            self._raise_if_abort(header)
             expected.check(header)
             data = self._read_data(header.length)
             if self._linked:
@@ -272,41 +278,41 @@ class Channel:
         try:
             return self._transport.read_data(length, Patience.for_bytes(length, self._timeout))
         except MemoryError as error:
-            raise ResourceError(f"there is no memory for a frame of {length} bytes") from error
+            raise ResourceError(f"not enough memory for a frame of {length} bytes") from error
 
-    def _look_for_refusal(self) -> None:
-        """Raises PeerRefusedError if the other party has stopped and said so."""
+    def _check_for_abort(self) -> None:
+        """Raises PeerRefusedError if an abort of the other party has arrived."""
         if self._early is None:
             head = self._transport.poll_header(self._header_size)
             self._early = None if head is None else self._split(head)
         if self._early is not None:
-            self._check_refusal(self._early[1])
+            self._raise_if_abort(self._early[1])
 
-    def _read_last_words(self) -> None:
-        """As `_look_for_refusal`, where the connection ended while this party was sending."""
+    def _check_for_final_abort(self) -> None:
+        """Checks for an abort after the connection ended while this party was sending."""
         try:
-            self._look_for_refusal()
+            self._check_for_abort()
         except OSError as error:
             if _alert(error):
                 raise
 
-    def _check_refusal(self, header: Header) -> None:
+    def _raise_if_abort(self, header: Header) -> None:
         if header.aborts:
-            length = min(header.length, _frame.MOST_REASON_BYTES)
+            length = min(header.length, _frame.MAX_REASON_BYTES)
             patience = Patience(PARTING_SECONDS, PARTING_SECONDS)
             try:
                 reason = _frame.decode_reason(self._transport.read_data(length, patience))
             except OSError:
-                reason = "it did not say why"
+                reason = "it gave no reason"
             raise PeerRefusedError(f"the other party stopped: {reason}", reason=reason)
 
     @contextlib.contextmanager
-    def _failing(self, what: str, *, tell: bool) -> Iterator[None]:
-        """Closes the channel on any error, and says in Nescio's errors which it was."""
+    def _closing_on_error(self, action: str, *, tell: bool) -> Iterator[None]:
+        """Closes the channel on any error, and converts the error to one of nescio.errors."""
         try:
             yield
         except BaseException as error:
-            failure = self._named(error, what)
+            failure = self._as_nescio_error(error, action)
             remote = isinstance(failure, PeerGoneError | PeerRefusedError)
             reason = str(failure) if isinstance(failure, MessageError | ChannelError) else ""
             reason = reason or _OWN_ERROR
@@ -315,16 +321,16 @@ class Channel:
                 raise
             raise failure from error
 
-    def _named(self, error: BaseException, what: str) -> BaseException:
+    def _as_nescio_error(self, error: BaseException, action: str) -> BaseException:
         if isinstance(error, TimeoutError):
             return PeerTimeoutError(
-                f"{what}: the other party stood still for {self._timeout:g} s, or was slower than "
-                "64 KiB a second"
+                f"{action}: no progress by the other party for {self._timeout:g} s, or less than "
+                "64 KiB per second"
             )
         if alert := _alert(error):
             return PeerRefusedError(f"the other party's TLS refused: {alert}", reason=alert)
         if isinstance(error, OSError):
-            return PeerGoneError(f"{what}: the connection ended too early: {error}")
+            return PeerGoneError(f"{action}: the connection ended too early: {error}")
         return error
 
     def _stop(self, why: str, *, tell: str | None) -> None:
@@ -340,10 +346,10 @@ class Channel:
 
 
 class Listener:
-    """A port on which the other party is waited for; made by `Channel.listener`.
+    """Listens on a port for the other party; created by `Channel.listener`.
 
-    `host` and `port` are where it listens, also if port 0 was asked for. `accept` may be called
-    again, for another channel. A context manager, which closes the port and no channel.
+    `host` and `port` are the address in use, also after port 0 was requested. Each call of `accept`
+    returns another channel. A listener is a context manager that closes the port but no channel.
     """
 
     def __init__(
@@ -361,10 +367,11 @@ class Listener:
         self.port: int = self._socket.getsockname()[1]
 
     def accept(self) -> Channel:
-        """The channel to the first that connects.
+        """Waits for the next connection and returns its channel.
 
-        Raises PeerTimeoutError if nobody does in time; over TLS PeerUntrustedError for somebody
-        else, PeerRefusedError for somebody who does not trust this party.
+        Raises PeerTimeoutError if nobody connects in time. Over TLS it raises PeerUntrustedError if
+        this party does not trust the other's certificate, and PeerRefusedError if the other party
+        does not trust this one's.
         """
         end = time.monotonic() + self._timeout
         self._socket.settimeout(self._timeout)
@@ -372,7 +379,7 @@ class Listener:
             connection, _ = self._socket.accept()
         except TimeoutError as error:
             raise PeerTimeoutError(
-                f"nobody connected to {self.host} port {self.port} in {self._timeout:g} s"
+                f"no party connected to {self.host} port {self.port} within {self._timeout:g} s"
             ) from error
         except OSError as error:
             raise ChannelError(f"{self.host} port {self.port}: {error}") from error
@@ -380,7 +387,7 @@ class Listener:
         return Channel(SocketTransport(secured), self._timeout, self._link)
 
     def close(self) -> None:
-        """Frees the port."""
+        """Closes the port."""
         self._socket.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What a channel has carried: bytes, frames and rounds."""
+"""Counts of a channel: bytes, frames and rounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from ._frame import HEADER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What one party has sent and received; bytes are data and headers of 16 bytes each.
+    """The bytes and frames that one party sent and received; bytes include 16-byte headers.
 
-    `rounds` counts how often this party began to receive after it had sent: how often it waited
-    for an answer, and so for the network to carry something there and back. Frames in a row in one
-    direction make no round of their own. `sent_by_kind` and `received_by_kind` split the bytes by
-    the frames' kind, in the order in which kinds came first.
+    `rounds` counts how often this party began to receive after it had sent, that is, how often it
+    waited for a network round trip. Consecutive frames in one direction do not add rounds.
+    `sent_by_kind` and `received_by_kind` split the bytes by the kind of frame, in order of first
+    use.
 
-    What TCP and TLS add is not counted, nor are frames that were refused or say that a party stops.
+    Overhead of TCP and TLS is not counted, nor are rejected frames and aborts.
     """
 
     sent_bytes: int = 0
@@ -28,7 +28,7 @@ class Counts:
     received_by_kind: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, before: "Counts") -> "Counts":
-        """What was added to earlier counts of the same channel: of one step of a protocol."""
+        """Subtracts earlier counts of the same channel, for the counts of one protocol step."""
         return Counts(
             self.sent_bytes - before.sent_bytes,
             self.received_bytes - before.received_bytes,
@@ -46,7 +46,7 @@ def _added(now: Mapping[str, int], before: Mapping[str, int]) -> Mapping[str, in
 
 
 class Tally:
-    """Counts as they grow."""
+    """Mutable counts of a channel."""
 
     def __init__(self) -> None:
         self.sent_frames = 0
@@ -57,23 +57,23 @@ class Tally:
         self._received: dict[str, int] = {}
 
     def sent(self, kind: str, length: int) -> None:
-        """A frame has left."""
+        """Records a sent frame."""
         self.sent_frames += 1
         self._sent_last = True
         self._sent[kind] = self._sent.get(kind, 0) + HEADER_BYTES + length
 
     def receiving(self) -> None:
-        """A wait begins for a frame."""
+        """Records the start of a wait for a frame."""
         self._rounds += self._sent_last
         self._sent_last = False
 
     def received(self, kind: str, length: int) -> None:
-        """A frame has been accepted."""
+        """Records an accepted frame."""
         self.received_frames += 1
         self._received[kind] = self._received.get(kind, 0) + HEADER_BYTES + length
 
     def counts(self) -> Counts:
-        """The counts so far: they do not change any more."""
+        """Returns an immutable copy of the counts."""
         return Counts(
             sum(self._sent.values()),
             sum(self._received.values()),

@@ -1,17 +1,18 @@
-"""Frames as bytes: written here, and checked here and nowhere else.
+"""The format of frames: encoding, and the only validation of frames from outside.
 
-A frame is a header of 16 bytes, little-endian, and its data:
+A frame is a little-endian header of 16 bytes and its data:
 
     offset  bytes
     0       4      kind: printable ASCII without spaces, or ABRT
-    4       4      sequence number: 0, 1, ... modulo 2^32, counted in each direction alone
+    4       4      sequence number: 0, 1, ... modulo 2^32, counted separately in each direction
     8       8      length of the data in bytes
 
-A frame of kind ABRT is the last one: its data say in UTF-8 why its sender stops. On a channel with
-an emulated link, 8 bytes stand before each header: when the frame was sent (link.py).
+A frame of kind ABRT is the last one: its data are the reason, in UTF-8. On a channel with an
+emulated link, 8 bytes with the time of sending precede each header (_link.py).
 
-A receiver knows kind, number and length of the next frame beforehand, and refuses any other before
-it reads or allocates anything. The kind, number and length that it found are public, and told.
+A receiver knows the kind, number and length of the next frame in advance, and rejects any other
+frame before it reads data or allocates memory. Errors show the kind, number and length that were
+found; these are public.
 """
 
 import re
@@ -25,14 +26,14 @@ from ..errors import ArgumentError, MalformedMessageError, MismatchError
 
 HEADER_BYTES = 16
 ABORT = "ABRT"
-MOST_REASON_CHARACTERS = 500
-MOST_REASON_BYTES = 4 * MOST_REASON_CHARACTERS
+MAX_REASON_CHARACTERS = 500
+MAX_REASON_BYTES = 4 * MAX_REASON_CHARACTERS
 _HEADER = struct.Struct("<4sIQ")
 _KIND = re.compile("[!-~]{4}")
 
 
 class Header(NamedTuple):
-    """What a frame says of itself before its data."""
+    """The header of a frame."""
 
     kind: bytes
     sequence: int
@@ -43,30 +44,30 @@ class Header(NamedTuple):
 
     @property
     def aborts(self) -> bool:
-        """Whether the other party stops here."""
+        """True for the frame by which the other party aborts."""
         return self.kind == ABORT.encode()
 
 
 class Expected(NamedTuple):
-    """The frame that comes next: its kind, its number, and the least and most bytes of data."""
+    """The next frame that the protocol expects: kind, number, and range of data lengths."""
 
     kind: str
     sequence: int
-    least: int
-    most: int
+    low: int
+    high: int
 
     def __str__(self) -> str:
-        length = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
+        length = str(self.high) if self.low == self.high else f"{self.low} to {self.high}"
         return _described(self.kind, self.sequence, length)
 
     def check(self, header: Header) -> None:
-        """Raises MalformedMessageError for what is no header, MismatchError for another frame's."""
+        """Raises MalformedMessageError for an invalid header, MismatchError for another frame."""
         if not _KIND.fullmatch(header.kind.decode("latin-1")):
-            _refuse_garbage(header, self)
+            _reject_garbage(header, self)
         if (
             header.kind != self.kind.encode()
             or header.sequence != self.sequence & 0xFFFFFFFF
-            or not self.least <= header.length <= self.most
+            or not self.low <= header.length <= self.high
         ):
             raise MismatchError(
                 f"found {header}, expected {self}: a frame was lost, repeated or changed, or the "
@@ -76,9 +77,9 @@ class Expected(NamedTuple):
             )
 
 
-def _refuse_garbage(header: Header, expected: Expected) -> NoReturn:
+def _reject_garbage(header: Header, expected: Expected) -> NoReturn:
     raise MalformedMessageError(
-        f"found {header.kind.hex(' ')} (hexadecimal) where a frame's kind should stand, expected "
+        f"found {header.kind.hex(' ')} (hexadecimal) in place of a frame's kind, expected "
         f"{expected}: the other party does not speak this protocol, or only one of the two "
         "emulates a link"
     )
@@ -89,33 +90,33 @@ def _described(kind: str, sequence: int, length: str) -> str:
 
 
 def encode_header(kind: str, sequence: int, length: int) -> bytes:
-    """The 16 bytes before `length` bytes of data."""
+    """Encodes the header of `length` bytes of data."""
     return _HEADER.pack(kind.encode("ascii"), sequence & 0xFFFFFFFF, length)
 
 
 def parse_header(data: bytes | bytearray | memoryview) -> Header:
-    """The header in 16 bytes, which are not checked yet."""
+    """Decodes a header of 16 bytes without validation."""
     return Header(*_HEADER.unpack(data))
 
 
 def check_kind(kind: object) -> str:
-    """The kind, if it is one that protocols may use. Raises ArgumentError."""
+    """Returns the kind of a protocol's frame. Raises ArgumentError if it is invalid."""
     if not isinstance(kind, str) or not _KIND.fullmatch(kind):
         raise ArgumentError(
             f"kind: found {shown(kind)}, expected 4 ASCII characters without spaces"
         )
     if kind == ABORT:
-        raise ArgumentError(f"kind: {ABORT} says that a party stops; use channel.abort(reason)")
+        raise ArgumentError(f"kind: {ABORT} is reserved for aborts; use channel.abort(reason)")
     return kind
 
 
 def as_view(data: object) -> memoryview:
-    """The bytes of any C-contiguous buffer, not copied. Raises ArgumentError."""
+    """Views any C-contiguous buffer as bytes, without a copy. Raises ArgumentError."""
     try:
         view = memoryview(data)  # type: ignore[arg-type]
         if view.nbytes == 0:
             return memoryview(b"")
-        # NumPy takes buffers of any format as bytes; memoryview.cast does not.
+        # NumPy reads buffers of any format as bytes; memoryview.cast does not.
         return memoryview(np.frombuffer(data, np.uint8))  # type: ignore[call-overload]
     except (TypeError, ValueError, BufferError) as error:
         raise ArgumentError(
@@ -124,16 +125,16 @@ def as_view(data: object) -> memoryview:
 
 
 def encode_reason(reason: str) -> bytes:
-    """A reason to stop as the data of the frame that says so."""
+    """Encodes the reason of an abort as the data of its frame."""
     return clean(reason).encode()
 
 
 def decode_reason(data: bytes | bytearray) -> str:
-    """What the other party said, made fit to be shown."""
-    return clean(bytes(data[:MOST_REASON_BYTES]).decode("utf-8", "replace"))
+    """Decodes the other party's reason, with unprintable characters replaced."""
+    return clean(bytes(data[:MAX_REASON_BYTES]).decode("utf-8", "replace"))
 
 
 def clean(text: str) -> str:
-    """At most 500 characters, each printable: nothing that moves a cursor or hides text."""
-    cut = text[:MOST_REASON_CHARACTERS]
+    """Cuts text to 500 characters and replaces those that are not printable."""
+    cut = text[:MAX_REASON_CHARACTERS]
     return "".join(c if c.isprintable() and not 0xD800 <= ord(c) < 0xE000 else "?" for c in cut)

@@ -1,16 +1,16 @@
-"""A slower network, emulated: a round-trip time and a rate between two parties on one machine.
+"""Emulation of a slower network: a round-trip time and a rate between parties on one machine.
 
-Every frame carries the time at which it was sent. The receiver accounts for the link as if it were
-one wire in each direction, and holds the frame back until it would have come:
+Every frame carries its time of sending. The receiver models the link as one wire in each
+direction, and delays the frame until its computed arrival:
 
     free(0)    = the frame was sent, if the wire was free
     free(i)    = max(sent(i), free(i - 1)) + bytes(i) / rate
     arrival(i) = free(i) + rtt / 2
 
-So no thread is needed, nothing is done while nobody waits, and when a frame arrives follows from
-the times of sending alone. Put the same link on both ends: each delays what it receives. The times
-are those of the machine's monotonic clock, which its processes share; on two machines use a real
-network. Bytes are those that `Counts` counts; what TCP and IP would add is not.
+This needs no thread, and arrival depends only on the times of sending. Pass the same link to both
+ends: each delays the frames that it receives. Times are from the machine's monotonic clock, which
+all its processes share, so the emulation works on one machine only. Bytes are those in `Counts`,
+without the overhead of TCP and IP.
 """
 
 import math
@@ -23,7 +23,7 @@ from .._arrays import shown
 from ..errors import ArgumentError
 
 STAMP_BYTES = 8
-MOST_RTT_SECONDS = 60.0
+MAX_RTT_SECONDS = 60.0
 _STAMP = struct.Struct("<Q")
 _NUMBER = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?([a-z]+)")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -32,7 +32,7 @@ _BITS = {"bit": 1.0, "kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link to emulate: seconds there and back, and bits per second in each direction.
+    """A link to emulate: round-trip time, and bits per second in each direction.
 
     Raises ArgumentError unless 0 <= rtt_seconds <= 60 and bits_per_second > 0 (math.inf: no limit).
     """
@@ -43,9 +43,9 @@ class Link:
     def __post_init__(self) -> None:
         _check_number(self.rtt_seconds, "rtt_seconds")
         _check_number(self.bits_per_second, "bits_per_second")
-        if not 0 <= self.rtt_seconds <= MOST_RTT_SECONDS:
+        if not 0 <= self.rtt_seconds <= MAX_RTT_SECONDS:
             raise ArgumentError(
-                f"rtt: found {self.rtt_seconds:g} s, expected 0 to {MOST_RTT_SECONDS:g} s"
+                f"rtt: found {self.rtt_seconds:g} s, expected 0 to {MAX_RTT_SECONDS:g} s"
             )
         if not self.bits_per_second >= 1:
             raise ArgumentError(
@@ -54,9 +54,9 @@ class Link:
 
     @classmethod
     def parse(cls, *, rtt: str | None = None, rate: str | None = None) -> "Link":
-        """A link from text: an rtt in us, ms or s ("40ms"), a rate in bit to gbit ("100mbit").
+        """Parses a link: an rtt in us, ms or s ("40ms"), a rate in bit to gbit ("100mbit").
 
-        None is no delay, and no limit. Raises ArgumentError for anything else.
+        None means no delay, or no limit of the rate. Raises ArgumentError for invalid text.
         """
         return cls(
             0.0 if rtt is None else _parse(rtt, "rtt", _SECONDS, "40ms"),
@@ -64,7 +64,7 @@ class Link:
         )
 
     def transfer_seconds(self, count: int) -> float:
-        """How long so many bytes keep one direction busy."""
+        """Computes the time that `count` bytes occupy one direction."""
         return 8 * count / self.bits_per_second
 
     def __str__(self) -> str:
@@ -73,7 +73,7 @@ class Link:
 
 
 def check_link(link: object) -> Link | None:
-    """A link, or none. Raises ArgumentError."""
+    """Checks a link or None. Raises ArgumentError."""
     if link is not None and not isinstance(link, Link):
         raise ArgumentError(f"link: found {shown(link)}, expected a nescio.net.Link")
     return link
@@ -95,32 +95,32 @@ def _parse(text: object, what: str, units: dict[str, float], example: str) -> fl
 
 
 class Wire:
-    """One direction of a link: when what is sent over it arrives. Times are in seconds."""
+    """One direction of a link. It computes arrival times, in seconds."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self.free_at = -math.inf
 
     def carry(self, sent_at: float, count: int) -> float:
-        """The arrival of `count` bytes; `free_at` is when the next ones can follow."""
+        """Returns the arrival of `count` bytes; sets `free_at`, when the next bytes can follow."""
         self.free_at = max(sent_at, self.free_at) + self._link.transfer_seconds(count)
         return self.free_at + self._link.rtt_seconds / 2
 
     def backlog(self, now: float) -> float:
-        """How long what was sent before is still under way, at most."""
+        """Returns an upper bound on the time until all earlier bytes have arrived."""
         return max(0.0, self.free_at - now) + self._link.rtt_seconds
 
 
 def stamp() -> bytes:
-    """The time, as it is sent before a header."""
+    """Encodes the current time, which is sent before a header."""
     return _STAMP.pack(time.monotonic_ns())
 
 
 def hold(wire: Wire, stamped: bytes | bytearray | memoryview, count: int) -> None:
-    """Waits until a frame of `count` bytes with this stamp would have come.
+    """Waits until the arrival of a frame of `count` bytes that was sent at the time in `stamped`.
 
-    A stamp from the future counts as now: whatever the other party says, the wait is at most what
-    the link takes for one frame.
+    A time in the future counts as now, so a false time cannot make the wait longer than the link
+    takes for one frame.
     """
     now = time.monotonic()
     (sent_ns,) = _STAMP.unpack(stamped)

@@ -1,4 +1,4 @@
-"""Connections: how the two parties find each other over TCP, and know each other by TLS."""
+"""TCP connections between the two parties, and their authentication by TLS."""
 
 import contextlib
 import socket
@@ -24,14 +24,14 @@ _LONGEST_PAUSE_SECONDS = 0.5
 
 
 class TlsFiles(NamedTuple):
-    """PEM files: a party's own certificate and key, and the authorities that it asks others for."""
+    """PEM files: a party's certificate and key, and the authorities that it trusts."""
 
     cert: Path | str | None = None
     key: Path | str | None = None
     ca: Path | str | None = None
 
     def context(self, purpose: int) -> ssl.SSLContext:
-        """TLS 1.3 for one side. Raises ArgumentError for files that are no such thing."""
+        """Creates a TLS 1.3 context for one side. Raises ArgumentError for invalid files."""
         if (self.cert is None) != (self.key is None):
             raise ArgumentError("TLS needs both a certificate and its key (tls_cert, tls_key)")
         context = ssl.SSLContext(purpose)
@@ -43,27 +43,35 @@ class TlsFiles(NamedTuple):
                 context.load_verify_locations(self.ca)
         except (OSError, TypeError, ValueError) as error:  # ssl.SSLError is an OSError
             raise ArgumentError(
-                f"TLS files: found {self.cert}, {self.key}, {self.ca}, expected a certificate, its "
-                f"key and the other party's authority in PEM: {error}"
+                f"TLS files: found {self.cert}, {self.key}, {self.ca}, expected PEM files with a "
+                f"certificate, its key and the other party's authority: {error}"
             ) from error
         return context
 
 
 def listening_context(files: TlsFiles) -> ssl.SSLContext | None:
-    """For who listens: None without files; with an authority, who connects has to show itself."""
+    """Server-side TLS context, or None if no files are given.
+
+    With an authority, clients must present a certificate.
+    """
     if files == TlsFiles():
         return None
     if files.cert is None:
-        raise ArgumentError("TLS: who listens needs a certificate and its key (tls_cert, tls_key)")
+        raise ArgumentError(
+            "TLS: the listening party needs a certificate and its key (tls_cert, tls_key)"
+        )
     context = files.context(ssl.PROTOCOL_TLS_SERVER)
-    context.num_tickets = 0  # nobody comes back to this connection
+    context.num_tickets = 0  # connections are never resumed
     if files.ca is not None:
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 def connecting_context(tls: bool, files: TlsFiles) -> ssl.SSLContext | None:
-    """For who connects: None without TLS; without an authority, the system's are asked for."""
+    """Client-side TLS context, or None without TLS.
+
+    Without an authority, it trusts those of the system.
+    """
     if not tls and files == TlsFiles():
         return None
     context = files.context(ssl.PROTOCOL_TLS_CLIENT)
@@ -72,11 +80,11 @@ def connecting_context(tls: bool, files: TlsFiles) -> ssl.SSLContext | None:
     return context
 
 
-def check_address(host: object, port: object, least_port: int) -> tuple[str, int]:
-    """Host and port, if they can be. Raises ArgumentError."""
+def check_address(host: object, port: object, min_port: int) -> tuple[str, int]:
+    """Checks a host and a port. Raises ArgumentError."""
     if not isinstance(host, str) or not host or not host.isascii() or not host.isprintable():
         raise ArgumentError(f"host: found {shown(host)}, expected a name or an address in ASCII")
-    return host, as_count(port, "port", least_port, 65535)
+    return host, as_count(port, "port", min_port, 65535)
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -90,7 +98,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def dial(host: str, port: int, timeout: float) -> socket.socket:
-    """A connection, tried again until somebody listens or the time is over."""
+    """Connects, with retries until the other party listens or the timeout ends."""
     end = time.monotonic() + timeout
     for pause in _pauses():
         left = end - time.monotonic()
@@ -98,15 +106,15 @@ def dial(host: str, port: int, timeout: float) -> socket.socket:
             if left <= 0:
                 raise TimeoutError("timed out")
             connection = socket.create_connection((host, port), timeout=left)
-            # A port of this machine that nobody listens on can be connected to itself.
+            # TCP can connect a local port without a listener to itself.
             if connection.getsockname() != connection.getpeername():
                 return connection
             connection.close()
         except (ConnectionError, TimeoutError) as error:
             if left <= pause:
                 raise PeerTimeoutError(
-                    f"no connection to {host} port {port} in {timeout:g} s: {error}; does the "
-                    "other party listen there?"
+                    f"no connection to {host} port {port} within {timeout:g} s: {error}; check "
+                    "that the other party listens there"
                 ) from error
         except (OSError, UnicodeError) as error:
             raise ChannelError(f"cannot connect to {host} port {port}: {error}") from error
@@ -124,7 +132,7 @@ def _pauses() -> Iterator[float]:
 def secure(
     connection: socket.socket, context: ssl.SSLContext | None, host: str | None, seconds: float
 ) -> socket.socket:
-    """The connection under TLS, if there is a context; `host` names who has to answer."""
+    """Wraps the connection in TLS, if there is a context; a client verifies `host`."""
     if context is None:
         return connection
     with contextlib.ExitStack() as failed:
@@ -145,7 +153,7 @@ def secure(
 
 @contextlib.contextmanager
 def tls_errors() -> Iterator[None]:
-    """Says in Nescio's errors what went wrong in a handshake."""
+    """Converts the errors of a TLS handshake to those of nescio.errors."""
     try:
         yield
     except TimeoutError as error:
@@ -154,26 +162,26 @@ def tls_errors() -> Iterator[None]:
         ) from error
     except ssl.SSLCertVerificationError as error:
         raise PeerUntrustedError(
-            f"the other party's certificate is not trusted: {error.verify_message}; tls_ca names "
-            "the authority that it has to come from"
+            f"the other party's certificate is not trusted: {error.verify_message}; it must be "
+            "issued by the authority in tls_ca"
         ) from error
     except ssl.SSLEOFError as error:
-        raise PeerGoneError("the connection ended within the TLS handshake") from error
+        raise PeerGoneError("the connection ended during the TLS handshake") from error
     except ssl.SSLError as error:
         if alert := alert_of(error):
             raise PeerRefusedError(
                 f"the other party refused the TLS handshake: {alert}", reason=alert
             ) from error
         raise PeerUntrustedError(
-            f"the other party does not speak TLS as expected: {clean(str(error.reason))}; do both "
-            "parties use TLS, and does each show a certificate where the other asks for one?"
+            f"the TLS handshake failed: {clean(str(error.reason))}; check that both parties use "
+            "TLS, and that each presents a certificate if the other requires one"
         ) from error
     except OSError as error:
-        raise PeerGoneError(f"the connection broke within the TLS handshake: {error}") from error
+        raise PeerGoneError(f"the connection failed during the TLS handshake: {error}") from error
 
 
 def alert_of(error: ssl.SSLError) -> str | None:
-    """What the other party's TLS said when it refused, if that is the error."""
+    """Returns the alert by which the other party's TLS refused, or None for other errors."""
     reason = error.reason or ""
     _, found, alert = reason.partition("ALERT_")
     return alert.lower().replace("_", " ") if found else None

@@ -1,7 +1,8 @@
-"""What carries frames: queues in memory, and sockets with or without TLS.
+"""Transports of frames: queues in memory, and sockets with or without TLS.
 
-A transport moves a header, then data; it knows nothing of what they mean. It raises TimeoutError
-when patience ends and other OSErrors when the connection does. One thread uses it at a time.
+A transport moves headers and data without interpreting them. It raises TimeoutError when the time
+limits of `Patience` end, and other OSErrors when the connection ends. Only one thread may use a
+transport at a time.
 """
 
 import contextlib
@@ -15,54 +16,54 @@ from typing import NamedTuple, Protocol
 from .._arrays import shown
 from ..errors import ArgumentError
 
-LEAST_BYTES_PER_SECOND = 64 * 1024
-"""Slower than this for a whole frame is a stall, however steady."""
+MIN_BYTES_PER_SECOND = 64 * 1024
+"""A frame that takes longer than this rate counts as a stall, even with steady progress."""
 
 PARTING_SECONDS = 1.0
-"""How long a party that stops tries to say so."""
+"""Longest time for which a party tries to send its abort."""
 
-MOST_TIMEOUT = 1_000_000
-"""Seconds: more than eleven days, and what every system's clocks can wait for."""
+MAX_TIMEOUT = 1_000_000
+"""Seconds: more than eleven days, within the limits of every system's timers."""
 
-_MOST_WAITING_BYTES = 64 << 20
+_MAX_QUEUED_BYTES = 64 << 20
 _SMALL_BYTES = 16 << 10
 _CLOSED = "the other party closed the connection"
 
 
 def check_timeout(timeout: object) -> float:
-    """A number of seconds to wait. Raises ArgumentError."""
+    """Checks a timeout in seconds. Raises ArgumentError."""
     if isinstance(timeout, bool) or not isinstance(timeout, int | float):
         raise ArgumentError(f"timeout: found {shown(timeout)}, expected a number of seconds")
-    if not 0 < timeout <= MOST_TIMEOUT:
-        raise ArgumentError(f"timeout: found {timeout}, expected above 0, at most {MOST_TIMEOUT}")
+    if not 0 < timeout <= MAX_TIMEOUT:
+        raise ArgumentError(f"timeout: found {timeout}, expected above 0, at most {MAX_TIMEOUT}")
     return float(timeout)
 
 
 class Patience(NamedTuple):
-    """How many seconds one operation may stand still, and how many it may take in all."""
+    """Time limits of one operation: seconds without progress, and seconds in total."""
 
     idle: float
     total: float
 
     @classmethod
     def for_bytes(cls, count: int, timeout: float) -> "Patience":
-        """The rule for all frames: `timeout`, and longer as a whole the more bytes there are."""
-        return cls(timeout, timeout + count / LEAST_BYTES_PER_SECOND)
+        """Limits for a frame of `count` bytes: `timeout` without progress, longer in total."""
+        return cls(timeout, timeout + count / MIN_BYTES_PER_SECOND)
 
     def longer(self, seconds: float) -> "Patience":
-        """As patient, after so many seconds more."""
+        """Returns limits that are longer by `seconds`."""
         return Patience(self.idle + seconds, self.total + seconds)
 
 
 class Deadline:
-    """Patience that has begun to run out."""
+    """The limits of an operation that has started."""
 
     def __init__(self, patience: Patience) -> None:
         self._idle = patience.idle
         self._end = time.monotonic() + patience.total
 
     def left(self) -> float:
-        """How long the next step may take. Raises TimeoutError if that is no time at all."""
+        """Returns the time limit of the next step. Raises TimeoutError if no time is left."""
         seconds = min(self._idle, self._end - time.monotonic())
         if seconds <= 0:
             raise TimeoutError
@@ -70,39 +71,39 @@ class Deadline:
 
 
 class Transport(Protocol):
-    """Frames to and from the other party."""
+    """Carries frames to and from the other party."""
 
     def write(self, header: bytes, data: memoryview, patience: Patience) -> None:
         """Sends a frame; `data` may change once this returns."""
 
     def read_header(self, size: int, patience: Patience) -> bytes:
-        """Waits for the next frame's first bytes."""
+        """Waits for the first `size` bytes of the next frame."""
 
     def poll_header(self, size: int) -> bytes | None:
-        """The next frame's first bytes if they are there already, without waiting."""
+        """Returns the first `size` bytes of the next frame, or None if they have not arrived."""
 
     def read_data(self, length: int, patience: Patience) -> bytearray:
-        """The data of the frame whose header was read."""
+        """Reads the data of the frame whose header was read."""
 
     def close(self, *, linger: bool) -> None:
-        """Ends it; with `linger` a little later, so that what was written still arrives."""
+        """Closes the transport; with `linger`, waits so that all bytes written still arrive."""
 
 
 class _Queue:
-    """Frames on their way to one party."""
+    """Frames that one party has sent and the other has not received."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.frames: deque[tuple[bytes, bytearray]] = deque()
         self.bytes = 0
-        self.ended = False  # nobody writes any more
-        self.abandoned = False  # nobody reads any more
+        self.ended = False  # the writer has closed
+        self.abandoned = False  # the reader has closed
 
 
 class MemoryTransport:
     """One end of two queues; data are copied once, when they are sent.
 
-    What waits to be received is at most 64 MiB, or one frame.
+    A queue holds at most 64 MiB, or one larger frame.
     """
 
     def __init__(self, inbox: _Queue, outbox: _Queue) -> None:
@@ -112,15 +113,15 @@ class MemoryTransport:
 
     @classmethod
     def pair(cls) -> tuple["MemoryTransport", "MemoryTransport"]:
-        """Both ends."""
+        """Creates both ends."""
         first, second = _Queue(), _Queue()
         return cls(first, second), cls(second, first)
 
     def write(self, header: bytes, data: memoryview, patience: Patience) -> None:
-        """As Transport says: waits only while too much has not been received yet."""
+        """Sends a frame; waits only while the queue is full."""
         queue, copy, deadline = self._out, bytearray(data), Deadline(patience)
         with queue.changed:
-            while queue.frames and queue.bytes + len(copy) > _MOST_WAITING_BYTES:
+            while queue.frames and queue.bytes + len(copy) > _MAX_QUEUED_BYTES:
                 self._check_reader()
                 _wait(queue.changed, deadline)
             self._check_reader()
@@ -133,7 +134,6 @@ class MemoryTransport:
             raise ConnectionError(_CLOSED)
 
     def read_header(self, size: int, patience: Patience) -> bytes:
-        """As Transport says."""
         deadline = Deadline(patience)
         with self._in.changed:
             while (header := self._next(size)) is None:
@@ -141,7 +141,6 @@ class MemoryTransport:
         return header
 
     def poll_header(self, size: int) -> bytes | None:
-        """As Transport says."""
         with self._in.changed:
             return self._next(size)
 
@@ -158,13 +157,12 @@ class MemoryTransport:
         assert len(header) == size
         return header
 
-    def read_data(self, length: int, patience: Patience) -> bytearray:  # noqa: ARG002 - it is here
-        """As Transport says: the copy that was sent, not another."""
+    def read_data(self, length: int, patience: Patience) -> bytearray:  # noqa: ARG002 - no wait
+        """Returns the copy that was made when the frame was sent."""
         data, self._data = self._data, bytearray()
         return data if len(data) == length else data[:length]
 
     def close(self, *, linger: bool) -> None:  # noqa: ARG002 - nothing is lost in memory
-        """As Transport says."""
         with self._out.changed:
             self._out.ended = True
             self._out.changed.notify_all()
@@ -180,17 +178,16 @@ def _wait(changed: threading.Condition, deadline: Deadline) -> None:
 
 
 class SocketTransport:
-    """A connected stream socket, with TLS if it is wrapped so; takes it over."""
+    """Owns a connected stream socket, which may be wrapped in TLS."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
         self._head = bytearray(64)
         self._head_bytes = 0
-        # A frame leaves at once, also a small one after another.
+        # Small frames are sent immediately, without Nagle's delay.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def write(self, header: bytes, data: memoryview, patience: Patience) -> None:
-        """As Transport says."""
         deadline = Deadline(patience)
         if len(data) <= _SMALL_BYTES:
             rest = [memoryview(header + bytes(data))]
@@ -203,7 +200,6 @@ class SocketTransport:
             rest = _after(rest, sent)
 
     def read_header(self, size: int, patience: Patience) -> bytes:
-        """As Transport says."""
         deadline = Deadline(patience)
         while self._head_bytes < size:
             self._socket.settimeout(deadline.left())
@@ -212,7 +208,6 @@ class SocketTransport:
         return bytes(self._head[:size])
 
     def poll_header(self, size: int) -> bytes | None:
-        """As Transport says; what came of a header is kept."""
         self._socket.settimeout(0)
         try:
             while self._head_bytes < size:
@@ -227,7 +222,6 @@ class SocketTransport:
             self._head_bytes += self._read_some(view[self._head_bytes : size])
 
     def read_data(self, length: int, patience: Patience) -> bytearray:
-        """As Transport says."""
         deadline = Deadline(patience)
         data = bytearray(length)
         with memoryview(data) as view:
@@ -238,30 +232,30 @@ class SocketTransport:
         return data
 
     def _read_some(self, view: memoryview) -> int:
-        """At least one byte."""
+        """Reads at least one byte."""
         count = self._socket.recv_into(view)
         if not count:
             raise ConnectionError(_CLOSED)
         return count
 
     def close(self, *, linger: bool) -> None:
-        """As Transport says.
+        """Closes the socket; with `linger`, first reads for one second at most.
 
-        A socket that is closed before all that came was read resets the connection, and what was
-        sent last may be lost. With `linger` it is read, for a second at most.
+        A socket that is closed with unread input resets the connection, and the other party may
+        lose the last bytes sent.
         """
         with contextlib.suppress(OSError), self._socket:
             self._socket.shutdown(socket.SHUT_WR)
             if linger:
                 deadline = Deadline(Patience(PARTING_SECONDS, PARTING_SECONDS))
-                scrap = bytearray(1 << 18)
+                discarded = bytearray(1 << 18)
                 while True:
                     self._socket.settimeout(deadline.left())
-                    self._read_some(memoryview(scrap))
+                    self._read_some(memoryview(discarded))
 
 
 def _after(views: list[memoryview], sent: int) -> list[memoryview]:
-    """What is left of some bytes in a row when the first ones are sent."""
+    """Returns the views that remain after the first `sent` bytes."""
     rest = []
     for view in views:
         if sent < len(view):

@@ -1,12 +1,12 @@
-"""What it costs to solve regular LPN as equations: the noise of a block is one of few patterns.
+"""The cost of algebraic attacks on regular LPN, where a block's noise is one of few patterns.
 
 Sources. [BO] Briaud and Øygarden, "A New Algebraic Approach to the Regular Syndrome Decoding
 Problem and Implications for PCG Constructions", Eurocrypt 2023, eprint 2023/176. [AGB2] "AGB 2.0",
 eprint 2025/1476. [WWYL] Wang, Wang, Yang, Liu, Yu, Zhang, Wang, "A Hybrid Algorithm for the Regular
 Syndrome Decoding Problem", Asiacrypt 2025, eprint 2025/1284. The costs over F_2 of the last two are
-those of the public estimator that the authors of [WWYL] and others keep (lpnestimator.com;
-github.com/1234wangtr/Code_estimators at 41e013c). The papers themselves were not at hand; what is
-here gives that estimator's results, or less where its search stops at a local minimum.
+those of the public estimator that the authors of [WWYL] and others maintain (lpnestimator.com;
+github.com/1234wangtr/Code_estimators at 41e013c). We did not have the papers themselves. This
+module gives the estimator's results, or lower ones where its search stops at a local minimum.
 
 All costs are logarithms to base 2.
 """
@@ -19,39 +19,39 @@ from numpy.typing import ArrayLike
 
 from ._decoding import Floats, Instance
 
-_SAMPLES = 4096  # of one number that is searched
-_GRID = 192  # of each of two
-_MOST_ENUMERATED = 64  # blocks: the optimum is at 3 to 8 for instances of 80 to 180 bits
-_DEGREES = (2, 3, 4)  # as the published estimators do; more costs too much at these sizes
+_SAMPLES = 4096  # of a search over one number
+_GRID = 192  # of each number in a search over two
+_MAX_ENUMERATED = 64  # blocks; the optimum is 3 to 8 for instances of 80 to 180 bits
+_DEGREES = (2, 3, 4)  # as in the published estimators; higher degrees cost too much at these sizes
 _STRASSEN = 2.8
-_STRASSEN_FACTOR = 5.64  # of a product of dense matrices, as [AGB2] counts it
+_STRASSEN_FACTOR = 5.64  # of a dense matrix product, as counted by [AGB2]
 
 
 def hybrid(given: Instance) -> float:
-    """Guess some zeros of every block but g, enumerate those g, and solve quadratic equations.
+    """Estimates guessing zeros of all blocks but g, enumerating those g, and quadratic equations.
 
     [WWYL], for F_2. With s guesses spread evenly over t - g blocks, linear equations leave `free`
     unknowns; two noisy positions of a block multiply to zero, which gives quadratic equations.
     """
     it = given.even()
     if it.k <= it.t:
-        return math.log2(it.n)  # the blocks' parities alone leave nothing unknown
-    least = math.inf
-    for enumerated in range(min(it.t, _MOST_ENUMERATED)):
-        if enumerated * math.log2(it.block) > least:
+        return math.log2(it.n)  # the parities of the blocks determine the secret
+    lowest = math.inf
+    for enumerated in range(min(it.t, _MAX_ENUMERATED)):
+        if enumerated * math.log2(it.block) > lowest:
             break
         blocks = it.t - enumerated
-        most = blocks * (it.block - 1) - 1
+        high = blocks * (it.block - 1) - 1
         cost = _hybrid_cost(it, enumerated)
-        least = min(least, _least_of(cost, 0, most))
-        nothing_left = it.k - it.t - enumerated * (it.block - 1)
-        if 0 <= nothing_left <= most:
-            least = min(least, float(cost(np.array([nothing_left], float))[0]))
-    return least
+        lowest = min(lowest, _minimum(cost, 0, high))
+        solved = it.k - it.t - enumerated * (it.block - 1)
+        if 0 <= solved <= high:
+            lowest = min(lowest, float(cost(np.array([solved], float))[0]))
+    return lowest
 
 
 def _hybrid_cost(it: Instance, enumerated: int) -> Callable[[Floats], Floats]:
-    """The cost of s guesses, of which `guesses // blocks` or one more fall in each block."""
+    """Makes the cost of s guesses, `guesses // blocks` or one more of them in each block."""
     blocks = it.t - enumerated
 
     def cost(guesses: Floats) -> Floats:
@@ -76,9 +76,9 @@ def _hybrid_cost(it: Instance, enumerated: int) -> Callable[[Floats], Floats]:
 
 
 def _quadratic_cost(it: Instance, enumerated: int, free: Floats, quadratic: Floats) -> Floats:
-    """log2 of linearising once and then, for each choice of the g blocks, of solving for the rest.
+    """Computes log2 of one linearization plus solving the rest for each choice of the g blocks.
 
-    Bouillaguet, Delaplace and Trimoska's way (Africacrypt 2022): the monomials in the other
+    Method of Bouillaguet, Delaplace and Trimoska (Africacrypt 2022): the monomials in the other
     `rest` unknowns are eliminated, which needs rest^2 / 2 equations.
     """
     width = (it.block - 1) * enumerated
@@ -93,8 +93,8 @@ def _quadratic_cost(it: Instance, enumerated: int, free: Floats, quadratic: Floa
     return np.where(enough, total, np.inf)
 
 
-def _least_of(cost: Callable[[Floats], Floats], low: int, high: int) -> float:
-    """The least cost of an integer from low to high: samples, then those around the best."""
+def _minimum(cost: Callable[[Floats], Floats], low: int, high: int) -> float:
+    """Finds the lowest cost of an integer in [low, high]: samples, then finer around the best."""
     while True:
         samples = np.unique(np.linspace(low, high, _SAMPLES).round())
         costs = cost(samples)
@@ -106,11 +106,11 @@ def _least_of(cost: Callable[[Floats], Floats], low: int, high: int) -> float:
 
 
 def _series(it: Instance, f: Floats, mu: Floats) -> tuple[dict[int, Floats], dict[int, Floats]]:
-    """For each degree d: monomials of degree 1 to d, and those that the equations leave.
+    """Counts for each degree d the monomials of degree 1 to d, and those the equations leave.
 
     [BO], section 4, over F_2: with mu guessed zeros in each of f blocks, monomials have the series
     (1 + (b-1) z)^(t-f) (1 + (b-1-mu) z)^f, b the block, and the parity checks divide it by
-    (1 + z)^(n-k-1). The system is solved at the first degree that leaves nothing.
+    (1 + z)^(n-k-1). The system is solved at the first degree that leaves none.
     """
     degrees = max(_DEGREES)
     monomials = _product(
@@ -122,7 +122,7 @@ def _series(it: Instance, f: Floats, mu: Floats) -> tuple[dict[int, Floats], dic
 
 
 def _power(base: ArrayLike, exponent: ArrayLike, degree: int) -> list[Floats]:
-    """The coefficients of (1 + base z)^exponent."""
+    """Computes the coefficients of (1 + base z)^exponent."""
     terms = [np.ones(np.broadcast_shapes(np.shape(base), np.shape(exponent)))]
     for index in range(degree):
         terms.append(terms[-1] * np.asarray(base) * (np.asarray(exponent) - index) / (index + 1))
@@ -138,9 +138,10 @@ def _product(one: list[Floats], other: list[Floats]) -> list[Floats]:
 
 
 def agb(given: Instance) -> float:
-    """Guess mu zeros in each of f blocks, then linear algebra at the degree of regularity. [BO].
+    """Estimates guessing mu zeros in each of f blocks, then linear algebra. [BO].
 
-    The cost is 3 (k + 1 - f mu) M^2 for M monomials (Wiedemann's algorithm), over the chance.
+    The linear algebra is at the degree of regularity. The cost is 3 (k + 1 - f mu) M^2 for M
+    monomials (Wiedemann's algorithm), divided by the chance of a correct guess.
     """
     it = given
 
@@ -155,14 +156,15 @@ def agb(given: Instance) -> float:
         at = np.unravel_index(np.argmin(total), total.shape)
         return total, [(int(at[0]), int(at[1]))]
 
-    return _least_on_grid(it, cost)
+    return _minimum_on_grid(it, cost)
 
 
 def agb2(given: Instance) -> float:
-    """The same in two stages: eliminate with few zeros guessed, then guess more. [AGB2], F_2.
+    """Estimates `agb` in two stages: eliminate with few guessed zeros, then guess more. [AGB2].
 
-    The first stage's f' <= f and mu' <= mu are right more often, so its large matrix is reduced
-    fewer times. `rank` is what the first stage eliminates; the second works on what it leaves.
+    Over F_2. The guesses f' <= f and mu' <= mu of the first stage are correct more often, so its
+    large matrix is reduced fewer times. It eliminates `rank` monomials; the second stage works on
+    the others.
     """
     it = given
 
@@ -170,7 +172,7 @@ def agb2(given: Instance) -> float:
         counts, left = _series(it, f, mu)
         chance = _chance(it, f, mu)
         possible = f * mu <= it.k
-        best, where = np.full(np.broadcast_shapes(f.shape, mu.shape), np.inf), []
+        best, points = np.full(np.broadcast_shapes(f.shape, mu.shape), np.inf), []
         for d in _DEGREES:
             size, rest = np.maximum(counts[d], 1), np.maximum(left[d], 1)
             rank = np.maximum(size - rest, 2)
@@ -185,11 +187,11 @@ def agb2(given: Instance) -> float:
                 at = np.unravel_index(np.argmin(total), total.shape)
                 tail = solved[at[0] :, at[1] :]
                 then = np.unravel_index(np.argmin(tail), tail.shape)
-                where = [(int(at[0]), int(at[1])), (int(at[0] + then[0]), int(at[1] + then[1]))]
+                points = [(int(at[0]), int(at[1])), (int(at[0] + then[0]), int(at[1] + then[1]))]
             best = np.minimum(best, total)
-        return best, where
+        return best, points
 
-    return min(agb(given), _least_on_grid(it, cost))
+    return min(agb(given), _minimum_on_grid(it, cost))
 
 
 def _dense(size: Floats) -> Floats:
@@ -203,13 +205,13 @@ def _chance(it: Instance, f: Floats, mu: Floats) -> Floats:
 
 
 def _smallest(left: dict[int, Floats], degree: int) -> Floats:
-    """The least that any degree up to `degree` leaves."""
+    """Finds the fewest monomials that any degree up to `degree` leaves."""
     result: Floats = np.minimum.reduce([left[d] for d in _DEGREES if d <= degree])
     return result
 
 
 def _witness(left: dict[int, Floats]) -> Floats:
-    """The first degree that leaves nothing; 0 where none does."""
+    """Finds the first degree that leaves no monomials, or 0."""
     degree = np.zeros(left[_DEGREES[0]].shape)
     for d in reversed(_DEGREES):
         degree = np.where(left[d] < 1, d, degree)
@@ -217,28 +219,28 @@ def _witness(left: dict[int, Floats]) -> Floats:
 
 
 def _from_above(values: Floats) -> Floats:
-    """At each place of a grid, the least of all whose f and mu are as large or larger."""
+    """Computes at each grid point the minimum over all points with f and mu at least as large."""
     return np.minimum.accumulate(np.minimum.accumulate(values[::-1, ::-1], axis=0), axis=1)[
         ::-1, ::-1
     ]
 
 
-def _least_on_grid(
+def _minimum_on_grid(
     it: Instance, cost: Callable[[Floats, Floats], tuple[Floats, list[tuple[int, int]]]]
 ) -> float:
-    """The least cost over f blocks and mu zeros: a grid, then finer ones around its best places."""
+    """Finds the lowest cost over f blocks and mu zeros, on grids that become finer."""
     fs = _grid(0, it.t)
     mus = np.unique(np.concatenate([_grid(0, it.block - 1), _geometric(it.block - 1)]))
-    least = math.inf
+    lowest = math.inf
     for _ in range(5):
-        costs, places = cost(fs[:, None], mus[None, :])
+        costs, points = cost(fs[:, None], mus[None, :])
         here = float(np.min(costs))
-        least = min(least, here)
-        if not places or not math.isfinite(here):
+        lowest = min(lowest, here)
+        if not points or not math.isfinite(here):
             break
-        fs = _finer(fs, [row for row, _ in places])
-        mus = _finer(mus, [column for _, column in places])
-    return least
+        fs = _finer(fs, [row for row, _ in points])
+        mus = _finer(mus, [column for _, column in points])
+    return lowest
 
 
 def _grid(low: float, high: float) -> Floats:
@@ -250,7 +252,7 @@ def _geometric(high: int) -> Floats:
 
 
 def _finer(values: Floats, chosen: list[int]) -> Floats:
-    """Grids of all between the neighbours of what was chosen."""
+    """Makes grids between the neighbors of the chosen points."""
     last = len(values) - 1
     parts = [_grid(values[max(at - 1, 0)], values[min(at + 1, last)]) for at in chosen]
     return np.unique(np.concatenate(parts))

@@ -1,6 +1,6 @@
-"""Base oblivious transfers from elliptic curves: what every other transfer here starts from.
+"""Base oblivious transfers from elliptic curves, from which every session starts.
 
-The sender gets two random keys for each transfer; the receiver gets the one that it chose.
+For each transfer the sender gets two random keys, and the receiver gets the key that it chose.
 
 Protocol: Masny and Rindal, "Endemic Oblivious Transfer" (CCS 2019), from Diffie-Hellman, with
 libsodium's operations on the prime-order subgroup of edwards25519 (base point G). For each i, with
@@ -12,20 +12,22 @@ choice c and H(b, P) a hash of session, i, b and P to the subgroup:
     sender's keys           KDF(b, a (r_b + H(b, r_{1-b})))     b = 0, 1
     receiver's key          KDF(c, k A)
 
-Both points are uniform in the subgroup whatever the choice is, so the sender learns nothing of it,
-whatever it does. The later of the two hashes fixes one of the points r_b + H(b, r_{1-b}) to a value
-whose logarithm nobody knows, so a receiver gets one key, whatever it does.
+Both points are uniform in the subgroup for either choice, so any sender, even a malicious one,
+learns nothing of the choice. The later of the two hashes fixes one of the two points
+r_b + H(b, r_{1-b}) to a value whose logarithm nobody knows, so any receiver, even a malicious one,
+gets one key.
 
 *Security*: against malicious parties, in the random-oracle model, if the gap Diffie-Hellman problem
-is hard in the subgroup. The transfers are endemic: a party that cheats may bias or choose its own
-outputs (the receiver its one key, the sender both), never learn the other's.
+is hard in the subgroup. The transfers are endemic: a malicious party may bias or choose its own
+outputs (the receiver its one key, the sender both) but cannot learn the other party's.
 
-*Batches*: McQuoid, Rosulek and Roy, "Batching Base Oblivious Transfers" (Asiacrypt 2021), show what
-goes wrong if a batch repeats one instance: a receiver that sends the same points twice gets related
-keys, which break an extension. Here both hashes take the session and the transfer's index, so the
-random oracles of two transfers have nothing in common, and the sender's message alone is shared, as
-the paper allows: A is a Diffie-Hellman share, which may meet any number of others. A session's name
-hashes a fresh nonce from each party, A and the count, so that no two sessions share oracles either.
+*Batches*: McQuoid, Rosulek and Roy, "Batching Base Oblivious Transfers" (Asiacrypt 2021), show an
+attack on batches that repeat one instance: a receiver that sends the same points twice gets related
+keys, which break an extension. Here both hashes take the session and the transfer's index, so two
+transfers use independent random oracles. Only the sender's message is shared, which the paper
+allows: A is a Diffie-Hellman share and may be combined with any number of other shares. A session's
+identifier hashes a fresh nonce from each party, A and the count, so two sessions use independent
+oracles too.
 """
 
 import hashlib
@@ -46,10 +48,10 @@ except ModuleNotFoundError as error:
         "nescio.ot needs PyNaCl: pip install 'nescio[ot]'", name=error.name
     ) from error
 
-__all__ = ["KEY_BYTES", "MOST_TRANSFERS", "receive_base", "send_base"]
+__all__ = ["KEY_BYTES", "MAX_TRANSFERS", "receive_base", "send_base"]
 
 KEY_BYTES = 16
-MOST_TRANSFERS = 1 << 16
+MAX_TRANSFERS = 1 << 16
 
 SENDER_KIND, RECEIVER_KIND = "OTBS", "OTBR"
 NONCE_BYTES = 16
@@ -68,13 +70,13 @@ _BASE_POINT = bytes([0x58]) + bytes([0x66] * 31)
 
 
 def send_base(channel: Channel, count: int, randomness: Randomness) -> ByteArray:
-    """The sender's side of `count` transfers: uint8 of shape (count, 2, 16), two keys each.
+    """Runs the sender's side of `count` transfers: two keys each, uint8 of shape (count, 2, 16).
 
-    Sends 48 bytes, then receives 16 + 64 count. Raises ArgumentError for a count that cannot be,
+    Sends 48 bytes, then receives 16 + 64 count. Raises ArgumentError for an invalid count,
     MalformedMessageError for a point outside the prime-order subgroup, ResourceError for a
-    libsodium that cannot tell; channel errors pass through.
+    libsodium that does not check points; channel errors pass through.
     """
-    as_count(count, "count", 1, MOST_TRANSFERS)
+    as_count(count, "count", 1, MAX_TRANSFERS)
     _require_point_checks()
     nonce, secret = randomness.draw(NONCE_BYTES), _scalar(randomness.draw(_WIDE_SCALAR_BYTES))
     share = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
@@ -90,15 +92,15 @@ def send_base(channel: Channel, count: int, randomness: Randomness) -> ByteArray
 
 
 def receive_base(channel: Channel, choices: Array, randomness: Randomness) -> ByteArray:
-    """The receiver's side: uint8 of shape (count, 16), the key that each choice names.
+    """Runs the receiver's side: the chosen key of each transfer, uint8 of shape (count, 16).
 
     `choices` is of shape (count,), bool or uint8 of zeros and ones. Receives 48 bytes, then sends
     16 + 64 count. No branch and no index depends on a choice. Raises ArgumentError for other
     choices, MalformedMessageError for a point outside the prime-order subgroup, ResourceError for
-    a libsodium that cannot tell; channel errors pass through.
+    a libsodium that does not check points; channel errors pass through.
     """
     bits = as_bits(choices, "choices")
-    count = as_count(len(bits), "the number of choices", 1, MOST_TRANSFERS)
+    count = as_count(len(bits), "the number of choices", 1, MAX_TRANSFERS)
     _require_point_checks()
     hello = bytes(channel.receive(SENDER_KIND, NONCE_BYTES + POINT_BYTES))
     share = _checked_point(hello[NONCE_BYTES:], "the sender's point")
@@ -116,22 +118,23 @@ def receive_base(channel: Channel, choices: Array, randomness: Randomness) -> By
 
 
 def as_bits(value: object, what: str) -> ByteArray:
-    """Secret bits as a flat array of uint8. Raises ArgumentError unless all are 0 or 1."""
+    """Returns secret bits as uint8 of shape (n,). Raises ArgumentError unless all are 0 or 1."""
     array = as_array(value, what)
     if array.ndim != 1 or array.dtype not in (np.dtype(bool), np.dtype(np.uint8)):
         raise ArgumentError(
-            f"{what}: found {array.ndim}-d {array.dtype}, expected a flat array of bool or uint8"
+            f"{what}: found {array.dtype} of shape {array.shape}, expected bool or uint8 of "
+            "shape (n,)"
         )
     bits = np.ascontiguousarray(array).view(np.uint8)
     if np.bitwise_or.reduce(bits, initial=0) > 1:
-        raise ArgumentError(f"{what}: found other values than 0 and 1")
+        raise ArgumentError(f"{what}: found values other than 0 and 1")
     return bits
 
 
 def _receiver_points(
     session: bytes, bits: ByteArray, randomness: Randomness
 ) -> tuple[list[bytes], ByteArray, ByteArray]:
-    """For each transfer: k, the point r_c that goes with it, and the uniform point r_{1-c}."""
+    """Draws for each transfer k, its point r_c, and the uniform point r_{1-c}."""
     secrets, own, other = [], bytearray(), bytearray()
     for label in _labels(bits):
         coins = randomness.draw(2 * _WIDE_SCALAR_BYTES)
@@ -151,7 +154,7 @@ def _receiver_points(
 
 
 def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> bytes:
-    """Both keys of a transfer, one after the other."""
+    """Computes both keys of a transfer, concatenated."""
     points = [
         _checked_point(pair[:POINT_BYTES], f"point 0 of transfer {index}"),
         _checked_point(pair[POINT_BYTES:], f"point 1 of transfer {index}"),
@@ -163,7 +166,7 @@ def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> byte
         public = sodium.crypto_core_ed25519_add(points[branch], hashed)
         if public == _IDENTITY:
             raise MalformedMessageError(
-                f"the points of transfer {index} cancel: found the identity in branch {branch}, "
+                f"transfer {index}: found points whose sum in branch {branch} is the identity, "
                 "expected any other point; the receiver does not follow the protocol"
             )
         shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, public)
@@ -172,10 +175,10 @@ def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> byte
 
 
 def _labels(bits: ByteArray) -> list[bytes]:
-    """What names a transfer and its branch in a hash, as _LABEL packs it.
+    """Packs each transfer's index and branch for the hashes, in the format _LABEL.
 
-    Cut from an array: Python keeps one object for every integer and every byte up to 255, so
-    making one of a choice would be a look-up at a secret place.
+    It slices an array, because Python caches one object for every integer and every byte up to 255:
+    an object made from a choice would be a look-up at a secret address.
     """
     labels = np.empty((len(bits), _LABEL.size), np.uint8)
     labels[:, :-1] = np.arange(len(bits), dtype="<u4").view(np.uint8).reshape(-1, 4)
@@ -184,17 +187,17 @@ def _labels(bits: ByteArray) -> list[bytes]:
 
 
 def _session(count: int, sender_nonce: bytes, receiver_nonce: bytes, share: bytes) -> bytes:
-    """The session's name, 32 bytes: never twice the same for a party that draws its nonce."""
+    """Hashes the session's identifier, 32 bytes, unique for a party that draws its own nonce."""
     fields = struct.pack("<I", count) + sender_nonce + receiver_nonce + share
     return hashlib.sha256(_SESSION_TAG + fields).digest()
 
 
 def _hash_to_curve(session: bytes, label: bytes, point: bytes) -> bytes:
-    """A random oracle into the prime-order subgroup.
+    """Hashes to the prime-order subgroup, as a random oracle.
 
     The sum of two images of Elligator 2 under independent uniform strings is indifferentiable from
     uniform (Brier et al., CRYPTO 2010; RFC 9380, section 10.1). `from_uniform` is Elligator 2
-    followed by a multiplication by the cofactor, so what comes back is in the subgroup.
+    followed by a multiplication by the cofactor, so the result is in the subgroup.
     """
     digest = hashlib.sha512(_CURVE_TAG + session + label + point).digest()
     return sodium.crypto_core_ed25519_add(
@@ -208,12 +211,12 @@ def _key(session: bytes, label: bytes, pair: bytes, shared: bytes) -> bytes:
 
 
 def _scalar(coins: bytes) -> bytes:
-    """64 uniform bytes as a scalar, uniform modulo the subgroup's order but for 2^-259."""
+    """Reduces 64 uniform bytes to a scalar, within 2^-259 of uniform modulo the order."""
     return sodium.crypto_core_ed25519_scalar_reduce(coins)
 
 
 def _checked_point(point: bytes, what: str) -> bytes:
-    """The point. Raises MalformedMessageError unless it is in the prime-order subgroup."""
+    """Returns the point. Raises MalformedMessageError if it is not in the subgroup."""
     if not sodium.crypto_core_ed25519_is_valid_point(point):
         raise MalformedMessageError(
             f"{what}: found {point.hex()}, expected the canonical encoding of a point of the "
@@ -224,19 +227,20 @@ def _checked_point(point: bytes, what: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def _require_point_checks() -> None:
-    """Raises ResourceError unless libsodium has what is needed, and checks points fully.
+    """Raises ResourceError unless libsodium has the needed operations and checks points fully.
 
-    Before December 2025 it took the sum of a good point and (0, -1) for a point of the subgroup
-    (CVE-2025-69277). PyNaCl 1.6.2 has the repaired one, but may be built with the system's.
+    Before December 2025 libsodium accepted the sum of a valid point and (0, -1) as a point of the
+    subgroup (CVE-2025-69277). PyNaCl 1.6.2 includes the fixed libsodium, but may be built with the
+    system's instead.
     """
     if not (sodium.has_crypto_core_ed25519 and sodium.has_crypto_scalarmult_ed25519):
         raise ResourceError(
-            "libsodium was built without the operations of edwards25519: "
-            "install PyNaCl's own build, pip install --force-reinstall 'PyNaCl>=1.6.2'"
+            "this libsodium was built without the operations of edwards25519; install PyNaCl with "
+            "its own libsodium: pip install --force-reinstall 'PyNaCl>=1.6.2'"
         )
     mixed = sodium.crypto_core_ed25519_add(_BASE_POINT, _ORDER_TWO)
     if sodium.crypto_core_ed25519_is_valid_point(mixed):
         raise ResourceError(
-            "libsodium takes points outside the prime-order subgroup (CVE-2025-69277): "
+            "this libsodium accepts points outside the prime-order subgroup (CVE-2025-69277): "
             "pip install 'PyNaCl>=1.6.2'"
         )

@@ -1,12 +1,12 @@
-"""What it costs to decode noise of weight t: statistics, and information sets.
+"""The cost of decoding noise of weight t: statistical and information-set decoding.
 
 Sources. [LWYY] Liu, Wang, Yang, Yu, "The Hardness of LPN over Any Integer Ring and Field for PCG
 Applications", Eurocrypt 2024, eprint 2022/712: non-asymptotic costs for noise of exact weight; an
-instance with regular noise gives one with t positions and t dimensions less, because the parity of
-every block is known. [ES] Esser and Santini, "Not Just Regular Decoding", Crypto 2024, eprint
-2023/1568, appendix A.1: information sets that take as many positions of every block.
+instance with regular noise reduces to one with t fewer positions and t fewer dimensions, because
+the parity of every block is known. [ES] Esser and Santini, "Not Just Regular Decoding", Crypto
+2024, eprint 2023/1568, appendix A.1: information sets with equally many positions of every block.
 
-All costs are logarithms to base 2 of bit operations; `n` is the noise's length, `k` the dimension.
+All costs are base-2 logarithms of bit operations; `n` is the noise's length, `k` the dimension.
 """
 
 import math
@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 
 _STRASSEN = 2.8
-_MOST_PARTS = 64  # noisy positions of an information set: the optimum is far below
+_MAX_PARTS = 64  # noisy positions of an information set; the optimum is far below
 
 
 @dataclass(frozen=True)
 class Instance:
     """Regular LPN over F_2: a secret of k bits, n samples, one noisy sample in each of t blocks.
 
-    The same numbers are a syndrome decoding problem: n positions, n - k parity checks, weight t.
+    The same numbers define a syndrome decoding problem: n positions, n - k parity checks, weight t.
     """
 
     n: int
@@ -34,21 +34,21 @@ class Instance:
 
     @property
     def block(self) -> int:
-        """Positions of a block, rounded down."""
+        """Positions per block, rounded down."""
         return self.n // self.t
 
     def even(self) -> "Instance":
-        """The instance whose blocks are all whole: the positions beyond are left out."""
+        """Returns the instance with complete blocks only, without the positions beyond them."""
         n = self.block * self.t
         return Instance(n, self.k - (self.n - n), self.t)
 
     def reduced(self) -> "Instance":
-        """Noise of exact weight t, after the parity of each block has removed one position."""
+        """Returns the instance with noise of exact weight t: one position less per block."""
         return Instance(self.n - self.t, self.k - self.t, self.t)
 
 
 def log2_binomial(n: ArrayLike, m: ArrayLike) -> Floats:
-    """log2 of n over m, elementwise, for reals; minus infinity unless 0 <= m <= n."""
+    """Computes log2 of n choose m for real n, m, elementwise; -inf unless 0 <= m <= n."""
     above, below = np.broadcast_arrays(np.asarray(n, float), np.asarray(m, float))
     inside = (below >= 0) & (below <= above)
     above, below = np.where(inside, above, 0), np.where(inside, below, 0)
@@ -57,7 +57,7 @@ def log2_binomial(n: ArrayLike, m: ArrayLike) -> Floats:
 
 
 def _log2_factorial(x: Floats) -> Floats:
-    """Stirling's series for Gamma(x + 9), then down to Gamma(x + 1): error below 1e-11."""
+    """Computes Gamma(x + 9) by Stirling's series, then Gamma(x + 1); error below 1e-11."""
     z = x + 9
     series = 1 / (12 * z) - 1 / (360 * z**3) + 1 / (1260 * z**5) - 1 / (1680 * z**7)
     gamma = (z - 0.5) * np.log(z) - z + 0.5 * math.log(2 * math.pi) + series
@@ -67,17 +67,17 @@ def _log2_factorial(x: Floats) -> Floats:
 
 
 def gauss(given: Instance) -> float:
-    """Pooled Gauss: guess k samples without noise and invert. [LWYY], section 3."""
+    """Estimates pooled Gauss: guess k samples without noise and invert. [LWYY], section 3."""
     it = given.reduced()
     chance = log2_binomial(it.n - it.k, it.t) - log2_binomial(it.n, it.t)
     return _STRASSEN * math.log2(min(it.k, it.n - it.k)) - float(chance)
 
 
 def parity(given: Instance) -> float:
-    """Statistical decoding with parities of low weight, and its version 2.0. [LWYY], section 3.
+    """Estimates statistical decoding with low-weight parities, and its version 2.0.
 
-    Version 2.0 (Carrier, Debris-Alazard, Meyer-Hilfiger, Tillich 2022) is bounded from below as
-    there: s bits of the secret are guessed for nothing, s the cost of Gauss.
+    [LWYY], section 3. Version 2.0 (Carrier, Debris-Alazard, Meyer-Hilfiger, Tillich 2022) has the
+    lower bound given there: s bits of the secret are guessed at no cost, s the cost of Gauss.
     """
     it = given.reduced()
     guessed = min(math.floor(gauss(given)), it.k - 1)
@@ -91,16 +91,16 @@ def _parity(n: int, k: int, t: int) -> float:
 
 
 def isd(given: Instance) -> float:
-    """Information sets with collisions (Stern; Finiasz and Sendrier). [LWYY], theorem on SD-ISD."""
+    """Estimates ISD with collisions (Stern; Finiasz, Sendrier). [LWYY], theorem on SD-ISD."""
     it = given.reduced()
-    least = math.inf
-    for p in range(0, min(it.t // 2, _MOST_PARTS), 2):
+    lowest = math.inf
+    for p in range(0, min(it.t // 2, _MAX_PARTS), 2):
         window = np.arange(2.0, max(min(it.n - it.k - 8, 600), 3))
         cost = float(np.min(_isd(it, window, p)))
-        least = min(least, cost)
-        if cost > least + 30:
+        lowest = min(lowest, cost)
+        if cost > lowest + 30:
             break
-    return least
+    return lowest
 
 
 def _isd(it: Instance, window: Floats, p: int) -> Floats:
@@ -115,31 +115,31 @@ def _isd(it: Instance, window: Floats, p: int) -> Floats:
 
 
 def _even_width(k: int, window: Floats) -> Floats:
-    """The dimension and the window together, made even, so that two halves are alike."""
+    """Rounds dimension plus window down to an even number, for two equal halves."""
     return np.floor((k + window) / 2) * 2
 
 
 def _elimination(it: Instance, window: Floats) -> Floats:
-    """One Gaussian elimination by the method of the four Russians."""
+    """Estimates one Gaussian elimination by the method of the four Russians."""
     rows = np.maximum(it.n - it.k - window, 2)
     return np.log2(rows * it.n / np.log2(rows))
 
 
 def bjmm(given: Instance) -> float:
-    """Information sets with representations, three levels (Becker, Joux, May, Meurer 2012).
+    """Estimates ISD with representations, three levels (Becker, Joux, May, Meurer 2012).
 
     [LWYY], theorem on BJMM-ISD, with the window's partition r1, r2 as Hamdaoui and Sendrier
     (eprint 2013/162) choose it.
     """
     it = given.reduced()
-    least = math.inf
+    lowest = math.inf
     window = np.arange(2.0, max(min((it.n - it.k) // 8, 400), 4), 2)
-    for p2 in range(2, min(it.t, _MOST_PARTS), 2):
+    for p2 in range(2, min(it.t, _MAX_PARTS), 2):
         here = min(float(np.min(_bjmm(it, window, p2, e2))) for e2 in range(p2))
-        least = min(least, here)
-        if here > least + 8:
+        lowest = min(lowest, here)
+        if here > lowest + 8:
             break
-    return least
+    return lowest
 
 
 def _bjmm(it: Instance, window: Floats, p2: int, e2: int) -> Floats:
@@ -174,7 +174,10 @@ def _bjmm(it: Instance, window: Floats, p2: int, e2: int) -> Floats:
 
 
 def regular_prange(given: Instance) -> float:
-    """An information set of as many positions of every block. [ES], appendix A.1, permutation."""
+    """Estimates an information set with equally many positions of every block.
+
+    [ES], appendix A.1, permutation.
+    """
     it = given.even()
     free = it.k - it.t
     iteration = 2 * math.log2(it.n - free) + math.log2(it.n)
@@ -182,9 +185,12 @@ def regular_prange(given: Instance) -> float:
 
 
 def regular_isd(given: Instance) -> float:
-    """The same with two lists of p/2 noisy blocks. [ES], appendix A.1, enumeration."""
+    """Estimates `regular_prange` with two lists of p/2 noisy blocks.
+
+    [ES], appendix A.1, enumeration.
+    """
     it = given.even()
-    least = math.inf
+    lowest = math.inf
     for p in range(2, min(30, it.t), 2):
         half = float(log2_binomial(it.t // 2, p // 2))
         about = half + p / 2 * math.log2((it.k - it.t) / it.t)
@@ -192,14 +198,17 @@ def regular_isd(given: Instance) -> float:
         share, chance = _regular_chance(it, window, p)
         lists = half + np.log2(share) * (p / 2)
         work = np.maximum(1 + lists, 2 * lists - window)
-        least = min(least, _regular_cost(it, work, chance))
-    return least
+        lowest = min(lowest, _regular_cost(it, work, chance))
+    return lowest
 
 
 def regular_bjmm(given: Instance) -> float:
-    """The same with representations, depth 2. [ES], appendix A.1, representation."""
+    """Estimates `regular_prange` with representations of depth 2.
+
+    [ES], appendix A.1, representation.
+    """
     it = given.even()
-    least = math.inf
+    lowest = math.inf
     half = it.t // 2
     for p in range(0, min(40, it.t), 4):
         for extra in range(0, 32, 2):
@@ -214,18 +223,18 @@ def regular_bjmm(given: Instance) -> float:
             fixed = math.floor(2 * float(ways))
             joined = 2 * lists - fixed
             work = np.maximum(np.maximum(2 + lists, 1 + joined), 2 * joined - (window - fixed))
-            least = min(least, _regular_cost(it, work, chance))
-    return least
+            lowest = min(lowest, _regular_cost(it, work, chance))
+    return lowest
 
 
-def _around(about: float, most: int) -> Floats:
-    """Windows from half to three halves of what two lists would collide on."""
+def _around(about: float, high: int) -> Floats:
+    """Lists windows from 0.5 to 1.5 times the collision size of two lists."""
     low = math.ceil(about * 0.5)
-    return np.arange(low, max(min(round(about * 1.5), most), low + 1), dtype=float)
+    return np.arange(low, max(min(round(about * 1.5), high), low + 1), dtype=float)
 
 
 def _regular_chance(it: Instance, window: Floats, p: int) -> tuple[Floats, Floats]:
-    """Positions taken of each block; log2 of the chance that they hold the noise of p blocks."""
+    """Returns positions per block, and log2 of the chance that they hold p blocks' noise."""
     share = (it.k - it.t + window) / it.t
     part = np.where(share < it.block, share / it.block, np.nan)
     half = log2_binomial(it.t // 2, p / 2) + log2_binomial(it.t - it.t // 2, p / 2)

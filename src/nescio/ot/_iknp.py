@@ -1,20 +1,20 @@
-"""Some thousand correlated transfers from 128 base transfers: what seeds the silent ones.
+"""IKNP: a few thousand correlated transfers from 128 base transfers, the seeds of silent OT.
 
 The sender has delta and gets r; the receiver gets random choices x and t, with r[i] ^ t[i] equal
-to x[i] delta. Delta's lowest bit is one, so the lowest bits are put where silent transfers want
-them: r's are zero, and t's are the choices.
+to x[i] delta. Delta's lowest bit is one, so the lowest bits can be set as silent OT needs them:
+those of r are zero, and those of t are the choices.
 
 Protocol: Ishai, Kilian, Nissim and Petrank, "Extending Oblivious Transfers Efficiently" (CRYPTO
 2003), section 3, with delta fixed (correlated transfers). The *sender* chooses among the keys of
-128 base transfers by delta's bits; a key makes a column of bits, one for each row:
+128 base transfers by delta's bits; each key expands to a column with one bit per row:
 
     receiver -> sender   u_j = G(k_j0) ^ G(k_j1) ^ x               for each column j < 128
     receiver has         t_j = G(k_j0)
     sender has           q_j = G(k_jd) ^ d u_j = t_j ^ d x         d = bit j of delta
 
-A receiver that cheats uses different x in different columns. With `malicious`, 128 more rows come
-first, and the check is that of Roy, "SoftSpokenOT" (CRYPTO 2022), for the repetition
-code: a linear universal hash h of each column, whose key chi the sender draws when it has all u_j.
+A malicious receiver can use different x in different columns. With `malicious`, 128 rows are added
+in front, and the parties run the check of Roy, "SoftSpokenOT" (CRYPTO 2022), for the repetition
+code: a linear universal hash h of each column, whose key chi the sender draws after it has all u_j.
 
     sender   -> receiver   chi, an element of GF(2^128)
     receiver -> sender     h(x), and h(t_j) for each column j
@@ -26,16 +26,16 @@ h(v) = v_0 + v_1 chi + v_2 chi^2 + ... over the blocks of 128 rows.
   h(x_j) is the h(x) that was sent; otherwise for one value at most. Different x_j and x_k of B + 1
   blocks have the same hash for at most B of the 2^128 chi. So all columns but g have one x, and a
   receiver passes if it guesses g bits of delta: with probability 2^-g, plus 128^2 B 2^-129 for a
-  collision. Then it knows these bits, as correlated transfers allow: delta keeps the others.
-- *Private*: the first block has coefficient one and is dropped afterwards, so h(x) is uniform
-  whatever chi is, and h(t_j) = h(q_j) + d h(x) is nothing that the sender could not compute.
+  collision. It then knows those g bits, which correlated transfers allow; the others stay secret.
+- *Private*: the first block has coefficient one and is dropped afterwards, so h(x) is uniform for
+  every chi, and the sender can compute h(t_j) = h(q_j) + d h(x) itself.
 
-Keller, Orsini and Scholl (CRYPTO 2015) send one hash over all columns, the sum of t_i chi_i, and
-less is known of that: Roy found their proof wrong (the lemma on which delta pass does not hold). A
-hash for each column costs 2 KB more and needs no such lemma.
+Keller, Orsini and Scholl (CRYPTO 2015) send one hash over all columns, the sum of t_i chi_i. Less
+is known about its security: Roy found an error in their proof (the lemma about which delta pass is
+false). A hash for each column costs 2 KB more and does not need that lemma.
 
-After a ConsistencyError, never use that delta again: that the check failed told the receiver
-something about it. Outputs are endemic, as those of the base transfers are.
+After a ConsistencyError, never use that delta again: the failed check told the receiver something
+about it. Outputs are endemic, like those of the base transfers.
 """
 
 import hashlib
@@ -51,9 +51,9 @@ from ..errors import ArgumentError, ConsistencyError
 from ..net import Channel
 from ._randomness import Randomness
 
-__all__ = ["MOST_SEEDS", "seed_receiver", "seed_sender"]
+__all__ = ["MAX_SEEDS", "seed_receiver", "seed_sender"]
 
-MOST_SEEDS = 1 << 16
+MAX_SEEDS = 1 << 16
 
 COLUMNS_KIND, CHALLENGE_KIND, PROOF_KIND = "OTSU", "OTSC", "OTSP"
 COLUMNS = 128
@@ -69,10 +69,10 @@ BlockArray = npt.NDArray[np.uint64]
 def seed_sender(
     channel: Channel, delta: Array, count: int, randomness: Randomness, malicious: bool
 ) -> BlockArray:
-    """The side with delta: r, uint64 of shape (count, 2), lowest bits zero.
+    """Runs the side with delta: r, uint64 of shape (count, 2), lowest bits zero.
 
     `delta` is uint64 of shape (2,), low half first, its lowest bit one. `randomness` gives the
-    coins of the base transfers and chi. Raises ArgumentError for another delta or count,
+    coins of the base transfers and chi. Raises ArgumentError for an invalid delta or count,
     MalformedMessageError for points outside the group and, if `malicious`, ConsistencyError for a
     receiver whose columns have different choices; channel errors pass through.
     """
@@ -94,11 +94,11 @@ def seed_sender(
 def seed_receiver(
     channel: Channel, count: int, randomness: Randomness, malicious: bool
 ) -> tuple[ByteArray, BlockArray]:
-    """The other side: choices, uint8 of shape (count,), and t, uint64 of shape (count, 2).
+    """Runs the other side: choices, uint8 of shape (count,), and t, uint64 of shape (count, 2).
 
     The choices are drawn from `randomness`; t's lowest bits are the choices. Raises ArgumentError
-    for a count that cannot be, MalformedMessageError for a point outside the group; channel errors
-    pass through.
+    for an invalid count, MalformedMessageError for a point outside the group; channel errors pass
+    through.
     """
     from ._base_ot import send_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
@@ -117,7 +117,7 @@ def seed_receiver(
 
 
 def _check(channel: Channel, columns: ByteArray, bits: ByteArray, randomness: Randomness) -> None:
-    """The sender's side of the check. `columns` are q_j, `bits` are delta's."""
+    """Runs the sender's side of the check. `columns` are q_j, `bits` are delta's."""
     challenge = randomness.draw(BLOCK_BYTES)
     channel.send(CHALLENGE_KIND, challenge)
     proof = _as_bytes(channel.receive(PROOF_KIND, BLOCK_BYTES * (1 + COLUMNS)))
@@ -126,21 +126,21 @@ def _check(channel: Channel, columns: ByteArray, bits: ByteArray, randomness: Ra
     found = _hash(columns, challenge)
     if not hmac.compare_digest(found.tobytes(), expected.tobytes()):
         raise ConsistencyError(
-            "the seeds' check failed: found columns with different choices, expected the same in "
-            f"all {COLUMNS}; the receiver does not follow the protocol, so end the session and "
-            "never use its delta again"
+            "the IKNP check failed: found columns with different choices, expected the same "
+            f"choices in all {COLUMNS}; the receiver does not follow the protocol, so end the "
+            "session and never use its delta again"
         )
 
 
 def _prove(channel: Channel, columns: ByteArray, choices: ByteArray) -> None:
-    """The receiver's side of the check. `columns` are t_j."""
+    """Runs the receiver's side of the check. `columns` are t_j."""
     challenge = bytes(channel.receive(CHALLENGE_KIND, BLOCK_BYTES))
     hashes = _hash(np.concatenate((choices[None], columns)), challenge)
     channel.send(PROOF_KIND, hashes.tobytes())
 
 
 def _hash(vectors: ByteArray, challenge: bytes) -> ByteArray:
-    """The hash of each row of `vectors`, packed bits: uint8 of shape (vectors, 16)."""
+    """Hashes each row of `vectors`, which has packed bits: uint8 of shape (vectors, 16)."""
     table = _multiples(challenge)
     padding = -vectors.shape[1] % BLOCK_BYTES
     blocks = np.pad(vectors, ((0, 0), (0, padding))).view("<u8").astype(np.uint64)
@@ -151,7 +151,7 @@ def _hash(vectors: ByteArray, challenge: bytes) -> ByteArray:
 
 
 def _multiplied(blocks: BlockArray, table: BlockArray) -> BlockArray:
-    """Each block times chi: the sum of chi x^i over its bits i, every one of them masked."""
+    """Multiplies each block by chi: the sum of chi x^i over its bits i, all of them masked."""
     packed = blocks.astype("<u8").view(np.uint8)
     masks = 0 - _bits(packed).astype(np.uint64)
     halves = [np.bitwise_xor.reduce(masks & table[:, half], axis=1) for half in range(2)]
@@ -159,7 +159,7 @@ def _multiplied(blocks: BlockArray, table: BlockArray) -> BlockArray:
 
 
 def _multiples(challenge: bytes) -> BlockArray:
-    """What chi x^i is in GF(2^128) for i < 128: uint64 of shape (128, 2). All public."""
+    """Computes chi x^i in GF(2^128) for i < 128, all public: uint64 of shape (128, 2)."""
     power = int.from_bytes(challenge, "little")
     packed = bytearray()
     for _ in range(8 * BLOCK_BYTES):
@@ -169,7 +169,7 @@ def _multiples(challenge: bytes) -> BlockArray:
 
 
 def _columns(keys: ByteArray, rows: int) -> ByteArray:
-    """G of each column's key: uint8 of shape (128, rows / 8), by SHAKE-128 (FIPS 202)."""
+    """Expands each column's key by G, SHAKE-128 (FIPS 202): uint8 of shape (128, rows / 8)."""
     stretched = bytearray()
     for column, key in enumerate(keys):
         stream = hashlib.shake_128(_COLUMN_TAG + struct.pack("<I", column) + key.tobytes())
@@ -178,22 +178,22 @@ def _columns(keys: ByteArray, rows: int) -> ByteArray:
 
 
 def _transpose(columns: ByteArray) -> BlockArray:
-    """Columns of packed bits as rows: bit i of column j becomes bit j of block i."""
+    """Transposes columns of packed bits: bit i of column j becomes bit j of block i."""
     return _core.transpose_bits(np.ascontiguousarray(columns))
 
 
 def _bits(packed: ByteArray) -> ByteArray:
-    """The bits of bytes, the lowest first, along the last axis.
+    """Unpacks the bits of bytes, lowest first, along the last axis.
 
-    Shifted and masked: `numpy.unpackbits` looks bytes up in a table, and they are secret.
+    It shifts and masks, because `numpy.unpackbits` looks bytes up in a table and they are secret.
     """
     bits: ByteArray = packed[..., np.newaxis] >> np.arange(8, dtype=np.uint8) & np.uint8(1)
     return bits.reshape(*packed.shape[:-1], -1)
 
 
 def _rows(count: int, malicious: bool) -> int:
-    """How many rows are made for `count`: whole bytes of each column, and the check's own."""
-    rows = -(-as_count(count, "count", 1, MOST_SEEDS) // 8) * 8
+    """Counts the rows made for `count`: whole bytes of each column, plus those of the check."""
+    rows = -(-as_count(count, "count", 1, MAX_SEEDS) // 8) * 8
     return rows + MASK_ROWS if malicious else rows
 
 
@@ -204,7 +204,7 @@ def _delta_bits(delta: Array) -> ByteArray:
             f"delta: found {array.dtype} of shape {array.shape}, expected uint64 of shape (2,)"
         )
     if not int(array[0]) & 1:
-        raise ArgumentError("delta: found an even low half, expected its lowest bit to be one")
+        raise ArgumentError("delta: found an even low half, expected a lowest bit of one")
     return _bits(array.astype("<u8").view(np.uint8))
 
 

@@ -113,7 +113,7 @@ class Party:
             self.channel.abort(str(error))
             raise
         except BaseException:
-            self.channel.abort("an internal error")
+            self.channel.abort("an error on its side")
             raise
 
     def _draw(

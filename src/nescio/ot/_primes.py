@@ -1,25 +1,25 @@
 """The sizes of quasi-cyclic codes: primes p with 2 as a primitive root.
 
-For these, and only these, X^p - 1 = (X - 1)(X^(p-1) + ... + 1) has no further factors over F_2,
-and an attacker no smaller ring to work in.
+For these primes and no others, X^p - 1 = (X - 1)(X^(p-1) + ... + 1) has no further factors over
+F_2, so an attacker has no smaller ring to work in.
 """
 
 from itertools import count
 
 _BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Miller and Rabin's test with these is a proof below 3.1 * 10^23 (Sorenson and Webster 2015)."""
+"""The Miller-Rabin test with these bases is exact below 3.1e23 (Sorenson and Webster 2015)."""
 
-MOST = 1 << 40
-"""Larger numbers are none: their factors would take long to find."""
+MAX_PRIME = 1 << 40
+"""Upper limit of suitable primes: factors of larger numbers take too long to find."""
 
 
 def is_suitable(p: int) -> bool:
-    """Whether p is a prime below 2^40 with 2 as a primitive root."""
-    return 2 < p < MOST and _is_prime(p) and _two_is_a_primitive_root(p)
+    """Tests if p is a prime below 2^40 with 2 as a primitive root."""
+    return 2 < p < MAX_PRIME and _is_prime(p) and _two_is_a_primitive_root(p)
 
 
 def next_suitable(n: int) -> int:
-    """The least suitable p that is not below n."""
+    """Finds the least suitable p of at least n."""
     return next(p for p in count(max(n, 3)) if is_suitable(p))
 
 
@@ -33,7 +33,7 @@ def _is_prime(n: int) -> bool:
 
 
 def _passes(n: int, base: int, twos: int) -> bool:
-    """Whether n, with n - 1 = 2^twos * odd, looks like a prime to this base."""
+    """Tests if n, with n - 1 = 2^twos * odd, is a strong probable prime to this base."""
     x = pow(base, (n - 1) >> twos, n)
     if x in (1, n - 1):
         return True
@@ -45,14 +45,14 @@ def _passes(n: int, base: int, twos: int) -> bool:
 
 
 def _two_is_a_primitive_root(p: int) -> bool:
-    # Otherwise 2 is a square mod p, and so no primitive root.
+    # For other residues 2 is a square mod p, and therefore not a primitive root.
     if p % 8 not in {3, 5}:
         return False
     return all(pow(2, (p - 1) // factor, p) != 1 for factor in _prime_factors(p - 1))
 
 
 def _prime_factors(n: int) -> list[int]:
-    """The prime factors of n, each once."""
+    """Finds the distinct prime factors of n."""
     factors: list[int] = []
     divisor = 2
     while n > 1:

@@ -1,4 +1,4 @@
-"""Where a party's coins come from: the operating system, or a seed in test vectors."""
+"""A party's source of random bytes: the operating system, or a seed for test vectors."""
 
 import hashlib
 import os
@@ -14,19 +14,19 @@ class Randomness(Protocol):
     """A source of uniform bytes."""
 
     def draw(self, count: int, /) -> bytes:
-        """The next `count` bytes."""
+        """Draws the next `count` bytes."""
 
 
 class SystemRandomness:
     """The operating system's generator."""
 
     def draw(self, count: int, /) -> bytes:
-        """The next `count` bytes."""
+        """Draws the next `count` bytes."""
         return os.urandom(count)
 
 
 class _Seeded:
-    """One output of SHAKE-128, handed out from its beginning."""
+    """One output stream of SHAKE-128, read from its start."""
 
     def __init__(self, seed: bytes) -> None:
         self._shake = hashlib.shake_128(_SEEDED_TAG + seed)
@@ -34,19 +34,19 @@ class _Seeded:
         self._used = 0
 
     def draw(self, count: int, /) -> bytes:
-        """The next `count` bytes."""
+        """Draws the next `count` bytes."""
         begin, end = self._used, self._used + count
         if end > len(self._known):
-            # An output begins with every shorter one, so a longer one goes on where that ended.
+            # A shorter output is a prefix of a longer one, so this extends the stream.
             self._known = self._shake.digest(max(end, 2 * len(self._known), _READ_AHEAD))
         self._used = end
         return self._known[begin:end]
 
 
 def insecure_seeded(seed: bytes) -> Randomness:
-    """Coins that whoever knows `seed` knows too: for test vectors, never for a protocol's run.
+    """Makes a source that anyone who knows `seed` can predict: only for test vectors.
 
-    They are the output of SHAKE-128 (FIPS 202) on a tag and the seed, however they are drawn.
-    Raises ArgumentError unless `seed` is bytes.
+    Its bytes are the output of SHAKE-128 (FIPS 202) on a tag and the seed, however the draws divide
+    them. Raises ArgumentError unless `seed` is bytes.
     """
     return _Seeded(as_bytes(seed, "seed").tobytes())

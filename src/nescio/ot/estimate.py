@@ -1,8 +1,8 @@
-"""What a parameter set is worth: the cost of each known attack, by published formulas.
+"""The cost of each known attack on a parameter set, by published formulas.
 
-Each formula is beside its source in `_decoding` and `_algebraic`. They count operations in a model:
-memory is free, and constants differ by a few bits between papers. The least of them is a set's
-estimate; it is no proof.
+`_decoding` and `_algebraic` have the formulas with their sources. These count operations in a model
+where memory is free, and their constants differ by a few bits between papers. The lowest cost is
+the estimate of a set; it is not a proof of security.
 """
 
 import math
@@ -30,43 +30,44 @@ ATTACKS: dict[str, Callable[[Instance], float]] = {
     "agb": _algebraic.agb,
     "agb2": _algebraic.agb2,
 }
-"""The attacks on regular LPN over F_2 by name, each from an instance to log2 of its cost."""
+"""The attacks on regular LPN over F_2 by name. Each maps an instance to log2 of its cost."""
 
 _PSEUDO_DISTANCE = 0.25
-_MOST = 1 << 40
+_MAX_SAMPLES = 1 << 40
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """log2 of what each attack costs, infinite where it does not apply; and the least of them."""
+    """log2 of the cost of each attack, infinite if it does not apply, and their minimum."""
 
     attacks: dict[str, float]
 
     @property
     def bits(self) -> float:
-        """The least."""
+        """The lowest cost."""
         return min(self.attacks.values())
 
     @property
     def best(self) -> str:
-        """The attack that costs least."""
+        """The name of the attack with the lowest cost."""
         return min(self.attacks, key=self.attacks.__getitem__)
 
 
 def estimate(parameters: Primal | Dual | Instance) -> Estimate:
     """Estimates a set, or any instance of regular LPN over F_2 with n samples, k bits and weight t.
 
-    A dual set is the instance with as many positions and parity checks as its code has; noise
-    outside of whole blocks is given to the attacker. To it comes `linear_test` (see `Dual`), and
-    the quasi-cyclic code loses log2(p) / 2 bits in every other attack, because each of the p
-    rotations of a syndrome is one more target (Sendrier, "Decoding One Out of Many", 2011).
+    A dual set becomes the instance with the positions and parity checks of its code; the attacker
+    is assumed to know the noise outside of complete blocks. Dual sets have one more attack,
+    `linear_test` (see `Dual`). The quasi-cyclic code loses log2(p) / 2 bits in every other attack,
+    because each of the p rotations of a syndrome is one more target (Sendrier, "Decoding One Out
+    of Many", 2011).
 
-    Raises ArgumentError for an instance that is none: 1 <= t < k, k + t < n and blocks of two
-    positions or more are needed.
+    Raises ArgumentError for an invalid instance: it needs 1 <= t < k, k + t < n and blocks of at
+    least two positions.
     """
     instance = instance_of(parameters)
     _check(instance)
-    with np.errstate(all="ignore"):  # what is impossible becomes an infinite cost
+    with np.errstate(all="ignore"):  # impossible parameters get an infinite cost
         attacks = {name: max(float(attack(instance)), 0.0) for name, attack in ATTACKS.items()}
     if isinstance(parameters, Dual):
         if parameters.code == "qc":
@@ -77,7 +78,7 @@ def estimate(parameters: Primal | Dual | Instance) -> Estimate:
 
 
 def instance_of(parameters: Primal | Dual | Instance) -> Instance:
-    """The instance of regular LPN that the attacks on a set are given."""
+    """Returns the instance of regular LPN that the attacks on a set solve."""
     if isinstance(parameters, Primal):
         return Instance(parameters.n, parameters.k, parameters.t)
     if isinstance(parameters, Dual):
@@ -88,12 +89,13 @@ def instance_of(parameters: Primal | Dual | Instance) -> Instance:
 
 def _check(given: Instance) -> None:
     n, k, t = given.n, given.k, given.t
-    if not 1 <= t < k < n - t or n > _MOST:
+    if not 1 <= t < k < n - t or n > _MAX_SAMPLES:
         raise ArgumentError(
-            f"found N={n}, k={k}, t={t}; expected 1 <= t < k, k + t < N and N at most {_MOST}"
+            f"found N={n}, k={k}, t={t}; expected 1 <= t < k, k + t < N and "
+            f"N at most {_MAX_SAMPLES}"
         )
     if given.block < 2 or given.even().k <= t:
         raise ArgumentError(
-            f"found N={n}, k={k}, t={t}: too few samples for t blocks of one size; "
-            "take N a multiple of t and at least 2 t"
+            f"found N={n}, k={k}, t={t}: too few samples for t blocks of equal size; "
+            "use an N that is a multiple of t and at least 2 t"
         )

@@ -1,7 +1,7 @@
-"""The parameter sets of silent OT: one table, each set with its source and what it is worth.
+"""The parameter sets of silent OT, each with its source and its estimated security in bits.
 
-`nescio ot estimate` computes the bits anew (`nescio.ot.estimate`); a test holds the table to it.
-A set of less than 128 bits has a name that begins with `insecure_`.
+`nescio ot estimate` recomputes the bits (`nescio.ot.estimate`), and a test compares them with this
+table. The name of a set with less than 128 bits begins with `insecure_`.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from ..errors import ArgumentError
 
 __all__ = [
     "CODES",
-    "LEAST_BITS",
-    "LEAST_SIZE",
-    "MOST_OUTPUTS",
+    "MAX_OUTPUTS",
+    "MIN_BITS",
+    "MIN_SIZE",
     "PRIMAL",
     "Code",
     "Dual",
@@ -25,24 +25,26 @@ __all__ = [
 Code = Literal["ec", "qc"]
 CODES: tuple[Code, ...] = get_args(Code)
 
-LEAST_BITS = 128
-LEAST_SIZE = 1 << 12
-"""Of a dual code: blocks of noise in a shorter one are too short for 128 bits."""
-MOST_OUTPUTS = 1 << 32
-"""Of one expansion of a dual code. Ask for more in several."""
+MIN_BITS = 128
+"""The security that every set must reach by estimate, except `insecure_` ones."""
+MIN_SIZE = 1 << 12
+"""The smallest dual code: shorter codes have noise blocks too short for 128 bits."""
+MAX_OUTPUTS = 1 << 32
+"""The largest output of one dual code; use several extensions for more."""
 
 _CONSISTENCY_CHECK = 128
 _INSECURE = "insecure_"
-_LEAST_WEIGHT = 128  # 128 / -log2(1 - 2 * 0.25): see `Dual`
+_MIN_WEIGHT = 128  # 128 / -log2(1 - 2 * 0.25): see `Dual`
 
 
 @dataclass(frozen=True)
 class Primal:
     """Primal LPN with regular noise, as Ferret iterates it (Yang, Weng, Lan, Zhang, Wang 2020).
 
-    `k` secret bits, `t` trees of 2^depth leaves, one leaf of each noisy; every sample is the XOR of
-    `row_weight` bits of the secret and a leaf. `bits` is the least estimate over all attacks of
-    `nescio.ot.estimate`, which treats the sparse rows as random ones: no better attack is known.
+    The secret has `k` bits. There are `t` trees of 2^depth leaves, with one noisy leaf each. Every
+    sample is the XOR of `row_weight` bits of the secret and a leaf. `bits` is the lowest estimate
+    over all attacks in `nescio.ot.estimate`. The estimates treat the sparse rows as random rows,
+    because no better attack on sparse rows is known.
     """
 
     name: str
@@ -55,17 +57,17 @@ class Primal:
 
     @property
     def n(self) -> int:
-        """Samples of an iteration, N."""
+        """Samples of one iteration, N."""
         return self.t << self.depth
 
     @property
     def inputs(self) -> int:
-        """Correlated OTs that an iteration starts from: secret, trees, consistency check."""
+        """Correlated OTs that an iteration spends: secret, trees, consistency check."""
         return self.k + self.t * self.depth + _CONSISTENCY_CHECK
 
     @property
     def outputs(self) -> int:
-        """What is left of an iteration after the next one's inputs."""
+        """Correlated OTs of an iteration that remain after the inputs of the next."""
         return self.n - self.inputs
 
 
@@ -88,9 +90,9 @@ PRIMAL = (
 
 
 def primal(name: str) -> Primal:
-    """The primal set of a name.
+    """Returns the primal set with the given name.
 
-    Raises ArgumentError for a name that is none, and for an insecure set's without `insecure_`.
+    Raises ArgumentError for unknown names, and for insecure sets without the prefix `insecure_`.
     """
     sets = {one.name: one for one in PRIMAL}
     if name in sets:
@@ -98,8 +100,8 @@ def primal(name: str) -> Primal:
     weak = sets.get(_INSECURE + name)
     if weak is not None:
         raise ArgumentError(
-            f"primal set {name!r}: found {weak.bits:.1f} bits by estimate, expected {LEAST_BITS}; "
-            f"take {PRIMAL[0].name!r} or larger, or {weak.name!r} where security does not matter"
+            f"primal set {name!r}: found {weak.bits:.1f} bits by estimate, expected {MIN_BITS}; "
+            f"use {PRIMAL[0].name!r} or larger, or {weak.name!r} where security does not matter"
         )
     raise ArgumentError(f"primal set: found {name!r}, expected one of {', '.join(sets)}")
 
@@ -108,15 +110,15 @@ def primal(name: str) -> Primal:
 class Dual:
     """Dual LPN with regular noise: a code's product with 2 * size positions of noise.
 
-    `outputs` of the code's `size` rows are used. The noise is `t` trees of 2^depth leaves, one leaf
-    of each noisy; leaves beyond the last position are dropped, so the last tree's noise may be, and
-    `weight` counts the trees that are there as a whole, never under 128.
+    Of the code's `size` rows, `outputs` are used. The noise is `t` trees of 2^depth leaves with one
+    noisy leaf each. Leaves beyond the last position are dropped, and the noisy leaf of the last
+    tree may be among them; `weight` counts only the complete trees, at least 128.
 
-    `bits` is a floor. Linear tests cost weight * -log2(1 - 2 d) bits, with d = 0.25 if words
-    lighter than a quarter of the code's length are too hard to find. That d is an assumption:
-    libOTe states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6); neither
-    libOTe nor Nescio proves it. Decoding costs more than 128 bits at every size from LEAST_SIZE,
-    by `nescio.ot.estimate`.
+    `bits` is a lower bound. Linear tests cost weight * -log2(1 - 2 d) bits, with d = 0.25 if
+    codewords lighter than a quarter of the code's length are too hard to find. That d is an
+    assumption: libOTe states it, as a pseudo-distance, for both codes (ConfigureCode at a0871f6);
+    neither libOTe nor Nescio proves it. Decoding costs more than 128 bits at every size from
+    MIN_SIZE, by `nescio.ot.estimate`.
     """
 
     code: Code
@@ -125,7 +127,7 @@ class Dual:
     t: int
     depth: int
     source: str
-    bits: float = float(LEAST_BITS)
+    bits: float = float(MIN_BITS)
 
     @property
     def n(self) -> int:
@@ -134,7 +136,7 @@ class Dual:
 
     @property
     def weight(self) -> int:
-        """Trees whose leaves are all used."""
+        """Trees of which all leaves are used."""
         return self.n >> self.depth
 
 
@@ -147,32 +149,38 @@ _SOURCES: dict[Code, str] = {
 
 
 def dual(code: str, n: int, *, prime: int | None = None) -> Dual:
-    """The dual set for n outputs: 128 to 255 whole trees of noise whatever n is.
+    """Computes the dual set for n outputs, with 128 to 255 complete trees of noise for any n.
 
-    For "ec" the code has n rows, for "qc" `prime` rows (by default the next suitable prime), and
-    LEAST_SIZE at least for either. Raises ArgumentError for an unknown code, for n below 1 or above
-    MOST_OUTPUTS, and for a prime that is too small, or one where none belongs.
+    The code "ec" has n rows, the code "qc" has `prime` rows (default: the next suitable prime), and
+    both have at least MIN_SIZE. Raises ArgumentError for an unknown code, for n below 1 or above
+    MAX_OUTPUTS, for a prime that is too small, and for a prime with "ec".
     """
     if code not in CODES:
         raise ArgumentError(f"code: found {code!r}, expected one of {', '.join(CODES)}")
-    if not 1 <= n <= MOST_OUTPUTS:
-        raise ArgumentError(f"outputs: found {n}, expected 1 to {MOST_OUTPUTS}; ask several times")
-    size = max(n, LEAST_SIZE)
+    if not 1 <= n <= MAX_OUTPUTS:
+        raise ArgumentError(
+            f"outputs: found {n}, expected 1 to {MAX_OUTPUTS}; request them in several parts"
+        )
+    size = max(n, MIN_SIZE)
     if code == "qc":
         size = _prime(size, prime)
     elif prime is not None:
-        raise ArgumentError(f"prime: found {prime} for the code 'ec', expected it for 'qc' alone")
+        raise ArgumentError(
+            f"prime: found {prime} for the code 'ec', expected a prime only for 'qc'"
+        )
     positions = 2 * size
-    depth = (positions // _LEAST_WEIGHT).bit_length() - 1
+    depth = (positions // _MIN_WEIGHT).bit_length() - 1
     trees = -(-positions >> depth)  # rounded up
     return Dual(code, n, size, trees, depth, _SOURCES[code])
 
 
-def _prime(least: int, given: int | None) -> int:
+def _prime(smallest: int, given: int | None) -> int:
     if given is None:
         from ._primes import next_suitable  # noqa: PLC0415
 
-        return int(next_suitable(least))
-    if not least <= given <= 2 * MOST_OUTPUTS:
-        raise ArgumentError(f"prime: found {given}, expected a suitable one, {least} or more")
+        return int(next_suitable(smallest))
+    if not smallest <= given <= 2 * MAX_OUTPUTS:
+        raise ArgumentError(
+            f"prime: found {given}, expected a suitable prime of at least {smallest}"
+        )
     return given
