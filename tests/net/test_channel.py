@@ -213,7 +213,7 @@ def test_nobody_comes():
     with Channel.listener(timeout=0.1) as listener:
         with pytest.raises(PeerTimeoutError, match="no party connected"):
             listener.accept()
-    with pytest.raises(PeerTimeoutError, match="does the other party listen"):
+    with pytest.raises(PeerTimeoutError, match="check that the other party listens"):
         Channel.connect("127.0.0.1", listener.port, timeout=0.1)
 
 
