@@ -9,15 +9,15 @@ import os
 
 import pytest
 
-from nescio import _devices
+from nescio import _device
 
 EMULATED = ("emulated", "emulated:1", "emulated:2")
 
 
 def cards():
     try:
-        return _devices.Device("cuda", 0).engine().devices()
-    except _devices.ResourceError:  # no GPU part in this build, or no card
+        return _device.Device("cuda", 0).engine().devices()
+    except _device.ResourceError:  # no GPU part in this build, or no card
         return 0
 
 

@@ -1,16 +1,19 @@
-"""What the package offers is what it says it offers."""
+"""The public names of the package: they exist, are documented, and load lazily."""
 
 import importlib
 import inspect
+import json
+import subprocess
+import sys
 
 import pytest
 
 import nescio
 
+LAZY = ["audit", "compat", "net", "ot", "quant", "service"]
 MODULES = [
-    *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.pir"),
-    "nescio.quant",
-    "nescio.service",
+    *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.ot"),
+    *("nescio.pir", "nescio.quant", "nescio.service"),
 ]
 
 
@@ -41,6 +44,28 @@ def test_the_list_of_exports():
         "dpf",
         "errors",
     ]
+
+
+def test_submodules_are_attributes_that_load_at_their_first_use():
+    code = """
+import json, sys, nescio
+names = sys.argv[1:]
+before = [name for name in names if f"nescio.{name}" in sys.modules]
+loaded = [getattr(nescio, name).__name__ for name in names]
+print(json.dumps([before, loaded, sorted(set(names) - set(dir(nescio)))]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code, *LAZY], capture_output=True, text=True, check=True
+    )
+    assert json.loads(run.stdout) == [[], [f"nescio.{name}" for name in LAZY], []]
+    with pytest.raises(AttributeError, match="no attribute 'lut'"):
+        nescio.lut  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["dpf", "errors", *LAZY])
+def test_the_package_lists_its_modules(name):
+    assert f"nescio.{name} " in nescio.__doc__
+    assert name in dir(nescio)
 
 
 def test_every_error_is_in_the_tree_of_its_module():

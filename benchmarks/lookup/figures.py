@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from nescio._devices import NODES_AT_A_TIME, Strategy
 from nescio.bench.gpu_case import Spec
 from nescio.bench.lookup_gpu import walks
 from nescio.dpf import GENERATORS, Generator, Output
+from nescio.pir._device_table import DEFAULT_NODES, Strategy
 
 __all__ = ["FIGURES", "MEASURED", "NO_MEMORY", "NO_TIME", "Figure", "Line", "Sizes"]
 
@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
     rows: tuple[int, ...]
     row_bytes: tuple[int, ...]
     batch: tuple[int, ...]
-    nodes: tuple[int, ...] = (NODES_AT_A_TIME,)
+    nodes: tuple[int, ...] = (DEFAULT_NODES,)
 
 
 class Figure(NamedTuple):

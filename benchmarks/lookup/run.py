@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from nescio import __version__
-from nescio._devices import parse_several
+from nescio._device import parse_device_list
 from nescio._report import Case, Column, Report
 from nescio.bench.answers import random_table
 from nescio.bench.gpu_case import COLUMNS, NOTES, GpuBench, Spec
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_duration(arguments.seconds)
     if arguments.within is not None:
         check_duration(arguments.within, "--within")
-    places = parse_several(arguments.device)
+    places = parse_device_list(arguments.device)
     if not places:
         raise ArgumentError("the figures are of GPUs: name one with --device, and not 'cpu'")
     bench = GpuBench(places)

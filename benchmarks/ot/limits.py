@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nescio import _core
-from nescio._devices import Device, EngineTable
+from nescio._device import Device
 from nescio.bench.timing import median_seconds
+from nescio.pir._device_table import open_shard
 
 from .work import Work
 
@@ -92,8 +93,8 @@ class DeviceLimits:
 
     def __init__(self, device: Device) -> None:
         rows = _ROWS[device.kind]
-        table: EngineTable = device.engine().Table(
-            device=device.number,
+        table = open_shard(
+            device,
             first_row=0,
             rows=rows,
             domain=rows,

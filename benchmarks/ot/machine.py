@@ -10,7 +10,7 @@ import numpy as np
 
 from nescio import _core
 from nescio._arrays import Array, IndexArray
-from nescio._devices import Device, describe
+from nescio._device import Device, describe
 from nescio.ot._engine import EngineBlocks, OtEngine
 from nescio.ot._families import CODE_SEED
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from nescio._arrays import Array, as_count, as_threads
-from nescio._devices import parse_several
+from nescio._device import parse_device_list
 from nescio._report import Case, Column, Report, check_writable
 from nescio.bench.results import Results
 from nescio.bench.timing import WrongResultError, check_duration, median_seconds
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _machine(name: str, arguments: argparse.Namespace) -> Machine:
-    places = parse_several(name)
+    places = parse_device_list(name)
     if not places:
         return HostMachine(arguments.tier, as_threads(arguments.threads))
     if len(places) > 1:

@@ -1,19 +1,30 @@
 """Nescio: private machine-learning inference.
 
-A device gets what it needs from a server's model, and the server does not learn what was asked.
+A client uses a model that is on a server, and the server does not learn the client's input.
 
-    Table, Server, Client     private lookup of rows held by two servers
-    nescio.dpf                distributed point functions, for people who build protocols
-    nescio.service            the lookup over HTTP
+    Table, Server, Client     private information retrieval: lookups of rows from two servers
+    nescio.dpf                distributed point functions, for protocol builders
+    nescio.service            lookups over HTTP
+    nescio.ot                 oblivious transfer
     nescio.net                channels between the two parties of a protocol
-    nescio.quant              models of few bits, on the device
-    nescio.compat             GPU-DPF's interface, for programs written for it
-    nescio.errors             everything that is raised on purpose
+    nescio.quant              models with few-bit weights
+    nescio.audit              an attack on logs of secure aggregation, and its report
+    nescio.compat             GPU-DPF's Python interface
+    nescio.errors             the exceptions that Nescio raises
+
+The modules from `nescio.service` to `nescio.compat` are imported at their first use; some of them
+need an extra, such as `pip install 'nescio[service]'`.
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from . import dpf, errors
 from .errors import NescioError
 from .pir import Client, Query, Server, Table, TableParams
+
+if TYPE_CHECKING:
+    from . import audit, compat, net, ot, quant, service  # noqa: F401 - see __getattr__
 
 __all__ = [
     "Client",
@@ -28,3 +39,17 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_LAZY = ("audit", "compat", "net", "ot", "quant", "service")
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
+    """Imports a submodule at its first use."""
+    if name in _LAZY:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Lists the names of this module, including submodules that are not imported yet."""
+    return sorted({*globals(), *_LAZY})

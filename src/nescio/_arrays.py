@@ -13,10 +13,10 @@ Array = npt.NDArray[Any]
 ByteArray = npt.NDArray[np.uint8]
 IndexArray = npt.NDArray[np.uint64]
 
-MOST_THREADS = 4096
+MAX_THREADS = 4096
 _DLPACK_CPU = 1
 
-MOST_DIMENSIONS = 16
+MAX_DIMENSIONS = 16
 """Of indices, and of a row: NumPy itself stops at 32 for both together."""
 
 
@@ -71,9 +71,9 @@ def as_indices(value: object, limit: int, what: str) -> IndexArray:
     this takes does not depend on the indices, unless one is refused.
     """
     array = as_array(value, what)
-    if array.ndim > MOST_DIMENSIONS:
+    if array.ndim > MAX_DIMENSIONS:
         raise ArgumentError(
-            f"{what}: found {array.ndim} dimensions, expected at most {MOST_DIMENSIONS}"
+            f"{what}: found {array.ndim} dimensions, expected at most {MAX_DIMENSIONS}"
         )
     if array.size == 0:
         return np.zeros(array.shape, np.uint64)
@@ -112,7 +112,7 @@ def as_count(value: object, what: str, least: int, most: int) -> int:
 
 def as_threads(value: object) -> int:
     """A number of threads: 0 (every processor) or more. Raises ArgumentError."""
-    return as_count(value, "threads", 0, MOST_THREADS)
+    return as_count(value, "threads", 0, MAX_THREADS)
 
 
 def as_bytes(value: object, what: str) -> ByteArray:

@@ -84,7 +84,7 @@ _DTYPES: dict[str, type[np.generic]] = {
     "u128": np.uint64,
 }
 _WORD = (1 << 64) - 1
-MOST_DOMAIN = 1 << 40
+MAX_DOMAIN = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ def evaluate_range(
     As `evaluate_all`; packed bits need a `start` that is a multiple of 8. Raises IndexRangeError
     if the range leaves the domain.
     """
-    first = as_count(start, "start", 0, MOST_DOMAIN)
-    last = as_count(stop, "stop", first, MOST_DOMAIN)
+    first = as_count(start, "start", 0, MAX_DOMAIN)
+    last = as_count(stop, "stop", first, MAX_DOMAIN)
     return _evaluate_range(_read(key), range(first, last), packed=packed, threads=threads)
 
 
@@ -271,7 +271,7 @@ def _generate(
 
 
 def _domain(domain: int) -> int:
-    return as_count(domain, "domain", 1, MOST_DOMAIN)
+    return as_count(domain, "domain", 1, MAX_DOMAIN)
 
 
 def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uint64]:

@@ -3,7 +3,7 @@
 import pytest
 
 import devices
-from nescio._devices import Device
+from nescio._device import Device
 
 
 @pytest.fixture(scope="module", params=devices.ALL)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bitserial.cases import random_activations, to_planes
-from nescio._devices import Device
+from nescio._device import Device
 
 KERNELS = ("count", "count-fused", "matrix", "matrix-fused")
 

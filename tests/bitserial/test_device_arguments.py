@@ -7,7 +7,7 @@ import devices
 from bitserial.cases import apply, random_weights
 from bitserial.on_devices import KERNELS, bits_of, upload
 from nescio import _emulated
-from nescio._devices import Device
+from nescio._device import Device
 from nescio.errors import ArgumentError, ResourceError
 
 

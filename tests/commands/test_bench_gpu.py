@@ -11,10 +11,10 @@ from benchmarks.lookup.__main__ import main as figures_main
 from benchmarks.lookup.figures import FIGURES
 from commands.conftest import assert_one_sentence, benchmark, nescio
 from commands.test_bench import LOOKUP_FIELDS
-from nescio import _devices, cli
-from nescio._devices import STRATEGIES
+from nescio import _device, cli
 from nescio.bench import gpu_case, gpu_limits
 from nescio.bench.gpu_case import Spec
+from nescio.pir._device_table import STRATEGIES
 
 GPU_FIELDS = {
     *("strategy", "nodes", "prf_calls", "peak_device_bytes", "launches", "utilisation"),
@@ -149,7 +149,7 @@ def test_cases_that_come_too_late(tmp_path):
 
 
 def test_a_case_that_does_not_fit_memory(quick_limits):
-    bench = gpu_case.GpuBench(_devices.parse_several("emulated"))
+    bench = gpu_case.GpuBench(_device.parse_device_list("emulated"))
     large = Spec(20000, 8, "u128", "aes128", "level", None, 4096)  # 1.3 GB of shares
     specs = [large, large._replace(rows=100, batch=1)]
     text = io.StringIO()
@@ -161,7 +161,7 @@ def test_a_case_that_does_not_fit_memory(quick_limits):
 
 def test_a_case_that_fails_is_told_at_the_end(tmp_path, quick_limits, monkeypatch):
     def fail(*of, **options):
-        raise _devices.ResourceError("work on a GPU failed: it was to be expected")
+        raise _device.ResourceError("work on a GPU failed: it was to be expected")
 
     monkeypatch.setattr(gpu_case, "checked_query", fail)
     options = ["--device", "emulated", "--quick", "--only", "figure-9a", "--out", tmp_path]
@@ -176,7 +176,7 @@ def run_either(arguments, folder):
     return nescio("bench", *arguments, cwd=folder)
 
 
-@pytest.mark.skipif(not _devices.gpus()[0].startswith("none"), reason="this machine has a GPU")
+@pytest.mark.skipif(not _device.gpus()[0].startswith("none"), reason="this machine has a GPU")
 @pytest.mark.parametrize(
     "arguments",
     [["lookup", "--device", "cuda"], ["lookup", "--device", "cuda:1"], ["figures", "--out", "."]],

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nescio import _devices
 from nescio.errors import (
     ArgumentError,
     IndexRangeError,
@@ -11,6 +10,7 @@ from nescio.errors import (
     MismatchError,
     ResourceError,
 )
+from nescio.pir import _device_table
 
 torch = pytest.importorskip("torch")
 from nescio.compat import gpu_dpf as dpf  # noqa: E402 - torch may be absent
@@ -158,7 +158,7 @@ def test_a_machine_without_a_gpu_names_the_way_out(server, key, monkeypatch):
     def none(device, rows, row_bytes, output):
         raise ResourceError("there is no CUDA device here")
 
-    monkeypatch.setattr(_devices, "open_table", none)
+    monkeypatch.setattr(_device_table, "open_table", none)
     server.eval_init(server.table)
     with pytest.raises(ResourceError, match="there is no CUDA device here; eval_cpu answers"):
         server.eval_gpu([key])

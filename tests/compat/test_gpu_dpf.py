@@ -9,7 +9,8 @@ import pytest
 
 import devices
 import nescio
-from nescio import _core, _devices
+from nescio import _core
+from nescio.pir import _device_table
 
 torch = pytest.importorskip("torch")
 from nescio.compat import gpu_dpf as dpf  # noqa: E402 - torch may be absent
@@ -102,7 +103,7 @@ def test_one_call_asks_the_device_once(rng, monkeypatch, pool):
             answers.flags.writeable = False
             return answers
 
-    monkeypatch.setattr(_devices, "open_table", Device)
+    monkeypatch.setattr(_device_table, "open_table", Device)
     table = random_table(rng, (100, 17))
     indices = rng.integers(100, size=600)
     k1s, k2s = keys_for(indices, 100, None)

@@ -19,7 +19,10 @@ import nescio
 from nescio.net import _channel, _frame, _transport
 from nescio.ot import _base_ot
 from nescio.ot._randomness import SystemRandomness
-from nescio.pir import change, params, stored, wire
+from nescio.pir import _change as change
+from nescio.pir import _params as params
+from nescio.pir import _stored as stored
+from nescio.pir import _wire as wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
 for module in (_frame, _base_ot, wire, params, params.TableParams, change, change.Change, stored):

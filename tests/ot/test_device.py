@@ -8,7 +8,7 @@ import pytest
 
 import devices
 from nescio import _core
-from nescio._devices import Device
+from nescio._device import Device
 from nescio.errors import ArgumentError
 from ot.device_cases import SEED, grown, integers, odd, random_blocks
 from spec import ot_check, ot_codes, ot_hash, ot_primal, ot_trees

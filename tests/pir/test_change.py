@@ -5,7 +5,7 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError, IndexRangeError, MalformedMessageError, MismatchError
-from nescio.pir.change import Change, make_change
+from nescio.pir._change import Change, make_change
 
 VALUES = np.arange(300, dtype="<i2").reshape(100, 3)
 

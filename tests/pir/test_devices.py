@@ -8,8 +8,9 @@ import pytest
 
 import devices
 import nescio
-from nescio import _devices
+from nescio import _device
 from nescio.errors import ArgumentError, MismatchError, ResourceError
+from nescio.pir import _device_table
 
 
 def look_up(servers, indices):
@@ -41,7 +42,7 @@ def test_one_party_on_a_device_and_one_on_the_processor(values):
     assert np.array_equal(look_up(servers, [[3, 4], [5, 6]]), values[[[3, 4], [5, 6]]])
 
 
-@pytest.mark.parametrize("strategy", _devices.STRATEGIES)
+@pytest.mark.parametrize("strategy", _device_table.STRATEGIES)
 def test_several_devices_and_strategies(strategy, values):
     table = nescio.Table(values)
     servers = two_servers(table, devices=["emulated", "emulated:1"], strategy=strategy)
@@ -77,7 +78,7 @@ def test_an_update_sends_what_it_changed(values, monkeypatch):
     table = nescio.Table(values)
     server = nescio.Server(table, device="emulated")
     stored = []
-    monkeypatch.setattr(_devices.DeviceTable, "store", lambda *a: stored.append(a))
+    monkeypatch.setattr(_device_table.DeviceTable, "store", lambda *a: stored.append(a))
     table.update([9], values[:1])
     table.update([900, 9], values[:2])
     server.answer(nescio.Client(table.params).query([9]).keys[0])
@@ -154,7 +155,7 @@ def test_a_device_that_is_not_there(values):
 
 
 def test_the_engine_has_the_same_strategies():
-    assert _devices.Device("emulated", 0).engine().STRATEGIES == _devices.STRATEGIES
+    assert _device.Device("emulated", 0).engine().STRATEGIES == _device_table.STRATEGIES
 
 
 class NotHandedOut:
@@ -173,8 +174,8 @@ class NotHandedOut:
 
 
 def test_rows_that_their_library_does_not_hand_out():
-    table = _devices.open_table("emulated", 600, 4, "bit")
-    with pytest.raises(ArgumentError, match="the rows' library does not hand them out"):
+    table = _device_table.open_table("emulated", 600, 4, "bit")
+    with pytest.raises(ArgumentError, match="the rows cannot be exported with DLPack"):
         table.store(0, NotHandedOut())
 
 
@@ -182,8 +183,8 @@ def test_rows_that_their_library_does_not_hand_out():
 def test_a_machine_without_a_gpu(values):
     with pytest.raises(ResourceError, match=r"no GPU can be used|this build has no GPU part"):
         nescio.Server(nescio.Table(values), device="cuda")
-    assert len(_devices.gpus()) == 1
-    assert _devices.gpus()[0].startswith("none")
+    assert len(_device.gpus()) == 1
+    assert _device.gpus()[0].startswith("none")
 
 
 def test_a_build_without_the_gpu_part(values, monkeypatch):
@@ -192,7 +193,7 @@ def test_a_build_without_the_gpu_part(values, monkeypatch):
         ResourceError, match="cuda:1: this build has no GPU part: it was made without nvcc"
     ):
         nescio.Server(nescio.Table(values), device="cuda:1")
-    assert _devices.gpus() == [
+    assert _device.gpus() == [
         "none: this build has no GPU part: it was made without nvcc 12.4 or newer"
     ]
 
@@ -201,6 +202,6 @@ def test_a_gpu_part_that_cannot_be_loaded(values, monkeypatch):
     def fail(name, package):
         raise ImportError("libstdc++.so.6: version `GLIBCXX_3.4.99' not found")
 
-    monkeypatch.setattr(_devices.importlib, "import_module", fail)
+    monkeypatch.setattr(_device.importlib, "import_module", fail)
     with pytest.raises(ResourceError, match=r"cuda:0: .* cannot be loaded: libstdc\+\+"):
         nescio.Server(nescio.Table(values), device="cuda")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import nescio
 from nescio.errors import ArgumentError, MalformedMessageError
-from nescio.pir.params import TableParams
+from nescio.pir._params import TableParams
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import nescio
 from nescio.dpf import OUTPUTS
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
-from nescio.pir import stored
-from nescio.pir.table import next_version
+from nescio.pir import _stored as stored
+from nescio.pir._table import next_version
 from pir.test_lookup import assert_same, look_up, random_table
 
 ROWS = 9000  # three runs of the digest, a part of the fourth tile of each

@@ -8,7 +8,7 @@ import pytest
 
 import nescio
 from nescio import _core
-from nescio.pir import wire
+from nescio.pir import _wire as wire
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "wire.json").read_text())
 

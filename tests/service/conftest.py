@@ -12,21 +12,21 @@ import pytest
 import uvicorn
 
 import nescio
-from nescio.service import AsyncRemoteTable, Limits, RemoteTable, create_app
-from nescio.service.run import PatientProtocol
+from nescio.service import AsyncRemoteTable, Quotas, RemoteTable, create_app
+from nescio.service._serve import PatientProtocol
 
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 
 @contextlib.contextmanager
-def running(app, head_seconds=30, most_connections=1024, **options):
+def running(app, head_seconds=30, max_connections=1024, **options):
     """Runs an ASGI application; gives its address, without a slash at the end."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     protocol = type(
         "Protocol",
         (PatientProtocol,),
-        {"head_seconds": head_seconds, "most_connections": most_connections},
+        {"head_seconds": head_seconds, "max_connections": max_connections},
     )
     config = uvicorn.Config(
         app, http=protocol, log_level="critical", timeout_graceful_shutdown=1, **options
@@ -57,13 +57,13 @@ def make_app(
     values=VALUES,
     version="1",
     server=nescio.Server,
-    limits=None,
+    quotas=None,
     token=None,
     generator="chacha20",
 ):
     table = nescio.Table(values, version=version, generator=generator)
     servers = {"words": server(table, threads=1, party=party)}
-    return create_app(servers, party=party, limits=limits or Limits(), admin_token=token)
+    return create_app(servers, party=party, quotas=quotas or Quotas(), admin_token=token)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError, DeviceFailedError, ResourceError
-from nescio.service import Limits, create_app
+from nescio.service import Quotas, create_app
 from service.conftest import VALUES, error_of, make_app, post, raw_request, running
 
 
@@ -192,6 +192,6 @@ def test_an_application_that_makes_no_sense():
         with pytest.raises(ArgumentError, match="a table's name has"):
             create_app({name: server}, party=0)
     with pytest.raises(ArgumentError, match="no request fits 100 bytes"):
-        create_app({"words": server}, party=0, limits=Limits(max_body_bytes=100))
+        create_app({"words": server}, party=0, quotas=Quotas(max_body_bytes=100))
     with pytest.raises(ArgumentError, match="at least 16 printable"):
         create_app({"words": server}, party=0, admin_token="short")

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from nescio.errors import MismatchError
-from nescio.pir.wire import QueryMessage
-from nescio.service.batcher import Batcher
-from nescio.service.limits import Limits, RefusedError
+from nescio.pir._wire import QueryMessage
+from nescio.service._batcher import Batcher
+from nescio.service._quotas import Quotas, RefusedError
 
 
 def query(number, keys=1):
@@ -34,8 +34,8 @@ class Recorder:
 
 
 @contextlib.asynccontextmanager
-async def batching(answer, limits=None, **options):
-    batcher = Batcher(answer, limits or Limits(), **{"max_batch_keys": 128, **options})
+async def batching(answer, quotas=None, **options):
+    batcher = Batcher(answer, quotas or Quotas(), **{"max_batch_keys": 128, **options})
     try:
         yield batcher
     finally:
@@ -56,7 +56,7 @@ def test_a_request_waits_for_company_no_longer_than_the_window():
     recorder = Recorder()
 
     async def scenario():
-        async with batching(recorder, Limits(batch_window=0.2)) as batcher:
+        async with batching(recorder, Quotas(batch_window=0.2)) as batcher:
             begun = time.monotonic()
             first = asyncio.create_task(batcher.submit(query(1)))
             await asyncio.sleep(0.05)
@@ -75,8 +75,8 @@ def test_a_full_batch_goes_at_once_and_what_does_not_fit_follows():
     recorder = Recorder()
 
     async def scenario():
-        limits = Limits(batch_window=1)
-        async with batching(recorder, limits, max_batch_keys=4) as batcher:
+        quotas = Quotas(batch_window=1)
+        async with batching(recorder, quotas, max_batch_keys=4) as batcher:
             begun = time.monotonic()
             await asyncio.gather(*(batcher.submit(query(n, keys=3)) for n in (1, 2)))
             return time.monotonic() - begun
@@ -103,7 +103,7 @@ def test_those_who_gave_up_are_left_out():
     recorder = Recorder(seconds=0.2)
 
     async def scenario():
-        async with batching(recorder, Limits(answer_seconds=0.1, batch_window=0)) as batcher:
+        async with batching(recorder, Quotas(answer_seconds=0.1, batch_window=0)) as batcher:
             tasks = [asyncio.create_task(batcher.submit(query(1)))]
             await asyncio.sleep(0.02)
             tasks += [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3)]
@@ -118,7 +118,7 @@ def test_those_who_gave_up_are_left_out():
 
 def test_a_failed_batch_fails_its_requests_and_no_others():
     async def scenario():
-        async with batching(Recorder(), Limits(batch_window=0)) as batcher:
+        async with batching(Recorder(), Quotas(batch_window=0)) as batcher:
             with pytest.raises(RuntimeError, match="sixty-six"):
                 await batcher.submit(query(66))
             return await batcher.submit(query(1))
@@ -144,8 +144,8 @@ def test_one_answer_may_be_an_error():
 
 def test_too_much_waiting_is_refused():
     async def scenario():
-        limits = Limits(max_waiting_keys=5, max_keys=5, batch_window=0.5)  # it waits that long
-        async with batching(Recorder(), limits) as batcher:
+        quotas = Quotas(max_waiting_keys=5, max_keys=5, batch_window=0.5)  # it waits that long
+        async with batching(Recorder(), quotas) as batcher:
             tasks = [asyncio.create_task(batcher.submit(query(n, keys=4))) for n in (1, 2)]
             return await asyncio.gather(*tasks, return_exceptions=True)
 

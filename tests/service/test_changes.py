@@ -8,7 +8,7 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError
-from nescio.pir.change import Change
+from nescio.pir._change import Change
 from service.conftest import VALUES, error_of, make_app, running
 
 TOKEN = "a token of the operator's"

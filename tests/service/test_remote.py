@@ -19,7 +19,7 @@ from nescio.errors import (
     ServerRefusedError,
     ServerUnreachableError,
 )
-from nescio.service import Limits, RemoteTable, create_app
+from nescio.service import Quotas, RemoteTable, create_app
 from service.conftest import VALUES, make_app, running, running_pair
 
 
@@ -40,7 +40,7 @@ def test_the_servers_may_be_named_in_either_order(pair, remote):
 
 
 def test_more_rows_than_a_request_may_carry(remote):
-    with running_pair(limits=Limits(max_keys=7)) as urls, remote(urls, "words") as table:
+    with running_pair(quotas=Quotas(max_keys=7)) as urls, remote(urls, "words") as table:
         indices = np.arange(20)
         assert np.array_equal(table.lookup(indices), VALUES[indices])
 

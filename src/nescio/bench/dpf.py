@@ -8,7 +8,7 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray, as_count, as_threads
 from .._report import Case, Report
-from ..dpf import MOST_DOMAIN, Generator, Output
+from ..dpf import MAX_DOMAIN, Generator, Output
 from .limits import expansion_seconds
 from .results import Results
 from .timing import WrongResultError, median_seconds
@@ -32,7 +32,7 @@ _COLUMNS = [
 def run(arguments: argparse.Namespace) -> int:
     """Runs every case, prints them as a table, and writes JSON if asked to."""
     for rows in arguments.rows:
-        as_count(rows, "rows", 1, MOST_DOMAIN)
+        as_count(rows, "rows", 1, MAX_DOMAIN)
     pool = _core.ThreadPool(as_threads(arguments.threads))
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)

@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 from .. import _core
-from .._devices import Device, Strategy, Work, describe
+from .._device import Device, describe
 from .._report import Case, Column
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server, Table
-from ..pir.placed import PlacedTable
+from ..pir._device_table import Strategy, Work
+from ..pir._replica import DeviceReplica
 from .answers import answer_fields, checked_query
 from .gpu_limits import DeviceLimits, LimitSeconds
 from .limits import Tree
@@ -144,6 +145,6 @@ def _work_fields(work: Work) -> Case:
     }
 
 
-def _placed(server: Server) -> PlacedTable:
-    assert server.placed is not None  # it was opened on devices
-    return server.placed
+def _placed(server: Server) -> DeviceReplica:
+    assert server.replica is not None  # it was opened on devices
+    return server.replica

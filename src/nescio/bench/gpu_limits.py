@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from .._devices import Device, DeviceTable, EngineTable
+from .._device import Device
 from ..dpf import Generator, Output
+from ..pir._device_table import DeviceTable, Shard
 from .limits import Tree
 
 _ELEMENT_BYTES = {"u8": 1, "u32": 4, "u64": 8, "u128": 16}
@@ -60,9 +61,7 @@ class DeviceLimits:
             for device, shard, share in _parts(table)
         )
 
-    def _calls(
-        self, device: Device, shard: EngineTable, generator: Generator, *, leaves: bool
-    ) -> float:
+    def _calls(self, device: Device, shard: Shard, generator: Generator, *, leaves: bool) -> float:
         return self._rate(
             (device, generator, leaves), lambda: shard.calls_per_second(generator, leaves)
         )
@@ -85,7 +84,7 @@ def products_of(rows: int, row_bytes: int, output: Output) -> float:
     return rows * -(-row_bytes // width) * width * (width + 1) / 2
 
 
-def _parts(table: DeviceTable) -> Iterator[tuple[Device, EngineTable, float]]:
+def _parts(table: DeviceTable) -> Iterator[tuple[Device, Shard, float]]:
     """Each device, its rows, and which share of all rows they are."""
     for device, shard in zip(table.devices, table.shards, strict=True):
         yield device, shard, shard.bytes / table.bytes

@@ -8,10 +8,10 @@ from pathlib import Path
 from .. import _core
 from .._arrays import as_count, as_threads
 from .._report import Case, Report, check_writable
-from ..dpf import MOST_DOMAIN, Generator, Output
+from ..dpf import MAX_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
-from ..pir.params import MOST_ROW_BYTES
+from ..pir._params import MAX_ROW_BYTES
 from . import lookup_gpu
 from .answers import answer_fields, checked_query, random_table
 from .limits import expansion_seconds, pass_seconds, product_seconds
@@ -75,9 +75,9 @@ def _on_processor(arguments: argparse.Namespace, results: Results) -> None:
 def _check_sizes(arguments: argparse.Namespace) -> None:
     """Raises ArgumentError for sizes that make no sense, before anything is measured."""
     for rows in arguments.rows:
-        as_count(rows, "rows", 1, MOST_DOMAIN)
+        as_count(rows, "rows", 1, MAX_DOMAIN)
     for row_bytes in arguments.row_bytes:
-        as_count(row_bytes, "row bytes", 1, MOST_ROW_BYTES)
+        as_count(row_bytes, "row bytes", 1, MAX_ROW_BYTES)
     for batch in arguments.batch:
         as_count(batch, "batch", 1, _MOST_BATCH)
     for threads in arguments.threads:

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Iterator
 from itertools import product
 
-from .._devices import Strategy, parse_several
+from .._device import parse_device_list
 from .._report import Case, Report
 from ..errors import ArgumentError
 from ..pir import Table
+from ..pir._device_table import Strategy
 from .answers import random_table
 from .gpu_case import (
     COLUMNS,
@@ -35,13 +36,13 @@ def check(arguments: argparse.Namespace) -> list[GpuBench]:
         raise ArgumentError(f"{what} a GPU's: name one with --device, and not 'cpu'")
     if arguments.nodes and not set(walks) & set(WALKS_WITH_NODES):
         raise ArgumentError(f"nodes are of the strategy {WALKS_WITH_NODES[0]} only")
-    places = map(parse_several, arguments.device)
+    places = map(parse_device_list, arguments.device)
     return [GpuBench(own) for own in places if own]
 
 
 def on_processor(arguments: argparse.Namespace) -> bool:
     """Whether the processor is among what is measured."""
-    return not all(parse_several(name) for name in arguments.device)
+    return not all(parse_device_list(name) for name in arguments.device)
 
 
 def measure(arguments: argparse.Namespace, benches: list[GpuBench], results: Results) -> None:

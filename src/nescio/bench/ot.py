@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, as_count, as_threads
-from .._devices import describe, parse_several
+from .._device import describe, parse_device_list
 from .._report import Case, Report, check_writable
 from ..errors import ArgumentError, NescioError
 from ..net import Link
@@ -103,8 +103,8 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
             continue  # a set of the other family
         _, found = check_family(family, chosen)
-        if parse_several(device):
-            describe(parse_several(device))
+        if parse_device_list(device):
+            describe(parse_device_list(device))
             if found == "qc":
                 continue  # has no part for GPUs
         yield (

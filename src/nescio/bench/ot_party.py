@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array, ByteArray
-from .._devices import parse_several
+from .._device import parse_device_list
 from ..errors import NescioError
 from ..net import Channel, Link
 from ..ot import Receiver, Sender
@@ -75,7 +75,7 @@ def _party(role: str, task: Task, channel: Channel) -> Sender | Receiver:
         "parameters": task.parameters,
         "malicious": task.malicious,
         "threads": task.threads,
-        "devices": [str(place) for place in parse_several(task.device)] or None,
+        "devices": [str(place) for place in parse_device_list(task.device)] or None,
     }
     return Sender(channel, **options) if role == "sender" else Receiver(channel, **options)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .. import _core
 from .._arrays import as_count, as_threads
-from .._devices import parse_several
+from .._device import parse_device_list
 from .._report import Case, Column, Report, check_writable
 from ..errors import ArgumentError
 from ..quant import QuantizedWeights
@@ -68,7 +68,7 @@ class Way(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Checks and measures every combination, prints each, and writes JSON if asked to."""
     _check(arguments)
-    if parse_several(arguments.device):
+    if parse_device_list(arguments.device):
         return _run_on_device(arguments)
     if arguments.plot:
         from . import quant_plot  # noqa: F401, PLC0415 - that matplotlib is missing shows now

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._devices import Device, describe
+from .._device import Device, describe
 from .._report import Case, Column, Report
 from ..errors import ArgumentError
 from ..quant import QuantizedWeights

@@ -22,7 +22,7 @@ from .._arrays import as_count
 from .._report import Case, Report
 from ..errors import ServiceError
 from ..pir import Client, Server, Table
-from ..service.spawn import spawned
+from ..service._spawn import spawned
 from .results import Results
 from .timing import WrongResultError, check_duration, median_seconds
 

@@ -8,7 +8,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from .._devices import parse_several
+from .._device import parse_device_list
 from ..dpf import Generator, check_generator
 from ..errors import ArgumentError
 
@@ -31,7 +31,7 @@ def generator(name: str) -> Generator:
 def devices(names: str) -> str:
     """Devices' names joined by "+", or "cpu", for argparse, which prints why they are none."""
     try:
-        parse_several(names)
+        parse_device_list(names)
     except ArgumentError as error:
         raise argparse.ArgumentTypeError(f"{error}; or 'cpu'") from error
     return names

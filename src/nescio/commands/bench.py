@@ -1,9 +1,9 @@
 """`nescio bench`: measures this machine, each figure beside the machine's own limit."""
 
 from .. import _core
-from .._devices import STRATEGIES
 from ..bench.registry import JSON, Benchmark, Option, add_benchmarks, list_of, one_of, seconds
 from ..dpf import OUTPUTS
+from ..pir._device_table import STRATEGIES
 from . import Subparsers, count, devices, generator
 
 # The sizes in the README of GPU-DPF; its entries have 64 bytes.

@@ -4,7 +4,8 @@ import argparse
 import json
 import platform
 
-from .. import __version__, _core, _devices
+from .. import __version__, _core
+from .._device import gpus
 from ..dpf import GENERATORS, OUTPUTS
 from . import Subparsers
 
@@ -24,7 +25,7 @@ def _run(arguments: argparse.Namespace) -> int:
         "processors": _core.available_processors(),
         "cpu_tiers": _core.supported_tiers(),
         "cpu_tier": _core.active_tier(),
-        "gpus": _devices.gpus(),
+        "gpus": gpus(),
         "generators": list(GENERATORS),
         "outputs": list(OUTPUTS),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from .._arrays import as_count, as_threads
-from .._devices import describe, parse_several
+from .._device import describe, parse_device_list
 from ..errors import ArgumentError
 from . import Subparsers, count, devices
 
@@ -121,7 +121,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     check_family(arguments.family, arguments.set)  # before anybody is waited for
     as_count(arguments.n, "n", 1, MAX_OTS)
     as_threads(arguments.threads)
-    places = parse_several(arguments.device)
+    places = parse_device_list(arguments.device)
     describe(places)
     return {
         "family": arguments.family,

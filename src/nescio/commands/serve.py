@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from .._arrays import Array
-from .._devices import describe, parse_several
+from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
-from ..pir import Table, stored
+from ..pir import Table
+from ..pir import _stored as stored
 from . import Subparsers, devices, generator
 
 _DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
@@ -112,13 +113,13 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
-    from ..service import Limits, create_app  # noqa: PLC0415
-    from ..service.app import check_name  # noqa: PLC0415
-    from ..service.exchange import check_token  # noqa: PLC0415
-    from ..service.run import Address, bind, serve  # noqa: PLC0415
+    from ..service import Quotas, create_app  # noqa: PLC0415
+    from ..service._app import check_name  # noqa: PLC0415
+    from ..service._exchange import check_token  # noqa: PLC0415
+    from ..service._serve import Address, bind, serve  # noqa: PLC0415
 
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
-    limits = Limits(
+    quotas = Quotas(
         max_keys=arguments.max_keys,
         max_body_bytes=arguments.max_body,
         max_answer_bytes=arguments.max_answer,
@@ -135,7 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
-    places = parse_several(arguments.device)
+    places = parse_device_list(arguments.device)
     if places:
         print(f"answers are made on {describe(places)}", flush=True)
     with bind(address) as listener:  # before the slow part: a taken port is told at once
@@ -154,7 +155,7 @@ def _run(arguments: argparse.Namespace) -> int:
         def ready(url: str) -> None:
             print(f"party {arguments.party} serves {', '.join(servers)} on {url}", flush=True)
 
-        app = create_app(servers, party=arguments.party, limits=limits, admin_token=token)
+        app = create_app(servers, party=arguments.party, quotas=quotas, admin_token=token)
         serve(app, address, listener, ready=ready, until_stdin_closes=arguments.exit_with_stdin)
     return 0
 

@@ -25,9 +25,11 @@ from functools import lru_cache
 
 import numpy as np
 
-from .. import _core, _devices, dpf
+from .. import _core, dpf
 from .._arrays import Array, ByteArray, as_array, as_count, as_indices
+from .._device import Device
 from ..errors import ArgumentError, MalformedKeyError, MismatchError, ResourceError
+from ..pir import _device_table
 
 try:
     import torch
@@ -69,13 +71,13 @@ class DPF:
     def __init__(self, prf: int | None = None, *, device: str = "cuda") -> None:
         self.prf_method = self.DEFAULT_PRF if prf is None else _checked_prf(prf)
         self.prf_method_string = _NAMES[self.prf_method]
-        _devices.Device.parse(device)
+        Device.parse(device)
         self.device = device
         self.table: torch.Tensor | None = None
         self.table_num_entries: int | None = None
         self.table_effective_entry_size: int | None = None
         self._rows: _core.Table | None = None
-        self._device_rows: _devices.DeviceTable | None = None
+        self._device_rows: _device_table.DeviceTable | None = None
         self._no_device = ""  # why there are no rows on a device
 
     def __repr__(self) -> str:
@@ -96,7 +98,7 @@ class DPF:
         Raises IndexRangeError unless 0 <= k < n, ArgumentError for an `n` that cannot be or a PRF
         that this build's engine does not have.
         """
-        rows = as_count(n, "n", 1, dpf.MOST_DOMAIN)
+        rows = as_count(n, "n", 1, dpf.MAX_DOMAIN)
         point = as_indices(k, rows, "k")
         if point.ndim:
             raise ArgumentError(f"k is one row: found shape {point.shape}, expected an integer")
@@ -154,12 +156,12 @@ class DPF:
             raise ResourceError(f"{self._no_device}; eval_cpu answers without one")
         return self._cut(self._device_rows.answer(checked), checked)
 
-    def _store_on_device(self, rows: _devices.Rows) -> None:
+    def _store_on_device(self, rows: _device_table.Rows) -> None:
         """Copies the rows to the device, or remembers why not: that matters to eval_gpu alone."""
         # A tensor on a GPU is handed out only while that is the current one.
         place = rows.device if isinstance(rows, torch.Tensor) and rows.is_cuda else None
         try:
-            opened = _devices.open_table(self.device, rows.shape[0], rows.shape[1], "u32")
+            opened = _device_table.open_table(self.device, rows.shape[0], rows.shape[1], "u32")
             with torch.cuda.device(place) if place else contextlib.nullcontext():
                 opened.store(0, rows)
         except ResourceError as error:
@@ -264,15 +266,15 @@ def _as_int32(value: object, what: str, dimensions: int) -> Array:
     return np.ascontiguousarray(array)
 
 
-def _on_its_gpu(table: object, device: str) -> _devices.Rows | None:
+def _on_its_gpu(table: object, device: str) -> _device_table.Rows | None:
     """A table's rows as bytes where they are, if that is the GPU called `device`."""
     if not isinstance(table, torch.Tensor) or not table.is_cuda or table.ndim != 2:
         return None
     if table.dtype != torch.int32 or not table.numel():
         return None
-    if _devices.Device.parse(device) != _devices.Device("cuda", table.device.index):
+    if Device.parse(device) != Device("cuda", table.device.index):
         return None
-    rows: _devices.Rows = table.detach().contiguous().view(torch.uint8)
+    rows: _device_table.Rows = table.detach().contiguous().view(torch.uint8)
     return rows
 
 

@@ -5,20 +5,21 @@ import signal
 import sys
 from types import FrameType
 
-from .._devices import describe, parse_several
-from .data import load
-from .lookup import look_up
-from .report import print_json, print_report, progress, read_sentence
-from .servers import two_servers
+from .._device import describe, parse_device_list
+from ._data import load
+from ._lookup import look_up
+from ._model import TopicModel
+from ._report import print_json, print_report, progress, read_sentence
+from ._servers import two_servers
 
-__all__ = ["run"]
+__all__ = ["TopicModel", "load", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs `nescio demo`. Returns 0 if every vector was what the plain table holds, else 1."""
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that nothing is left behind
         signal.signal(number, _interrupt)
-    describe(parse_several(arguments.device))  # whether they are there shows before the long part
+    describe(parse_device_list(arguments.device))  # raises early if a device does not exist
     sentence = read_sentence(arguments.sentence)
     show = sys.stderr.isatty() and not arguments.json
     with progress(show) as step:

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_bytes, as_threads, shown
-from .._devices import chosen
+from .._device import parse_devices
 from ..errors import ArgumentError, MessageError, MismatchError, ResourceError
 from ..net import Channel
 from . import parameters
@@ -222,7 +222,7 @@ def check_family(family: FamilyName, chosen: str | None) -> tuple[FamilyName, st
 def _kernels(
     threads: int, device: str, devices: Sequence[str] | None, parameters: str
 ) -> CpuKernels | GpuKernels:
-    used = chosen(device, devices)
+    used = parse_devices(device, devices)
     if not used:
         return CpuKernels(threads)
     if parameters == "qc":

@@ -21,7 +21,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from .._arrays import ByteArray, IndexArray
-from .._devices import Device
+from .._device import Device
 from ..errors import ArgumentError
 from ._engine import EngineBlocks, EngineDevice, OtEngine
 

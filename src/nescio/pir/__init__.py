@@ -1,8 +1,8 @@
 """Private lookups: a table held by two servers, and a client that neither can watch."""
 
-from .client import Client, Query
-from .params import TableParams
-from .server import Server
-from .table import Table
+from ._client import Client, Query
+from ._params import TableParams
+from ._server import Server
+from ._table import Table
 
 __all__ = ["Client", "Query", "Server", "Table", "TableParams"]

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import as_array
-from .._devices import Device
+from .._device import Device
 from ..errors import ArgumentError
 from ._activations import as_vectors, check_activation_bits
 from ._engine import DeviceArray, EngineProduct, QuantEngine

@@ -3,16 +3,16 @@
     RemoteTable, AsyncRemoteTable     look rows up on two servers
     TableAdmin                        change rows at both servers
     create_app                        the ASGI application of one server
-    Limits                            what a server accepts
+    Quotas                            what a server accepts
 
 Needs the extra: pip install "nescio[service]".
 """
 
 try:
-    from .admin import TableAdmin
-    from .app import create_app
-    from .limits import Limits
-    from .remote import AsyncRemoteTable, RemoteTable
+    from ._admin import TableAdmin
+    from ._app import create_app
+    from ._quotas import Quotas
+    from ._remote import AsyncRemoteTable, RemoteTable
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
     if error.name in ("starlette", "httpx", "uvicorn"):
         raise ModuleNotFoundError(
@@ -20,4 +20,4 @@ except ModuleNotFoundError as error:  # pragma: no cover - depends on what is in
         ) from error
     raise
 
-__all__ = ["AsyncRemoteTable", "Limits", "RemoteTable", "TableAdmin", "create_app"]
+__all__ = ["AsyncRemoteTable", "Quotas", "RemoteTable", "TableAdmin", "create_app"]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from .limits import RefusedError, overloaded
+from ._quotas import RefusedError, overloaded
 
 OCTETS = "application/octet-stream"
 _PIECE_BYTES = 256 << 10

@@ -8,8 +8,8 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, as_indices
 from ..errors import ArgumentError, MismatchError
-from . import wire
-from .params import TableParams
+from . import _wire as wire
+from ._params import TableParams
 
 
 @dataclass(frozen=True, slots=True)

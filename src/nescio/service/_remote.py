@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 from .._arrays import Array
 from ..errors import MismatchError
 from ..pir import Query, TableParams
-from .exchange import (
+from ._exchange import (
     Description,
     Lookup,
     Reply,
@@ -21,7 +21,7 @@ from .exchange import (
     pause,
     table_url,
 )
-from .http import Closing, Http, LoopThread, both
+from ._http import Closing, Http, LoopThread, both
 
 _T = TypeVar("_T")
 

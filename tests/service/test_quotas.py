@@ -12,12 +12,12 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError
-from nescio.service import Limits
+from nescio.service import Quotas
 from service.conftest import VALUES, error_of, make_app, post, raw_request, running
 
 
 def test_too_many_keys(client):
-    with running(make_app(0, limits=Limits(max_keys=3))) as url:
+    with running(make_app(0, quotas=Quotas(max_keys=3))) as url:
         assert post(url, client.query([1, 2, 3]).keys[0]).status_code == 200
         response = post(url, client.query([1, 2, 3, 4]).keys[0])
         assert response.status_code == 422
@@ -30,7 +30,7 @@ def chunks(*parts):
 
 
 def test_a_body_over_the_limit(client):
-    with running(make_app(0, limits=Limits(max_body_bytes=2000))) as url:
+    with running(make_app(0, quotas=Quotas(max_body_bytes=2000))) as url:
         for body in (bytes(2001), chunks(bytes(1500), bytes(1500))):  # declared, and not
             response = post(url, body)
             assert response.status_code == 413
@@ -40,7 +40,7 @@ def test_a_body_over_the_limit(client):
 
 
 def test_a_body_that_never_comes(client):
-    with running(make_app(0, limits=Limits(read_seconds=0.2))) as url:
+    with running(make_app(0, quotas=Quotas(read_seconds=0.2))) as url:
         begun = time.monotonic()
         answer = raw_request(
             url,
@@ -64,8 +64,8 @@ class SlowServer(nescio.Server):
 
 
 def test_an_answer_that_takes_too_long(client):
-    limits = Limits(answer_seconds=0.1)
-    with running(make_app(0, limits=limits, server=SlowServer)) as url:
+    quotas = Quotas(answer_seconds=0.1)
+    with running(make_app(0, quotas=quotas, server=SlowServer)) as url:
         response = post(url, client.query([5]).keys[0])
         assert response.status_code == 503
         assert error_of(response)["code"] == "answer_too_slow"
@@ -73,9 +73,9 @@ def test_an_answer_that_takes_too_long(client):
 
 
 def test_more_keys_than_may_wait(client):
-    limits = Limits(max_waiting_keys=4, max_keys=4)
+    quotas = Quotas(max_waiting_keys=4, max_keys=4)
     with (
-        running(make_app(0, limits=limits, server=SlowServer)) as url,
+        running(make_app(0, quotas=quotas, server=SlowServer)) as url,
         ThreadPoolExecutor(8) as pool,
     ):
         bodies = [client.query([1, 2]).keys[0] for _ in range(8)]
@@ -107,8 +107,8 @@ def test_a_connection_that_never_asks_is_closed(said):
 
 def test_the_answer_is_bounded_too():
     values = np.zeros((4, 1 << 16), "u1")
-    limits = Limits(max_answer_bytes=300_000, max_held_bytes=400_000)
-    with running(make_app(0, values, limits=limits)) as url:
+    quotas = Quotas(max_answer_bytes=300_000, max_held_bytes=400_000)
+    with running(make_app(0, values, quotas=quotas)) as url:
         assert httpx.get(f"{url}/v1/tables/words").json()["limits"]["max_keys"] == 4
         client = nescio.Client(nescio.Table(values).params)
         response = post(url, client.query([0] * 5).keys[0])
@@ -120,8 +120,8 @@ def test_the_answer_is_bounded_too():
 
 def test_clients_that_do_not_take_their_answers_are_cut_off():
     values = np.zeros((2, 8 << 20), "u1")
-    limits = Limits(max_held_bytes=70 << 20, write_seconds=1)
-    with running(make_app(0, values, limits=limits)) as url:
+    quotas = Quotas(max_held_bytes=70 << 20, write_seconds=1)
+    with running(make_app(0, values, quotas=quotas)) as url:
         client = nescio.Client(nescio.Table(values).params)
         body = client.query([0] * 7).keys[0]  # 56 MB of answer
         parts = urlsplit(url)
@@ -139,7 +139,7 @@ def test_clients_that_do_not_take_their_answers_are_cut_off():
 
 
 @pytest.mark.parametrize(
-    "limits",
+    "quotas",
     [
         {"max_keys": 0},
         {"max_keys": 1.5},
@@ -153,13 +153,13 @@ def test_clients_that_do_not_take_their_answers_are_cut_off():
         {"max_held_bytes": 3},
     ],
 )
-def test_limits_that_make_no_sense(limits):
-    with pytest.raises(ArgumentError, match=next(iter(limits))):
-        Limits(**limits)
+def test_invalid_quotas(quotas):
+    with pytest.raises(ArgumentError, match=next(iter(quotas))):
+        Quotas(**quotas)
 
 
 def test_connections_beyond_the_limit_are_closed_and_the_others_served():
-    with running(make_app(0), most_connections=3) as url:
+    with running(make_app(0), max_connections=3) as url:
         parts = urlsplit(url)
         idle = [socket.create_connection((parts.hostname, parts.port)) for _ in range(2)]
         assert httpx.get(f"{url}/healthz").status_code == 200
@@ -181,8 +181,8 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_served():
 
 
 def test_queries_that_do_not_end_do_not_fill_the_memory():
-    limits = Limits(max_held_bytes=3 << 20, max_answer_bytes=1 << 20, max_body_bytes=1 << 20)
-    with running(make_app(0, limits=limits)) as url:
+    quotas = Quotas(max_held_bytes=3 << 20, max_answer_bytes=1 << 20, max_body_bytes=1 << 20)
+    with running(make_app(0, quotas=quotas)) as url:
         parts = urlsplit(url)
         head = "POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
         slow = [socket.create_connection((parts.hostname, parts.port)) for _ in range(4)]
@@ -204,8 +204,8 @@ def readable(connection):
 
 def test_a_connection_that_is_closed_and_takes_nothing_is_aborted():
     values = np.zeros((2, 1 << 20), "u1")
-    app = make_app(0, values, limits=Limits(write_seconds=0.5))
-    with running(app, head_seconds=0.5, most_connections=1) as url:
+    app = make_app(0, values, quotas=Quotas(write_seconds=0.5))
+    with running(app, head_seconds=0.5, max_connections=1) as url:
         body = nescio.Client(nescio.Table(values).params).query([0] * 20).keys[0]
         parts = urlsplit(url)
         head = f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"

@@ -25,14 +25,14 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray
 from ..errors import FileError, NescioError
-from .digest import HASH_BYTES, RUN_ROWS, digest_of
-from .params import TableParams
+from ._digest import CHUNK_ROWS, HASH_BYTES, digest_of
+from ._params import TableParams
 
 _MAGIC = b"NESCIOTB"
 _VERSION = 1
 _HEAD = struct.Struct("<8sII")
 _ALIGNMENT = 4096
-_MOST_JSON = 1 << 16
+_MAX_JSON = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:
         params = TableParams.from_dict(fields.get("params"))
     except NescioError as error:
         raise _not_a_table(path, str(error)) from error
-    runs = -(-params.rows // RUN_ROWS)
+    runs = -(-params.rows // CHUNK_ROWS)
     rows_at = _aligned(hashes_at + runs * HASH_BYTES)
     expected = rows_at + _core.table_bytes(params.rows, params.row_bytes, params.output)
     if path.stat().st_size != expected:
@@ -128,7 +128,7 @@ def _read_head(path: Path) -> tuple[dict[str, object], int]:
             if len(head) < _HEAD.size or not head.startswith(_MAGIC):
                 raise _not_a_table(path, "it does not begin like one")
             _, version, length = _HEAD.unpack(head)
-            if version != _VERSION or length > _MOST_JSON:
+            if version != _VERSION or length > _MAX_JSON:
                 raise _not_a_table(
                     path, f"found version {version}, this release reads version {_VERSION}"
                 )

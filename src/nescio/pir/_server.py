@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import _core, _devices
+from .. import _core
 from .._arrays import ByteArray, as_threads
-from .._devices import STRATEGIES, Strategy
+from .._device import parse_devices
 from ..errors import ArgumentError, MismatchError
-from . import wire
-from .params import TableParams
-from .placed import PlacedTable
-from .table import Table, TableState
+from . import _wire as wire
+from ._device_table import STRATEGIES, Strategy
+from ._params import TableParams
+from ._replica import DeviceReplica
+from ._table import Table, TableState
 
 # From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
 # would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
@@ -48,7 +49,7 @@ class Server:
         strategy: Strategy = "auto",
         tier: str | None = None,
     ) -> None:
-        places = _devices.chosen(device, devices)
+        places = parse_devices(device, devices)
         if strategy not in STRATEGIES:
             raise ArgumentError(
                 f"strategy: found {strategy!r}, expected one of {', '.join(STRATEGIES)}"
@@ -67,7 +68,7 @@ class Server:
         self.party = party
         self._tier = tier
         self._pool = _core.ThreadPool(as_threads(threads))
-        self._placed = PlacedTable(table, places, strategy, self._pool) if places else None
+        self._replica = DeviceReplica(table, places, strategy, self._pool) if places else None
 
     @property
     def params(self) -> TableParams:
@@ -82,12 +83,12 @@ class Server:
     @property
     def batch_keys(self) -> int:
         """Keys from which on more in one batch gain little."""
-        return _BATCH_KEYS if self._placed is None else _GPU_BATCH_KEYS
+        return _BATCH_KEYS if self._replica is None else _GPU_BATCH_KEYS
 
     @property
-    def placed(self) -> PlacedTable | None:
-        """The table on its devices; None if the processor answers."""
-        return self._placed
+    def replica(self) -> DeviceReplica | None:
+        """The copy of the table on its devices; None if the CPU answers."""
+        return self._replica
 
     def answer(self, query: bytes) -> bytes:
         """The answer to one query, `Query.keys[party]`.
@@ -132,8 +133,8 @@ class Server:
         ]
 
     def _answer(self, state: TableState, keys: _core.Keys) -> ByteArray:
-        if self._placed is not None:
-            return self._placed.answer(state, keys)
+        if self._replica is not None:
+            return self._replica.answer(state, keys)
         return state.rows.answer(keys, self._pool, self._tier)
 
 

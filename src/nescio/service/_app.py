@@ -2,7 +2,7 @@
 
     GET  /healthz                      alive
     GET  /v1/tables                    the tables here
-    GET  /v1/tables/{name}             one table: its public parameters, the party, the limits
+    GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
     POST /v1/tables/{name}/answer      a query in, its answer out
     POST /v1/tables/{name}/rows        a change to the rows, by the operator alone
 
@@ -25,13 +25,13 @@ from starlette.routing import Route
 
 from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, TableParams
-from ..pir.change import make_change
-from ..pir.wire import HEADER_BYTES
-from . import limits as refuse
-from .batcher import Batcher
-from .exchange import check_token
-from .limits import Limits, RefusedError
-from .responses import AnswerResponse, Budget, Holding, refused_response
+from ..pir._change import make_change
+from ..pir._wire import HEADER_BYTES
+from . import _quotas as refuse
+from ._batcher import Batcher
+from ._exchange import check_token
+from ._quotas import Quotas, RefusedError
+from ._responses import AnswerResponse, Budget, Holding, refused_response
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
@@ -41,15 +41,15 @@ class _Service:
     """The tables of one party, and the endpoints."""
 
     def __init__(
-        self, servers: Mapping[str, Server], party: int, limits: Limits, admin_token: str | None
+        self, servers: Mapping[str, Server], party: int, quotas: Quotas, admin_token: str | None
     ) -> None:
         self._servers = dict(servers)
         self._party = party
-        self._limits = limits
+        self._quotas = quotas
         self._token = admin_token
-        self._budget = Budget(limits.max_held_bytes)
+        self._budget = Budget(quotas.max_held_bytes)
         self._batchers = {
-            name: Batcher(server.answer_batch, limits, server.batch_keys)
+            name: Batcher(server.answer_batch, quotas, server.batch_keys)
             for name, server in servers.items()
         }
 
@@ -79,16 +79,16 @@ class _Service:
     async def _answer(self, request: Request, name: str, held: Holding) -> Response:
         server = self._servers[name]
         params = server.params
-        limits = self._limits
-        body = await _read(request, limits.max_body_bytes, limits.read_seconds, held)
+        quotas = self._quotas
+        body = await _read(request, quotas.max_body_bytes, quotas.read_seconds, held)
         keys = (len(body) - HEADER_BYTES) // params.key_bytes
-        if keys > self._limits.keys(params):
-            raise refuse.too_many_keys(keys, self._limits.keys(params))
+        if keys > self._quotas.keys(params):
+            raise refuse.too_many_keys(keys, self._quotas.keys(params))
         held.add(HEADER_BYTES + max(0, keys) * params.answer_bytes)
         query = server.check(body)
         answer, seconds = await self._batchers[name].submit(query)
         held.keep()
-        return AnswerResponse(answer, seconds, seconds=limits.write_seconds, sent=held.release)
+        return AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
 
     async def change(self, request: Request) -> Response:
         name = self._known(request)
@@ -97,8 +97,8 @@ class _Service:
         given = request.headers.get("authorization", "").encode()
         if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
             raise refuse.not_admitted()
-        limits = self._limits
-        body = await _read(request, limits.max_change_bytes, limits.change_seconds)
+        quotas = self._quotas
+        body = await _read(request, quotas.max_change_bytes, quotas.change_seconds)
         try:
             params = await asyncio.to_thread(make_change, self._servers[name].table, body)
         except ArgumentError as error:
@@ -116,8 +116,8 @@ class _Service:
             "id": params.id.hex(),
             "params": params.to_dict(),
             "limits": {
-                "max_keys": self._limits.keys(params),
-                "max_body_bytes": self._limits.max_body_bytes,
+                "max_keys": self._quotas.keys(params),
+                "max_body_bytes": self._quotas.max_body_bytes,
             },
         }
 
@@ -180,17 +180,17 @@ def create_app(
     servers: Mapping[str, Server],
     *,
     party: int,
-    limits: Limits | None = None,
+    quotas: Quotas | None = None,
     admin_token: str | None = None,
 ) -> Starlette:
     """The application that serves these tables, by name, as one party (0 or 1).
 
     Servers answer for `party` only if they were made with it. With `admin_token`, who sends it may
     change rows. Raises ArgumentError if a server was made for another party, for a name that no
-    address can hold, for limits that leave no room for one row, for a token that is none,
+    address can hold, for quotas that leave no room for one row, for a token that is none,
     or if there is no table at all.
     """
-    limits = limits or Limits()
+    quotas = quotas or Quotas()
     if not servers:
         raise ArgumentError("a service needs at least one table")
     if admin_token is not None:
@@ -201,13 +201,13 @@ def create_app(
             raise ArgumentError(
                 f"table {name!r}: its server is for party {server.party}, the service for {party}"
             )
-        if limits.keys(server.params) == 0:
+        if quotas.keys(server.params) == 0:
             raise ArgumentError(
-                f"table {name!r}: no request fits {limits.max_body_bytes} bytes with its answer in "
-                f"{limits.max_answer_bytes}; a key has {server.params.key_bytes} bytes, a row "
+                f"table {name!r}: no request fits {quotas.max_body_bytes} bytes with its answer in "
+                f"{quotas.max_answer_bytes}; a key has {server.params.key_bytes} bytes, a row "
                 f"{server.params.answer_bytes}"
             )
-    service = _Service(servers, party, limits, admin_token)
+    service = _Service(servers, party, quotas, admin_token)
     app = Starlette(
         routes=[
             Route("/healthz", service.health),

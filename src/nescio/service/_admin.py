@@ -8,10 +8,10 @@ import numpy as np
 from .._arrays import as_indices
 from ..errors import ArgumentError, MismatchError, NescioError
 from ..pir import TableParams
-from ..pir.change import Change, Operation
-from ..pir.table import next_version, rows_as_bytes
-from .exchange import Description, check_servers, check_token, table_url
-from .http import Closing, Http, LoopThread
+from ..pir._change import Change, Operation
+from ..pir._table import next_version, rows_as_bytes
+from ._exchange import Description, check_servers, check_token, table_url
+from ._http import Closing, Http, LoopThread
 
 
 class TableAdmin(Closing):

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from .. import _core
 from .._arrays import ByteArray, as_bytes
 from ..errors import MalformedMessageError, MismatchError
-from .params import TableParams
+from ._params import TableParams
 
 VERSION = 1
 HEADER_BYTES = 32

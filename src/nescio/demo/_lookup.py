@@ -12,10 +12,10 @@ import numpy as np
 from ..errors import ArgumentError
 from ..pir import Client
 from ..service import RemoteTable
-from ..service.exchange import Reply
-from .data import Vocabulary
-from .model import TopicModel
-from .servers import TABLE
+from ..service._exchange import Reply
+from ._data import Vocabulary
+from ._model import TopicModel
+from ._servers import TABLE
 
 # Lookups are made up to a multiple of this with rows nobody needs, so that the servers learn less
 # of how long the sentence is.

@@ -21,7 +21,7 @@ from ..errors import ArgumentError, FileError, ServiceError
 
 # A connection has so many seconds to send the head of a request, its first or another.
 _HEAD_SECONDS = 30
-_MOST_CONNECTIONS = 1024
+_MAX_CONNECTIONS = 1024
 _OTHER_DESCRIPTORS = 256
 _SHUTDOWN_SECONDS = 5
 
@@ -114,7 +114,7 @@ def serve(
         ssl_certfile=None if address.tls_cert is None else str(address.tls_cert),
         ssl_keyfile=None if address.tls_key is None else str(address.tls_key),
     )
-    _allow_descriptors(_MOST_CONNECTIONS + _OTHER_DESCRIPTORS)
+    _allow_descriptors(_MAX_CONNECTIONS + _OTHER_DESCRIPTORS)
     url = address.url(listener.getsockname()[1])
     server = _Server(config, lambda: ready(url))
     if until_stdin_closes:
@@ -141,19 +141,19 @@ class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     uvicorn closes a connection that idles after a response, but not one that says nothing at first,
     that sends the head of a request for ever, or that is closed and does not take what was still
-    to be sent: here each has the same time. Connections beyond `most_connections` are closed at
+    to be sent: here each has the same time. Connections beyond `max_connections` are closed at
     once.
     """
 
     head_seconds = _HEAD_SECONDS
-    most_connections = _MOST_CONNECTIONS
+    max_connections = _MAX_CONNECTIONS
     _next_look: asyncio.TimerHandle | None = None
     _was_closing = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Begins to wait for a request, unless there are too many connections already."""
         super().connection_made(transport)
-        if len(self.connections) > self.most_connections:
+        if len(self.connections) > self.max_connections:
             transport.abort()
         else:
             self._look_later()

@@ -25,11 +25,11 @@ from ..errors import (
     ServiceError,
 )
 from ..pir import Client, Query, TableParams
-from ..pir.wire import HEADER_BYTES
+from ..pir._wire import HEADER_BYTES
 
-MOST_TEXT_BYTES = 64 << 10
+MAX_TEXT_BYTES = 64 << 10
 LEAST_TOKEN_LENGTH = 16
-_MOST_SHOWN = 300
+_MAX_SHOWN = 300
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 _TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
@@ -122,9 +122,9 @@ def _read_error(reply: Reply) -> _ServerError:
 
 def printable(text: str) -> str:
     """A stranger's text for a message of ours: short, and without control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text[: 2 * _MOST_SHOWN])
+    clean = "".join(c if c.isprintable() else " " for c in text[: 2 * _MAX_SHOWN])
     clean = " ".join(clean.split())
-    return clean if len(clean) <= _MOST_SHOWN else clean[: _MOST_SHOWN - 3] + "..."
+    return clean if len(clean) <= _MAX_SHOWN else clean[: _MAX_SHOWN - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True)

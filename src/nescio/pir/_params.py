@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .. import _core
-from .._arrays import MOST_DIMENSIONS, shown
+from .._arrays import MAX_DIMENSIONS, shown
 from ..dpf import OUTPUTS, Generator, Output, check_generator
 from ..errors import ArgumentError, MalformedMessageError
 
 FORMAT = 1
-MOST_ROWS = 1 << 40
-MOST_ROW_BYTES = 1 << 24
-MOST_VERSION_LENGTH = 128
+MAX_ROWS = 1 << 40
+MAX_ROW_BYTES = 1 << 24
+MAX_VERSION_LENGTH = 128
 ID_BYTES = 16
 
 # The names that NumPy itself gives to fixed-size types that mean the same on every machine. Nothing
@@ -44,7 +44,7 @@ class TableParams:
 
     `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
     `nescio.dpf`, `version` a text of the operator's choice. Raises ArgumentError for anything else.
-    `digest` is described in `nescio.pir.digest`.
+    `digest` is described in `nescio.pir._digest`.
     """
 
     rows: int
@@ -61,22 +61,22 @@ class TableParams:
 
     def _problems(self) -> Iterator[str]:
         """What is wrong. Each check may rely on those before it: only the first problem counts."""
-        if not 1 <= self.rows <= MOST_ROWS:
+        if not 1 <= self.rows <= MAX_ROWS:
             yield f"found {shown(self.rows)} rows, expected 1 to 2^40"
         if not _DTYPE.fullmatch(self.dtype.str):
             yield f"dtype {self.dtype} cannot be served; numbers, bools and fixed strings can"
-        if len(self.row_shape) > MOST_DIMENSIONS or any(n < 1 for n in self.row_shape):
+        if len(self.row_shape) > MAX_DIMENSIONS or any(n < 1 for n in self.row_shape):
             yield f"found rows of shape {shown(self.row_shape)}, expected at least one element"
-        if not 1 <= self.row_bytes <= MOST_ROW_BYTES:
-            yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MOST_ROW_BYTES}"
+        if not 1 <= self.row_bytes <= MAX_ROW_BYTES:
+            yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MAX_ROW_BYTES}"
         if self.output not in OUTPUTS:
             yield f"there is no output {self.output!r}; there are: {', '.join(OUTPUTS)}"
         try:
             check_generator(self.generator)
         except ArgumentError as error:
             yield str(error)
-        if not self.version.isprintable() or not 1 <= len(self.version) <= MOST_VERSION_LENGTH:
-            yield f"a version has 1 to {MOST_VERSION_LENGTH} printable characters"
+        if not self.version.isprintable() or not 1 <= len(self.version) <= MAX_VERSION_LENGTH:
+            yield f"a version has 1 to {MAX_VERSION_LENGTH} printable characters"
         if not re.fullmatch("[0-9a-f]{64}", self.digest):
             yield "a digest is 64 hexadecimal digits"
 

@@ -28,9 +28,9 @@ import numpy as np
 
 from .._arrays import ByteArray, IndexArray, as_bytes
 from ..errors import MalformedMessageError
-from .params import MOST_VERSION_LENGTH, TableParams
-from .table import Table
-from .wire import wrong_table
+from ._params import MAX_VERSION_LENGTH, TableParams
+from ._table import Table
+from ._wire import wrong_table
 
 VERSION = 1
 NAME_BYTES = 16
@@ -86,9 +86,9 @@ class Change:
             raise wrong_table("a change", table, params)
         shape = (count, params.row_bytes) if OPERATIONS[operation] != "delete" else (0, 0)
         expected = HEADER_BYTES + length + 8 * count + prod(shape)
-        if not 1 <= length <= 4 * MOST_VERSION_LENGTH:
+        if not 1 <= length <= 4 * MAX_VERSION_LENGTH:
             raise MalformedMessageError(
-                f"a change's version has 1 to {4 * MOST_VERSION_LENGTH} bytes, found {length}"
+                f"a change's version has 1 to {4 * MAX_VERSION_LENGTH} bytes, found {length}"
             )
         if len(raw) != expected:
             raise MalformedMessageError(

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import DeviceFailedError, MismatchError, ResourceError
-from ..pir.wire import QueryMessage
-from .limits import Limits, answer_too_slow, no_resources, overloaded
+from ..pir._wire import QueryMessage
+from ._quotas import Quotas, answer_too_slow, no_resources, overloaded
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class _Request:
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[tuple[bytes, float]]"
 
-    def settle(self, answer: bytes | Exception, seconds: float) -> None:
+    def resolve(self, answer: bytes | Exception, seconds: float) -> None:
         """Hands the answer out, in the loop of who asked; to nobody if they have given up."""
         if self.answer.done():
             return
@@ -50,9 +50,9 @@ class Batcher:
     the first query and ends with `stop`.
     """
 
-    def __init__(self, answer_batch: AnswerBatch, limits: Limits, max_batch_keys: int) -> None:
+    def __init__(self, answer_batch: AnswerBatch, quotas: Quotas, max_batch_keys: int) -> None:
         self._answer_batch = answer_batch
-        self._limits = limits
+        self._quotas = quotas
         self._max_batch_keys = max_batch_keys
         self._changed = threading.Condition()  # guards what follows
         self._waiting: deque[_Request] = deque()
@@ -89,14 +89,14 @@ class Batcher:
         request = _Request(query, time.monotonic(), loop, loop.create_future())
         self._append(request)
         try:
-            return await asyncio.wait_for(request.answer, self._limits.answer_seconds)
+            return await asyncio.wait_for(request.answer, self._quotas.answer_seconds)
         except TimeoutError:
-            raise answer_too_slow(self._limits.answer_seconds) from None
+            raise answer_too_slow(self._quotas.answer_seconds) from None
 
     def _append(self, request: _Request) -> None:
         keys = len(request.query.keys)
         with self._changed:
-            if self._waiting_keys + keys > self._limits.max_waiting_keys:
+            if self._waiting_keys + keys > self._quotas.max_waiting_keys:
                 raise overloaded(f"{self._waiting_keys} keys")
             self._waiting.append(request)
             self._waiting_keys += keys
@@ -126,7 +126,7 @@ class Batcher:
         seconds = time.perf_counter() - begin
         for request, answer in zip(batch, answers, strict=True):
             try:
-                request.loop.call_soon_threadsafe(request.settle, answer, seconds)
+                request.loop.call_soon_threadsafe(request.resolve, answer, seconds)
             except RuntimeError:  # the loop has ended: nobody is left
                 continue
 
@@ -137,7 +137,7 @@ class Batcher:
                 if not self._waiting:
                     self._changed.wait()
                     continue
-                left = self._waiting[0].arrived + self._limits.batch_window - time.monotonic()
+                left = self._waiting[0].arrived + self._quotas.batch_window - time.monotonic()
                 if left <= 0 or self._waiting_keys >= self._max_batch_keys:
                     if batch := self._take():
                         return batch

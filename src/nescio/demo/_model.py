@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 
 from .._arrays import Array
-from .data import Vocabulary
+from ._data import Vocabulary
 
 
 class TopicModel:

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
-from .lookup import Result
+from ._lookup import Result
 
 DEFAULT_SENTENCE = "the doctor prescribed new medication for her anxiety after the divorce"
 _STEPS = 3

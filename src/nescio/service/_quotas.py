@@ -5,12 +5,12 @@ from dataclasses import dataclass, fields
 
 from .._arrays import shown
 from ..errors import ArgumentError, MalformedKeyError, MessageError, MismatchError
-from ..pir.params import TableParams
-from ..pir.wire import HEADER_BYTES
+from ..pir._params import TableParams
+from ..pir._wire import HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Quotas:
     """Bounds on one request, and on all that are under way.
 
     One request: `max_keys` in it, `max_body_bytes` of it, `max_answer_bytes` of its answer (which
@@ -55,7 +55,7 @@ class Limits:
             )
 
     def keys(self, params: TableParams) -> int:
-        """Keys for a table that one request may carry, by all limits; 0 if not even one fits."""
+        """Keys for a table that one request may carry, by all quotas; 0 if not even one fits."""
         by_body = (self.max_body_bytes - HEADER_BYTES) // params.key_bytes
         by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.answer_bytes
         return max(0, min(self.max_keys, by_body, by_answer))

@@ -5,13 +5,14 @@ from collections.abc import Sequence
 
 from .. import _core
 from .._arrays import ByteArray
-from .._devices import NODES_AT_A_TIME, SHARD_ROWS, Device, DeviceTable, Strategy, Work
-from .table import Table, TableState
+from .._device import Device
+from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work
+from ._table import Table, TableState
 
 _PART_BYTES = 64 << 20
 
 
-class PlacedTable:
+class DeviceReplica:
     """The rows of a `Table` on devices. Every answer is made from the version it is asked for.
 
     Updates send the rows that they changed, any other change the table anew. Raises ResourceError
@@ -24,7 +25,7 @@ class PlacedTable:
         self._devices = devices
         self._strategy = strategy
         self._pool = pool
-        self.nodes = NODES_AT_A_TIME  # of a walk that expands some at a time; for comparison
+        self.nodes = DEFAULT_NODES  # of a walk that expands some at a time; for comparison
         self._lock = threading.Lock()  # guards what follows
         self._id = b""  # of the version that `rows` are of
         self.rows: DeviceTable | None = None

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ..errors import ArgumentError, MalformedMessageError
-from .exchange import MOST_TEXT_BYTES, Attempt, Reply
+from ._exchange import MAX_TEXT_BYTES, Attempt, Reply
 
 _T = TypeVar("_T")
 _LONGEST_TIMEOUT = 86400.0
@@ -63,23 +63,23 @@ class Http:
 
     async def get(self, url: str) -> bytes:
         """The body of a short text. Raises as `post`."""
-        reply = await self._send("GET", url, None, {}, MOST_TEXT_BYTES)
+        reply = await self._send("GET", url, None, {}, MAX_TEXT_BYTES)
         return reply.body
 
     async def post(
         self,
         url: str,
         body: bytes,
-        most_bytes: int = MOST_TEXT_BYTES,
+        max_bytes: int = MAX_TEXT_BYTES,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """The reply to a body, of at most `most_bytes`.
+        """The reply to a body, of at most `max_bytes`.
 
         Raises ServiceError, MismatchError if the server refuses for that, or MalformedMessageError
         for a reply that is too long or compressed.
         """
         all_headers = {"Content-Type": "application/octet-stream", **(headers or {})}
-        return await self._send("POST", url, body, all_headers, most_bytes)
+        return await self._send("POST", url, body, all_headers, max_bytes)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -91,7 +91,7 @@ class Http:
         url: str,
         body: bytes | None,
         headers: Mapping[str, str],
-        most_bytes: int,
+        max_bytes: int,
     ) -> Reply:
         attempt = Attempt(url, self._retries)
         while True:
@@ -100,7 +100,7 @@ class Http:
                     async with self._client.stream(
                         method, url, content=body, headers=headers
                     ) as response:
-                        reply = await _read(response, max(most_bytes, MOST_TEXT_BYTES))
+                        reply = await _read(response, max(max_bytes, MAX_TEXT_BYTES))
                 wait = attempt.answered(reply)
                 if wait is None:
                     return reply
@@ -130,7 +130,7 @@ async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) 
     return tasks[0].result(), tasks[1].result()
 
 
-async def _read(response: httpx.Response, most_bytes: int) -> Reply:
+async def _read(response: httpx.Response, max_bytes: int) -> Reply:
     """The whole reply, if it is short enough."""
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
@@ -138,9 +138,9 @@ async def _read(response: httpx.Response, most_bytes: int) -> Reply:
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
-        if len(body) > most_bytes:
+        if len(body) > max_bytes:
             raise MalformedMessageError(
-                f"{response.url} answers with more than the {most_bytes} bytes that were asked for"
+                f"{response.url} answers with more than the {max_bytes} bytes that were asked for"
             )
     return Reply(response.status_code, bytes(body), response.headers)
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from .. import _core
-from ..service.spawn import spawned
+from ..service._spawn import spawned
 
 TABLE = "words"
 

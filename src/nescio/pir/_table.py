@@ -16,14 +16,14 @@ from .._arrays import Array, ByteArray, IndexArray, as_array, as_indices, as_thr
 from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
-from . import stored
-from .digest import RUN_ROWS, digest_of, hash_runs
-from .params import TableParams
+from . import _stored as stored
+from ._digest import CHUNK_ROWS, digest_of, hash_chunks
+from ._params import TableParams
 
 Progress = Callable[[int, int], None]
 
 _PART_BYTES = 32 << 20
-_MOST_RECENT = 256  # updates that are remembered for copies of the table elsewhere
+_MAX_RECENT = 256  # updates that are remembered for copies of the table elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +277,7 @@ def _servable(array: object) -> Array:
 
 def _part_rows(params: TableParams) -> int:
     """Rows that are taken at a time: whole runs, about 32 MB."""
-    return RUN_ROWS * max(1, _PART_BYTES // (RUN_ROWS * params.row_bytes))
+    return CHUNK_ROWS * max(1, _PART_BYTES // (CHUNK_ROWS * params.row_bytes))
 
 
 def _build(
@@ -292,7 +292,7 @@ def _build(
     done = 0
     for part in parts:
         rows.store(done, part, pool)
-        hashes.append(hash_runs(part, pool.threads))
+        hashes.append(hash_chunks(part, pool.threads))
         done += len(part)
         if progress is not None:
             progress(done * params.row_bytes, params.rows * params.row_bytes)
@@ -305,14 +305,14 @@ def _rehash(
 ) -> ByteArray:
     """The hashes of all runs as they will be when the rows at `where` are `new`."""
     hashes = old.hashes.copy()
-    runs = where // np.uint64(RUN_ROWS)
+    runs = where // np.uint64(CHUNK_ROWS)
     for run in np.unique(runs):
-        first = int(run) * RUN_ROWS
-        rows = old.rows.load_range(first, min(RUN_ROWS, old.params.rows - first), pool)
+        first = int(run) * CHUNK_ROWS
+        rows = old.rows.load_range(first, min(CHUNK_ROWS, old.params.rows - first), pool)
         own = runs == run
         for index, row in zip(where[own] - np.uint64(first), new[own], strict=True):
             rows[index] = row
-        hashes[int(run)] = hash_runs(rows, 1)[0]
+        hashes[int(run)] = hash_chunks(rows, 1)[0]
     return hashes
 
 
@@ -325,7 +325,7 @@ def _new_version(
         version=version or next_version(old.params.version),
     )
     recent = [*old.recent, Overwritten(old.params.id, where)]
-    while len(recent) > _MOST_RECENT or sum(len(one.indices) for one in recent) > params.rows:
+    while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.rows:
         del recent[0]  # to send the whole table is no more work than to follow this
     return TableState(params, old.rows, hashes, tuple(recent))
 

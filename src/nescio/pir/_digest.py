@@ -9,16 +9,16 @@ import numpy as np
 
 from .._arrays import ByteArray
 
-RUN_ROWS = 4096
+CHUNK_ROWS = 4096
 """Rows that are hashed together: the table is cut into runs of so many, the last one shorter."""
 
 HASH_BYTES = 32
 
 
-def hash_runs(rows: ByteArray, threads: int) -> ByteArray:
+def hash_chunks(rows: ByteArray, threads: int) -> ByteArray:
     """The SHA-256 of each run of rows: shape (runs, 32). `rows` begins at the start of a run."""
-    starts = range(0, len(rows), RUN_ROWS)
-    parts = (rows[first : first + RUN_ROWS].data for first in starts)
+    starts = range(0, len(rows), CHUNK_ROWS)
+    parts = (rows[first : first + CHUNK_ROWS].data for first in starts)
     hashes = b"".join(_hash_all(parts, threads))
     return np.frombuffer(hashes, np.uint8).reshape(len(starts), HASH_BYTES)
 
