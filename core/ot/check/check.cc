@@ -13,7 +13,8 @@ const CheckKernels& check_kernels(Tier tier) { return NESCIO_PICK(tier, kCheckKe
 
 Block shifted(Block a, unsigned by) { return {a.lo << by, a.hi << by | a.lo >> (64 - by)}; }
 
-/// X^128 = X^7 + X^2 + X + 1; what the shifts push out, below X^7, comes round once more.
+/// Reduces modulo X^128 + X^7 + X^2 + X + 1. The bits that the shifts push out have degree below 7
+/// and are reduced once more.
 Block reduced(Product p) {
   const std::uint64_t out = p.high.hi >> 63 ^ p.high.hi >> 62 ^ p.high.hi >> 57;
   const Block folded = p.high ^ shifted(p.high, 1) ^ shifted(p.high, 2) ^ shifted(p.high, 7);
@@ -29,7 +30,7 @@ void add(Product& sum, const Product& p) {
 
 Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], ThreadPool& pool,
               Tier tier) {
-  constexpr std::size_t kRows = 64;  // of a task
+  constexpr std::size_t kRows = 64;  // per task
   const CheckKernels& kernels = check_kernels(tier);
   const auto encrypt = prg::aes128::cipher_of(tier).encrypt;
   const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
@@ -79,9 +80,9 @@ Block multiply(Block a, Block b, Tier tier) { return reduced(check_kernels(tier)
 namespace portable {
 namespace {
 
-/// The low half of the product of two polynomials of 64 bits. Multiplication of integers, with every
-/// fourth bit of a factor: sums of up to 15 bits stay below the next bit that is looked at, and
-/// the one sum of 16, at bit 60, carries out of the word (Pornin, BearSSL).
+/// The low half of the product of two polynomials of 64 bits, by integer multiplication of every
+/// fourth bit of the factors. Sums of up to 15 ones do not reach the next bit that is used, and the
+/// only sum of 16 ones, at bit 60, carries out of the word (Pornin, BearSSL).
 std::uint64_t multiply_low(std::uint64_t a, std::uint64_t b) {
   constexpr std::uint64_t kFourth = 0x1111111111111111;
   std::uint64_t product = 0;
@@ -102,12 +103,13 @@ std::uint64_t reversed(std::uint64_t a) {
   return (a & 0x5555555555555555) << 1 | (a >> 1 & 0x5555555555555555);
 }
 
-/// The high half is the low half of what the factors give read backwards.
+/// The product of two words. Its high half is the reversed low half of the product of the reversed
+/// factors.
 Block multiply_words(std::uint64_t a, std::uint64_t b) {
   return {multiply_low(a, b), reversed(multiply_low(reversed(a), reversed(b))) >> 1};
 }
 
-/// Karatsuba: three products of words.
+/// Karatsuba multiplication: three products of words.
 Product multiply(Block a, Block b) {
   const Block low = multiply_words(a.lo, b.lo), high = multiply_words(a.hi, b.hi);
   const Block middle = multiply_words(a.lo ^ a.hi, b.lo ^ b.hi) ^ low ^ high;

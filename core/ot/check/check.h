@@ -1,15 +1,15 @@
 #pragma once
 
-// What the consistency check of Ferret computes (Yang, Weng, Lan, Zhang, Wang, CCS 2020, figure 9):
+// The arithmetic of Ferret's consistency check (Yang, Weng, Lan, Zhang, Wang, CCS 2020, figure 9):
 // random linear combinations of leaves in GF(2^128). Bit i of a block is the coefficient of X^i,
-// modulo X^128 + X^7 + X^2 + X + 1. Leaves stand in rows of 512, and have the coefficients
+// modulo X^128 + X^7 + X^2 + X + 1. Leaves are arranged in rows of 512 and have the coefficients
 //
 //   chi[i] = AES(k) * AES(2^64 + j)      i = 512 j + k < 2^73, AES under a public seed
 //
-// so that a leaf costs a product and no AES. For a vector that is not zero, the sum takes any value
-// given before with a probability of at most 2^-127: a row that is not zero adds up to zero under the
-// first factors for one of 2^128, and else the second factor of that row decides. Time and addresses
-// depend on sizes only.
+// so that a leaf costs a multiplication and no AES call. For any fixed nonzero vector and any fixed
+// value, the sum equals that value with probability at most 2^-127: a nonzero row sums to zero
+// under the first factors with probability 2^-128; otherwise the random second factor of that row
+// determines the sum. Time and addresses depend on sizes only.
 
 #include <cstdint>
 #include <span>
@@ -36,7 +36,7 @@ Block pack_bits(const Block* blocks);
 /// The product of two field elements.
 Block multiply(Block a, Block b, Tier tier);
 
-/// A polynomial of degree below 255, not yet reduced.
+/// A product of two blocks as polynomials, of degree below 255, not reduced.
 struct Product {
   Block low, high;
 };

@@ -15,13 +15,13 @@ inline __m128i xor_of_blocks(__m512i x) {
   return _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
-/// The lower half of each block XOR its upper half, in both.
+/// Sets both halves of each block to the XOR of its halves.
 inline __m512i folded(__m512i x) {
   return _mm512_xor_si512(x, _mm512_shuffle_epi32(x, _MM_PERM_BADC));
 }
 
-/// Sums of the three products of halves that make one of blocks (Karatsuba), four sums side by side.
-/// `middle` is of the halves' sums.
+/// Sums of the three products of halves in a product of blocks (Karatsuba), four sums in parallel.
+/// `middle` sums the products of the XORs of the halves.
 struct Sums {
   __m512i low = _mm512_setzero_si512(), middle = low, high = low;
 
@@ -57,7 +57,7 @@ Product multiply(Block a, Block b) {
 }
 
 Product sum_products(const Block* factors, const Block* leaves, std::size_t n) {
-  Sums sums[2];  // in turns: a sum waits for the one before
+  Sums sums[2];  // two independent chains, to hide the latency of a multiplication
   std::size_t i = 0;
   for (; i + 8 <= n; i += 8) {
     for (std::size_t k = 0; k < 2; ++k) {

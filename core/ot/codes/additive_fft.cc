@@ -12,8 +12,8 @@ using Word = std::uint64_t;
 
 constexpr Word kOnes = 0x0101010101010101ull;
 
-/// The products of eight pairs of bytes in GF(2^8): the bits of k from the highest down. Not inlined,
-/// because it stands in a kernel some hundred times.
+/// The products of eight pairs of bytes in GF(2^8), processing the bits of k from the highest down.
+/// Not inlined, because one kernel calls it at about a hundred places.
 [[gnu::noinline]] Word multiply_bytes(Word x, Word k) {
   Word product = 0;
   for (int bit = 7; bit >= 0; --bit) {
@@ -43,7 +43,7 @@ Vector times(Vector a, Vector b) {
   return {{multiply_bytes(a.block.lo, b.block.lo), multiply_bytes(a.block.hi, b.block.hi)}};
 }
 
-/// Byte i ^ s of each element at byte i.
+/// Moves byte i ^ s of each element to byte i.
 template <int s>
 Vector exchange(Vector x) {
   for (Word* word : {&x.block.lo, &x.block.hi}) {
@@ -53,7 +53,7 @@ Vector exchange(Vector x) {
   return x;
 }
 
-/// The same choice of bytes in every element; 0x80 makes a zero.
+/// Applies the same byte shuffle to every element; the index 0x80 gives zero.
 Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned from[4] = {b0, b1, b2, b3};
   const auto word = [&](Word w) {
@@ -66,7 +66,7 @@ Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   return {{word(x.block.lo), word(x.block.hi)}};
 }
 
-/// Element `lane` of each block, four times.
+/// Broadcasts element `lane` of each block to its four elements.
 Vector take(Vector x, unsigned lane) {
   const Word word = lane < 2 ? x.block.lo : x.block.hi;
   return Vector::repeat(static_cast<std::uint32_t>(word >> (32 * (lane % 2))));

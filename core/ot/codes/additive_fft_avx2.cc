@@ -25,7 +25,7 @@ struct Vector {
   friend Vector operator^(Vector a, Vector b) { return {_mm256_xor_si256(a.v, b.v)}; }
 };
 
-/// The same choice of bytes in every element; 0x80 makes a zero.
+/// Applies the same byte shuffle to every element; the index 0x80 gives zero.
 inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned word = b0 | b1 << 8 | b2 << 16 | b3 << 24;
   const __m256i base =
@@ -34,8 +34,8 @@ inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b
       _mm256_shuffle_epi8(x.v, _mm256_or_si256(_mm256_set1_epi32(static_cast<int>(word)), base))};
 }
 
-/// The products of bytes in GF(2^8), the bits of k from the highest down: each step doubles the
-/// sum and k, and adds x where the highest bit of k is set.
+/// The products of bytes in GF(2^8), processing the bits of k from the highest down: each step
+/// doubles the sum and k, and adds x where the highest bit of k is set.
 inline Vector times(Vector x, Vector k) {
   const __m256i zero = _mm256_setzero_si256(), modulus = _mm256_set1_epi8(0x1B);
   __m256i sum = _mm256_blendv_epi8(zero, x.v, k.v);
@@ -49,19 +49,19 @@ inline Vector times(Vector x, Vector k) {
   return {sum};
 }
 
-/// Byte i ^ s of each element at byte i.
+/// Moves byte i ^ s of each element to byte i.
 template <int s>
 inline Vector exchange(Vector x) {
   return choose(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
 }
 
-/// Element `lane` of each block, four times.
+/// Broadcasts element `lane` of each block to its four elements.
 inline Vector take(Vector x, unsigned lane) {
   const auto bytes = static_cast<int>(0x03020100 + lane * 0x04040404);
   return {_mm256_shuffle_epi8(x.v, _mm256_set1_epi32(bytes))};
 }
 
-/// Two registers of two blocks, as a matrix of blocks.
+/// Transposes two registers of two blocks as a 2 x 2 matrix of blocks.
 inline void transpose(Vector* x) {
   const __m256i a = _mm256_permute2x128_si256(x[0].v, x[1].v, 0x20);
   x[1].v = _mm256_permute2x128_si256(x[0].v, x[1].v, 0x31);

@@ -23,7 +23,7 @@ struct Vector {
   friend Vector operator^(Vector a, Vector b) { return {_mm512_xor_si512(a.v, b.v)}; }
 };
 
-/// The same choice of bytes in every element; 0x80 makes a zero.
+/// Applies the same byte shuffle to every element; the index 0x80 gives zero.
 inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned word = b0 | b1 << 8 | b2 << 16 | b3 << 24;
   const __m512i base = _mm512_broadcast_i32x4(_mm_set_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0));
@@ -33,19 +33,19 @@ inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b
 
 inline Vector times(Vector a, Vector b) { return {_mm512_gf2p8mul_epi8(a.v, b.v)}; }
 
-/// Byte i ^ s of each element at byte i.
+/// Moves byte i ^ s of each element to byte i.
 template <int s>
 inline Vector exchange(Vector x) {
   return choose(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
 }
 
-/// Element `lane` of each block, four times.
+/// Broadcasts element `lane` of each block to its four elements.
 inline Vector take(Vector x, unsigned lane) {
   const auto bytes = static_cast<int>(0x03020100 + lane * 0x04040404);
   return {_mm512_shuffle_epi8(x.v, _mm512_set1_epi32(bytes))};
 }
 
-/// Four registers of four blocks, as a matrix of blocks.
+/// Transposes four registers of four blocks as a 4 x 4 matrix of blocks.
 inline void transpose(Vector* x) {
   const __m512i a = _mm512_shuffle_i64x2(x[0].v, x[1].v, 0x44);  // 00 01 10 11
   const __m512i b = _mm512_shuffle_i64x2(x[0].v, x[1].v, 0xEE);  // 02 03 12 13

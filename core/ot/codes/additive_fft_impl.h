@@ -1,10 +1,14 @@
-// The body of additive_fft*.cc: each tier's file defines a register `Vector` of blocks, includes
-// this once and compiles it with its own flags. All of it is private to the file that includes it.
+// The body of additive_fft*.cc. Each tier's file defines a register type `Vector` of blocks,
+// includes this file once and compiles it with the tier's flags. Everything here is private to the
+// including file.
 //
-// Vector has kBlocks; kFastProduct, which is true if a product of bytes is one instruction; load,
-// store; repeat of a block and of a word, which fill a register; and ^. With it come times(a, b),
-// products of bytes in GF(2^8), constant time; exchange<s>, choose and take, which move bytes within
-// elements and blocks; transpose(x), which turns kBlocks registers as a matrix of blocks.
+// The including file defines:
+//
+//   Vector            kBlocks, load, store, repeat (broadcast) of a block and of a word, and ^
+//   Vector::kFastProduct    true if a product of bytes is one instruction
+//   times(a, b)       products of bytes in GF(2^8), in constant time
+//   exchange<s>(x), choose(x, ...), take(x, lane)    byte moves within elements and blocks
+//   transpose(x)      transposes kBlocks registers as a matrix of blocks
 
 #include "ot/codes/additive_fft_registers.h"
 
@@ -27,7 +31,7 @@ NESCIO_ALWAYS void add_run(std::uint32_t* to, const std::uint32_t* from, std::si
 }
 
 /// Divides by s_k^(2^r) = x^length + x^shift, where length = 2^(k+r) and shift = 2^r, in place:
-/// 2 length coefficients become remainder and quotient. Or, with `inverse`, back.
+/// 2 length coefficients become the remainder and the quotient. `inverse` undoes the division.
 template <class T>
 void divide(T* f, std::size_t length, std::size_t shift, std::size_t unit, bool inverse) {
   const auto add_spill = [=] {
@@ -38,7 +42,7 @@ void divide(T* f, std::size_t length, std::size_t shift, std::size_t unit, bool 
   if (inverse) add_spill();
 }
 
-/// From powers of x to powers of s_k = x^(2^k) + x with coefficients of degree below 2^k.
+/// Converts from powers of x to powers of s_k = x^(2^k) + x with coefficients of degree below 2^k.
 template <class T>
 void expand(T* f, unsigned m, unsigned k, std::size_t unit, bool inverse) {
   if (m == k) return;
@@ -103,7 +107,7 @@ void columns(const Place& place, Block* f, unsigned m, std::size_t width) {
 
 constexpr unsigned kRowsOfLeaf = 1 << (kLeafBits - kKernelBits);
 
-/// Applies a kernel to the rows of a leaf, as many at a time as a register has blocks.
+/// Applies a kernel to the rows of a leaf, Vector::kBlocks rows at a time.
 template <class Kernel>
 NESCIO_ALWAYS void leaf_rows(const Place& place, const Kernel& kernel) {
   const Place rows = place.below(kLeafBits - kKernelBits, 0);
@@ -115,7 +119,7 @@ NESCIO_ALWAYS void leaf_rows(const Place& place, const Kernel& kernel) {
   });
 }
 
-/// Register i of x gets block i of each of some rows.
+/// Loads block i of each of Vector::kBlocks rows into register i of x.
 NESCIO_ALWAYS void load_rows(const Block* f, Vector* x) {
   NESCIO_UNROLL
   for (std::size_t i = 0; i < kKernel; i += Vector::kBlocks) {
@@ -148,7 +152,7 @@ void leaf_columns_back(const Place& place, Block* f) {
   expand(f, kLeafBits, kKernelBits, 1, true);
 }
 
-/// The values at a leaf's points; they stay as the registers have them.
+/// Evaluates a leaf at its points. The values are stored in the order of the registers.
 void evaluate_leaf(const Place& place, Block* f) {
   leaf_columns(place, f);
   leaf_rows(place, [f](const Branches& b, auto parts, std::size_t at) {
@@ -179,8 +183,8 @@ void multiply_leaf(const Place& place, Block* f, const Block* values, unsigned l
 
 // ---- Transforms of rows --------------------------------------------------------------------------
 
-/// Blocks of each column that are copied to where they stand close together: a row's columns are
-/// 4 KB apart, and a cache has few places for such.
+/// Columns of a row that are copied to a contiguous buffer at a time. In the row itself the blocks
+/// of a column are 4 KB apart and would evict each other from a set-associative cache.
 constexpr std::size_t kSlab = 32;
 
 template <bool inverse>
@@ -225,7 +229,7 @@ void multiply_row(const Twiddles& twiddles, Block* f, unsigned m, std::uint32_t 
   expand(f, m, kLeafBits, 1, true);
 }
 
-// ---- What the tier offers ------------------------------------------------------------------------
+// ---- The functions of the tier -------------------------------------------------------------------
 
 void expand_blocks(Block* f, unsigned m, unsigned k, bool inverse) { expand(f, m, k, 1, inverse); }
 

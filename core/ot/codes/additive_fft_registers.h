@@ -1,13 +1,13 @@
-// Transforms of up to sixteen coefficients that stand in registers: the inner part of
-// additive_fft_impl.h, which includes it in the file of each tier.
+// Transforms of up to sixteen coefficients in registers: the inner part of additive_fft_impl.h,
+// which includes this file.
 
 namespace nescio::ot {
 namespace {
 
 #define NESCIO_ALWAYS [[gnu::always_inline]] inline
 
-// Loops over registers leave none of themselves, or the registers would be memory. Under a sanitizer,
-// which watches every access, that would take minutes to compile.
+// Loops over registers are unrolled completely; otherwise the compiler keeps the arrays in memory.
+// Not under AddressSanitizer, where the unrolled code takes minutes to compile.
 #if defined(__SANITIZE_ADDRESS__)
 #define NESCIO_UNROLL
 #else
@@ -36,7 +36,7 @@ constexpr std::size_t kKernel = 1 << kKernelBits;
 
 // ---- Multiplication by elements of F --------------------------------------------------------------
 
-/// x times an element whose K_s are given, of which the first `parts` may be other than zero.
+/// Multiplies x by an element with the given K_s. All K_s from `parts` on are zero.
 template <int parts>
 NESCIO_ALWAYS Vector multiply(Vector x, const Vector* k) {
   Vector sum = times(x, k[0]);
@@ -45,9 +45,9 @@ NESCIO_ALWAYS Vector multiply(Vector x, const Vector* k) {
   return sum;
 }
 
-/// The K_s of t = t0 + t1 u + (t2 + t3 u) v, an element each. With d2 + d3 u = b_15 (t2 + t3 u):
-/// K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3; K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3;
-/// K_2 = d2, d2+d3, t2, t2+t3; K_3 = b_7 d3, d3, b_7 t3, t3.
+/// Computes the K_s of each element t = t0 + t1 u + (t2 + t3 u) v. With d2 + d3 u = b_15 (t2 + t3
+/// u): K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3; K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3; K_2 = d2, d2+d3,
+/// t2, t2+t3; K_3 = b_7 d3, d3, b_7 t3, t3.
 NESCIO_ALWAYS void multipliers(Vector t, Vector* k) {
   constexpr unsigned kZero = 0x80;
   constexpr std::uint32_t kC0 = kB15 & 0xFF, kC1 = kB15 >> 8, kSquare = kB7 ^ 0x0E;  // b_7 + b_6
@@ -72,7 +72,7 @@ NESCIO_ALWAYS void add_registers(Vector* to, const Vector* from) {
   for (int i = 0; i < count; ++i) to[i * stride] = to[i * stride] ^ from[i * stride];
 }
 
-/// `expand` for elements that are registers.
+/// The same as `expand` (additive_fft_impl.h), for coefficients in registers.
 template <int M, int k, int stride, bool inverse>
 NESCIO_ALWAYS void expand_registers(Vector* x) {
   if constexpr (M > k) {
@@ -92,7 +92,7 @@ NESCIO_ALWAYS void expand_registers(Vector* x) {
   }
 }
 
-/// From powers of x to the products of the s_i.
+/// Converts from powers of x to the products of the s_i.
 template <int M, int stride, bool inverse>
 NESCIO_ALWAYS void convert(Vector* x) {
   if constexpr (M >= 2) {
@@ -106,7 +106,8 @@ NESCIO_ALWAYS void convert(Vector* x) {
   }
 }
 
-/// What the multipliers of a kernel's levels have in common, and what sets its branches apart.
+/// The multipliers of a kernel: on each level the one of the first branch, and what the other
+/// branches add to it.
 struct Branches {
   Vector first[kKernelBits][4];
   const Block (*own)[4][4];
@@ -123,7 +124,8 @@ NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool row
   return multiply<parts>(x, k);
 }
 
-/// The butterflies of one level of 2^M registers: values at t and t + 1 from a pair's coefficients.
+/// The butterflies of one level of 2^M registers: each turns two coefficients into the values at t
+/// and t + 1.
 template <int M, int level, int parts, bool rows, bool inverse>
 NESCIO_ALWAYS void butterflies(const Branches& b, Vector* x) {
   constexpr int distance = 1 << (M - 1 - level);
@@ -155,11 +157,12 @@ NESCIO_ALWAYS void interpolate(const Branches& b, Vector* x) {
   if constexpr (level == 0) convert<M, 1, true>(x);
 }
 
-/// How the elements of a block differ from each other: those of four rows, or not at all.
+/// The coset of points at which a transform evaluates. The four elements of a block belong either
+/// to one row or to four rows, which have different cosets.
 struct Place {
   const Twiddles& twiddles;
-  std::uint32_t q;
-  /// Levels of the row that are done, if its elements are of four rows; else negative.
+  std::uint32_t q;  ///< the number of the transform, for four rows of the first one
+  /// For four rows: levels of the rows that are done. For one row: negative.
   int lane_level;
 
   Place below(unsigned levels, std::uint32_t branch) const {
@@ -197,8 +200,8 @@ NESCIO_ALWAYS Branches branches_of(const Place& place) {
   return b;
 }
 
-/// Calls kernel(parts) with as many parts as the multipliers need when the lowest of a kernel's
-/// levels has branches up to the one of row `last`.
+/// Calls kernel(parts) with the number of K_s that can be nonzero, where `last` is the largest
+/// number of a transform on the kernel's first level.
 template <class Kernel>
 NESCIO_ALWAYS void with_parts(const Place& place, std::uint32_t last, const Kernel& kernel) {
   const std::uint32_t bits = (place.lanes() ? 3u << place.lane_level : 0u) | last;

@@ -25,18 +25,19 @@ WordStream own_stream(const std::uint8_t code_seed[16], std::uint8_t number, Tie
 
 // ---- The convolution -----------------------------------------------------------------------------
 
-/// Blocks that are convolved with masks made at a time: both stay in the second-level cache.
+/// Blocks that are convolved at a time: they and their masks fit in the second-level cache.
 constexpr std::size_t kPiece = 4096;
-/// Below so many pieces a thread is not worth its start.
+/// With fewer pieces per thread, starting the thread costs more than it saves.
 constexpr std::size_t kFewestPieces = 8;
 
 using State = std::array<Block, kLookBack>;
 
 /// One accumulation over y[0..n-1].
 ///
-/// It is a linear recurrence whose state is the last blocks done. So several threads take a segment
-/// each: first they find how the state after a segment depends on the state before it (a map of
-/// bits, which the code alone decides, and a constant), then each convolves with the true state.
+/// It is a linear recurrence whose state is the last kLookBack results. Several threads work on one
+/// segment each. First they compute how the state after a segment depends on the state before it: a
+/// bit matrix, which depends on the code only, and a constant. Then each convolves its segment from
+/// the true state.
 class Convolution {
  public:
   Convolution(const WordStream& masks, Block* y, std::size_t n, Tier tier)
@@ -59,7 +60,7 @@ class Convolution {
     std::size_t begin, end;
   };
 
-  /// Convolves a segment piece by piece where `piece(begin, count)` says its blocks are.
+  /// Convolves a segment piece by piece; `piece(begin, count)` returns the address of its blocks.
   template <class Piece>
   void segment(Segment s, State& state, const Piece& piece) const {
     Buffer<std::uint32_t> masks(kLookBack + kPiece);
@@ -72,7 +73,8 @@ class Convolution {
     }
   }
 
-  /// The masks of the blocks from kLookBack before `at` on; before block 0 there are none.
+  /// Reads the masks of the blocks from at - kLookBack to at + count - 1; before block 0 they are
+  /// zero.
   void read_masks(std::size_t at, std::size_t count, std::uint32_t* out) const {
     const std::size_t missing = at < kLookBack ? kLookBack - at : 0;
     std::fill_n(out, missing, 0);
@@ -83,7 +85,7 @@ class Convolution {
     segment(s, state, [&](std::size_t at, std::size_t) { return y_ + at; });
   }
 
-  /// The state after a segment whose state before it is zero; y stays as it is.
+  /// The state after a segment that starts from the zero state. Does not change y.
   State constant(Segment s) const {
     SecretBuffer<Block> room(kPiece);
     State state{};
@@ -94,8 +96,8 @@ class Convolution {
     return state;
   }
 
-  /// The state after a segment of zeros, as a function of the state before it: bit k of block i
-  /// says whether block i after it has block k before it as a summand.
+  /// The bit matrix that maps the state before a segment of zeros to the state after it: bit k of
+  /// block i is set if block i of the state after has block k of the state before as a summand.
   State map(Segment s) const {
     Buffer<Block> room(kPiece);
     State state;
@@ -116,8 +118,8 @@ class Convolution {
     return after;
   }
 
-  /// `threads` + 1 segments: while the first is convolved, the constants and maps of all others but
-  /// the last are found; then all others are convolved.
+  /// Divides y into `threads` + 1 segments. While one thread convolves the first, the others
+  /// compute the constants and maps of all others but the last. Then all others are convolved.
   void run_segments(ThreadPool& pool, std::size_t threads, std::size_t pieces) {
     const auto own = [&](std::size_t s) {
       const auto bound = [&](std::size_t k) { return pieces * k / (threads + 1) * kPiece; };
@@ -142,7 +144,7 @@ class Convolution {
     wipe(before.data(), before.size() * sizeof(State));
   }
 
-  /// What the last blocks add to the first.
+  /// Adds the last blocks to the first ones: the code is cyclic.
   void wrap() {
     std::array<std::uint32_t, kDistance> masks;
     masks_.words(n_ - kDistance, kDistance, masks.data());
@@ -164,12 +166,12 @@ class Convolution {
 // ---- The expander --------------------------------------------------------------------------------
 
 constexpr std::size_t kParts = 7;
-/// Rows whose indices are made at a time, and how many rows ahead memory is asked.
+/// Rows whose indices are computed at a time, and the prefetch distance in rows.
 constexpr std::size_t kRows = 512;
 constexpr std::size_t kAhead = 16;
 constexpr std::size_t kTaskRows = 64 * kRows;
 
-/// The regular expander: a row of the code has one block of each of seven parts of y.
+/// The regular expander: a row of the code sums one block from each of seven parts of y.
 class Expander {
  public:
   Expander(const WordStream& words, const Block* y, std::size_t n) : words_(words), y_(y), n_(n) {
@@ -182,7 +184,7 @@ class Expander {
     }
   }
 
-  /// Writes the sums of some rows and of blocks `in` to `out`, which may be the same.
+  /// Writes rows begin to end - 1, XOR the blocks of `in`, to `out`, which may be the same array.
   void add_rows(std::size_t begin, std::size_t end, const Block* in, Block* out) const {
     Indices indices;
     for (std::size_t at = begin; at < end; at += kRows) {
@@ -197,7 +199,7 @@ class Expander {
   }
 
  private:
-  /// Indices of kRows rows and of those after them, for which memory is asked.
+  /// Indices of kRows rows and of the kAhead rows after them, which are prefetched.
   using Indices = std::array<std::uint32_t, (kRows + kAhead) * kParts>;
 
   std::size_t bound(std::size_t j) const { return j * n_ / kParts; }
@@ -232,7 +234,7 @@ void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_see
   check(noise.size());
   const std::size_t n = noise.size() / 2;
   if (out.size() > n) {
-    throw Error(ErrorKind::argument, "out: found room for " + std::to_string(out.size()) +
+    throw Error(ErrorKind::argument, "out: found " + std::to_string(out.size()) +
                                          " blocks, expected at most " + std::to_string(n));
   }
   Block* y = noise.data() + n;
@@ -260,7 +262,7 @@ void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::si
     }
   };
   for (std::size_t s = 0; s < kLookBack; ++s) {
-    const std::size_t first = kLookBack - 1 - s;  // the summand that reaches y[0]
+    const std::size_t first = kLookBack - 1 - s;  // the mask bit of y[0]
     push(masks[s - kLookBack], before[s], first + count, y - first, first);
   }
   for (std::size_t i = 0; i < count; ++i) push(masks[i], y[i], count - i - 1, y + i + 1, 0);

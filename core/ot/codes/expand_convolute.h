@@ -3,8 +3,8 @@
 // Expand-convolute codes for dual LPN: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
 // Pseudorandom Correlation Generators from LPN", CRYPTO 2023. Systematic, of rate 1/2.
 //
-// The code is public; the blocks it is applied to are secret. Time and addresses depend on the
-// code's seed and on sizes only.
+// The code is public; the blocks that it encodes are secret. Time and addresses depend only on the
+// seed of the code and on sizes.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,22 +16,24 @@
 
 namespace nescio::ot {
 
-/// A block is added to the block `kDistance` after it, and to some of those between.
+/// The memory of the convolution: each block is added to the block kDistance after it, and to those
+/// in between that its mask names.
 inline constexpr std::size_t kDistance = 25;
 inline constexpr std::size_t kFewestOutputs = 64;
 
-/// Compresses the 2n blocks of `noise` into its first n, or, the first of them, into `out`, which
-/// lies elsewhere; what else stands in the noise is spoilt. The same for any number of threads.
-/// Throws Error(argument) for an odd number of blocks, for less than kFewestOutputs or more than 2^32
-/// outputs, and if `out` has room for more than n.
+/// Compresses the 2n blocks of `noise` to n blocks. The first out.size() of them are written to
+/// `out`, which must not overlap `noise`, the others to their positions in the first half of
+/// `noise`. The rest of `noise` is overwritten. The result does not depend on the number of
+/// threads. Throws Error(argument) for an odd number of blocks, for fewer than kFewestOutputs or
+/// more than 2^32 outputs, and if `out` has more than n blocks.
 void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_seed[16],
                              ThreadPool& pool, Tier tier, std::span<Block> out = {});
 
-/// Blocks (and their masks) that the convolution of a run looks back to.
+/// Blocks, and masks, before a run that its convolution reads: kDistance rounded up.
 inline constexpr std::size_t kLookBack = 32;
 
-/// Convolves a run of blocks, y[0..count-1]. before[0..kLookBack-1] are the blocks before it, done;
-/// masks[i] is the mask of y[i] in its 24 low bits, from masks[-kLookBack] on.
+/// Convolves a run of blocks, y[0..count-1]. before[0..kLookBack-1] are the results of the blocks
+/// before it. The 24 low bits of masks[i] are the mask of y[i]; masks start at masks[-kLookBack].
 NESCIO_TIERS(void convolve(const std::uint32_t* masks, const Block* before, Block* y,
                            std::size_t count);)
 

@@ -1,9 +1,10 @@
 // Compiled for AVX2. Includes nothing that could leave shared code behind.
 //
-// Four blocks at a time. Their sixteen sums are kept in a table, and what they add to a later block is
-// one of these: which one, four bits of their masks say. Masks are public, so an index may be made of
-// them. With v_l the mask of block l, the bit for the block 25 after it included, shifted by l, the
-// four say what is added to block 1 + e of those after block 0 in their bits e.
+// Four blocks at a time. A table holds the sixteen XORs of subsets of them. What they add to a
+// later block is one entry, whose index consists of four mask bits; masks are public, so that they
+// may be used as an index. Let v_l be the mask of block l with the bit for the block 25 after it,
+// shifted by l. Then the bits e of v_0 to v_3 select what is added to the block 1 + e after block
+// 0.
 #include <immintrin.h>
 
 #include "ot/codes/expand_convolute.h"
@@ -14,8 +15,8 @@ namespace {
 constexpr std::size_t kGroup = 4;
 constexpr std::size_t kReach = kLookBack / kGroup;
 
-/// What four blocks add to later ones: their sums, and where in them to look for block 1 + e, in
-/// bytes.
+/// The sums of four blocks, and the byte offsets of the sums that are added to later blocks:
+/// offset[e] is for the block 1 + e after the first of the four.
 struct alignas(32) Group {
   __m128i sums[16];
   std::uint8_t offset[32];
@@ -30,7 +31,7 @@ inline __m128i load(const Block* block) {
   return _mm_load_si128(reinterpret_cast<const __m128i*>(block));
 }
 
-/// Byte e gets bit l of four if bit e of v_l is set.
+/// Sets bit 4 + l of byte e if bit e of v_l is set: the offset of a table entry of 16 bytes.
 inline void make_offsets(const std::uint32_t* masks, std::uint8_t* offset) {
   const __m256i spread =
       _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
@@ -47,7 +48,7 @@ inline void make_offsets(const std::uint32_t* masks, std::uint8_t* offset) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(offset), offsets);
 }
 
-/// Adds block l, done, to the sums of those before it.
+/// Extends the table of sums by block l, whose convolution is finished.
 inline void put(Group& group, std::size_t l, __m128i block) {
   const std::size_t count = std::size_t{1} << l;
   for (std::size_t i = 0; i < count; ++i) {
@@ -55,7 +56,7 @@ inline void put(Group& group, std::size_t l, __m128i block) {
   }
 }
 
-/// Four blocks, whose masks `groups[now]` has the offsets of already.
+/// Convolves four blocks. `groups[now]` holds the offsets for their masks.
 inline void step(Group* groups, std::size_t now, Block* y) {
   __m128i x[kGroup];
 #pragma GCC unroll 4

@@ -1,16 +1,16 @@
 // Compiled for AVX-512 and GFNI. Includes nothing that could leave shared code behind.
 //
-// Eight blocks at a time, turned so that a byte holds one bit position of all eight. The recurrence
-// is then a product of 8 x 8 bit matrices with bytes, which GF2P8AFFINEQB computes for 64 bytes:
-// with r_g the blocks of group g as they came and z_g as they end,
+// Eight blocks at a time, transposed so that a byte holds one bit position of all eight. The
+// recurrence is then a product of 8 x 8 bit matrices and bytes, which GF2P8AFFINEQB computes for 64
+// bytes at once. With r_g the inputs and z_g the results of group g,
 //
 //   z_g = (I + L_g)^-1 (r_g + A_1 z_{g-1} + A_2 z_{g-2} + A_3 z_{g-3} + A_4 z_{g-4}),
 //
-// where L_g, strictly lower triangular, has the summands from the group to itself, and A_h, which
-// the masks of group g - h make, those from h groups before. A_4 has only the summand that is
-// always there: block 7 is 25 before block 0.
+// where L_g, strictly lower triangular, describes the additions within the group, and A_h, from the
+// masks of group g - h, those from h groups before. A_4 has one entry, which does not depend on a
+// mask: block 7 of a group is 25 before block 0 of the fourth group after it.
 //
-// GF2P8AFFINEQB wants row j of a matrix in byte 7 - j of a 64-bit lane ("rows"). As its other
+// GF2P8AFFINEQB expects row j of a matrix in byte 7 - j of a 64-bit lane ("rows"). In its other
 // operand a matrix is eight columns, bytes in any order; here column l is byte 7 - l ("columns").
 #include <immintrin.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kGroup = 8;
 constexpr int kReach = kLookBack / kGroup;
-/// Groups whose matrices are made at a time.
+/// Groups whose matrices are computed at a time.
 constexpr std::size_t kChunk = 64;
 
 struct alignas(64) Bytes {
@@ -35,21 +35,21 @@ constexpr Bytes make_bytes(Source source) {
   return bytes;
 }
 
-/// Byte 7 - e of lane b from byte 8 half + b of block e.
+/// Selects byte 8 half + b of block e for byte 7 - e of lane b.
 template <int half>
 constexpr Bytes kToLanes = make_bytes([](int b, int k) { return 16 * (7 - k) + 8 * half + b; });
-/// Byte b of block e, of four from block 4 half on, from byte e of lane b.
+/// Selects byte e of lane b for byte b of block e, for the four blocks from 4 half on.
 template <int half>
 constexpr Bytes kToBlocks = make_bytes([](int lane, int k) {
   const int byte = 8 * (lane % 2) + k, block = 4 * half + lane / 2;
   return 8 * byte + block;
 });
-/// Byte 7 - l of lane h from byte h of lane l.
+/// Selects byte h of lane l for byte 7 - l of lane h.
 constexpr Bytes kColumns = make_bytes([](int h, int k) { return 8 * (7 - k) + h; });
 
 inline __m512i load(const Bytes& bytes) { return _mm512_load_si512(bytes.at); }
 
-/// Two registers of turned blocks: bit positions 0..63 and 64..127.
+/// Two registers of transposed blocks: bit positions 0..63 and 64..127.
 struct Group {
   __m512i half[2];
 };
@@ -80,7 +80,7 @@ inline void turn_back(const Turn& t, Group g, Block* y) {
   }
 }
 
-/// The matrices that the masks of one group make: (I + L)^-1, A_1, A_2, A_3, rows each.
+/// The matrices of one group's masks, as rows: (I + L)^-1, A_1, A_2, A_3.
 struct alignas(64) Matrices {
   std::uint64_t inverse, to_next[7];
 };
@@ -89,7 +89,7 @@ inline __m512i rows_of(const Turn& t, __m512i columns) {
   return _mm512_gf2p8affine_epi64_epi8(t.falling, columns, 0);
 }
 
-/// (I + L)^-1 = (I + L^4) (I + L^2) (I + L), because L^8 = 0. Lane 0 counts.
+/// (I + L)^-1 = (I + L^4) (I + L^2) (I + L), because L^8 = 0. Only lane 0 of the result is used.
 inline __m512i inverse_rows(const Turn& t, __m512i columns, __m512i rows) {
   const __m512i columns2 = _mm512_gf2p8affine_epi64_epi8(columns, rows, 0);
   const __m512i rows2 = rows_of(t, columns2);
@@ -100,8 +100,8 @@ inline __m512i inverse_rows(const Turn& t, __m512i columns, __m512i rows) {
   return rows_of(t, product);
 }
 
-/// Block l is added to block l + 1 + j where bit j of its mask is set. With the mask shifted by
-/// l + 1, byte h has the summands to the blocks of h groups on: it is column l of A_h.
+/// Block l is added to block l + 1 + j if bit j of its mask is set. Byte h of the mask shifted by
+/// l + 1 describes the additions to the blocks h groups later: it is column l of A_h.
 inline void make_matrices(const Turn& t, const std::uint32_t* masks, Matrices* out) {
   const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(masks));
   const __m512i low = _mm512_and_si512(_mm512_cvtepu32_epi64(words), _mm512_set1_epi64(0xFFFFFF));
@@ -116,7 +116,7 @@ inline __m512i multiply(std::uint64_t rows, __m512i x) {
   return _mm512_gf2p8affine_epi64_epi8(x, _mm512_set1_epi64(static_cast<long long>(rows)), 0);
 }
 
-/// z_g from r_g; at[-h] are the matrices, z[h - 1] the blocks of h groups before.
+/// Computes z_g from r_g. at[-h] are the matrices, z[h - 1] the results of h groups before.
 inline Group step(const Matrices* at, Group r, const Group* z) {
   constexpr std::uint64_t kLastToFirst = 0x8000000000000000ull;
   for (int k = 0; k < 2; ++k) {

@@ -1,21 +1,22 @@
 #pragma once
 
-// What the consistency checks compute of leaves on a GPU (Yang et al., "Ferret", CCS 2020, figure 9):
-// sums of products in GF(2^128), modulo X^128 + X^7 + X^2 + X + 1, bit i of a block being the
+// The arithmetic of the consistency check (Yang et al., "Ferret", CCS 2020, figure 9) on a GPU:
+// sums of products in GF(2^128), modulo X^128 + X^7 + X^2 + X + 1. Bit i of a block is the
 // coefficient of X^i.
 //
-// A GPU has no carry-less multiplication. Numbers of which every fourth bit counts have products whose
-// carries do not reach the next bit that counts: at most eight ones meet there, four bits hold them.
-// So sixteen products of 32 bits, four of each residue, make one over GF(2) (Pornin, "BearSSL",
-// ghash_ctmul); nine of those a product of blocks (Karatsuba, twice); and what is linear, which is all
-// the rest, is done once a thread, when it has added all of its leaves.
+// A GPU has no carry-less multiplication. If only every fourth bit of two 32-bit factors is used,
+// the carries of their integer product do not reach the next used bit: at most eight ones are added
+// there, which fit in four bits. Sixteen such products, four for each residue of the bit number,
+// give one product over GF(2) (Pornin, "BearSSL", ghash_ctmul). Nine of those give a product of
+// blocks (Karatsuba, twice). The remaining steps are linear, and a thread does them once, on its
+// sum.
 
 #include "ot/check/check.h"
 #include "ot/gpu/threads_gpu.h"
 
 namespace nescio::ot {
 
-/// The product of polynomials over GF(2), in a time that depends on neither.
+/// The product of two polynomials over GF(2), in constant time.
 NESCIO_DEVICE inline std::uint64_t multiply_words(std::uint32_t a, std::uint32_t b) {
   constexpr std::uint64_t kEveryFourth = 0x1111111111111111;
   std::uint64_t product = 0;
@@ -33,7 +34,7 @@ NESCIO_DEVICE inline std::uint64_t multiply_words(std::uint32_t a, std::uint32_t
   return product;
 }
 
-/// Products of polynomials over GF(2), added up.
+/// A sum of products of polynomials over GF(2).
 class ProductSum {
  public:
   NESCIO_DEVICE void add(Block a, Block b) {
@@ -44,7 +45,7 @@ class ProductSum {
     for (unsigned i = 0; i < kParts; ++i) parts_[i] ^= multiply_words(x[i], y[i]);
   }
 
-  /// The remainder of the sum: X^128 = X^7 + X^2 + X + 1, twice.
+  /// The sum modulo X^128 + X^7 + X^2 + X + 1, reduced a word at a time.
   NESCIO_DEVICE Block reduced() const {
     const Block low = joined(parts_), high = joined(parts_ + 3);
     const Block middle = joined(parts_ + 6) ^ low ^ high;
@@ -57,8 +58,8 @@ class ProductSum {
  private:
   static constexpr unsigned kParts = 9;
 
-  /// The factors of the nine products: of the lower words, the upper words, and the sums of both, and
-  /// of each the lower, the upper and their sum.
+  /// The nine factors of 32 bits: the lower half of a block, its upper half and their XOR, each
+  /// again as lower half, upper half and their XOR.
   NESCIO_DEVICE static void split(Block x, std::uint32_t* out) {
     const std::uint64_t halves[3] = {x.lo, x.hi, x.lo ^ x.hi};
     NESCIO_UNROLL
@@ -69,7 +70,7 @@ class ProductSum {
     }
   }
 
-  /// A product of 64 bits each from three of 32.
+  /// A product of 64-bit factors from three products of 32-bit factors.
   NESCIO_DEVICE static Block joined(const std::uint64_t* parts) {
     const std::uint64_t middle = parts[2] ^ parts[0] ^ parts[1];
     return {parts[0] ^ middle << 32, parts[1] ^ middle >> 32};
@@ -83,7 +84,7 @@ class ProductSum {
   std::uint64_t parts_[kParts] = {};
 };
 
-/// A stretch of the coefficients' factors: AES of {first, half}, {first + 1, half}, ...
+/// Computes consecutive factors of the coefficients: AES of {first, half}, {first + 1, half}, ...
 struct ChiFactors : AesKernel {
   prg::AesColumns keys;
   std::uint64_t first;
@@ -98,16 +99,17 @@ struct ChiFactors : AesKernel {
   }
 };
 
-/// The sum of chi[first + i] * leaves[i]. A tile is as long as a row: all leaves of a thread have the
-/// same first factor, which is multiplied with once, when they are summed under those of their rows.
+/// Computes the sum of chi[first + i] * leaves[i]. A tile has the length of a row, so that all
+/// leaves of a thread have the same first factor. A thread sums its leaves times the factors of
+/// their rows, then multiplies by that first factor once.
 struct ChiSum : AesKernel {
   static_assert(kAesThreads == kChiRow);
 
   const Block* leaves;
-  std::uint64_t first;  ///< number of the first of them
+  std::uint64_t first;  ///< index of the first leaf
   const Block* factors;
-  const Block* rows;   ///< the second factors, from that of the first leaf's row on
-  std::uint32_t* sum;  ///< four words, zero before
+  const Block* rows;   ///< the second factors, starting at the row of the first leaf
+  std::uint32_t* sum;  ///< four words; the caller sets them to zero
 
   std::size_t shared_bytes() const { return kXorBytes; }
 
@@ -123,7 +125,7 @@ struct ChiSum : AesKernel {
   }
 };
 
-/// The coefficients at some positions: a thread a position.
+/// Computes the coefficients at given positions, one thread per position.
 struct ChiAt : AesKernel {
   prg::AesColumns keys;
   const std::uint64_t* positions;

@@ -1,4 +1,5 @@
-// The part of ot/gpu/device_gpu.h that works on leaves, included once for each device.
+// The part of the body of ot/gpu/device_gpu.h that works on leaves: codes, hash and check. Included
+// once for each device.
 
 #include "ot/gpu/check_gpu.h"
 #include "ot/gpu/device_gpu_impl.h"
@@ -14,10 +15,10 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
   open(noise);
   open(seeds);
   if (seeds.size() == 0 || seeds.size() > kMostSeeds) {
-    throw wrong("blocks of a short secret", seeds.size(), "1 to " + std::to_string(kMostSeeds));
+    throw wrong("blocks of the short secret", seeds.size(), "1 to " + std::to_string(kMostSeeds));
   }
   if (first_row > std::numeric_limits<std::uint64_t>::max() / kRowWeight - noise.size()) {
-    throw wrong("first row", first_row, "less: a code has 2^64 / 10 rows");
+    throw wrong("first row", first_row, "a smaller row: a code has 2^64 / 10 rows");
   }
   if (noise.size() == 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -45,7 +46,8 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
   device().finish();
 }
 
-/// What is carried into each segment, from what each carries over its end if nothing is.
+/// Computes the state at the start of each segment from the states that segments end in if they
+/// start with a zero state, and from their maps.
 template <class Device>
 auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments)
     -> std::unique_ptr<Room<std::uint32_t>> {
@@ -60,7 +62,7 @@ auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments
   return before;
 }
 
-/// One accumulation of `places` blocks, in their place.
+/// Accumulates `places` blocks in place.
 template <class Device>
 void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys,
                                  const Cut& cut) {
@@ -87,10 +89,10 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut&
   open(noise);
   const std::uint64_t n = noise.size() / 2;
   if (noise.size() % 2 != 0 || n < kFewestOutputs || n > std::uint64_t{1} << 32) {
-    throw wrong("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
+    throw wrong("blocks of noise", noise.size(), "an even number from 128 to 2^33");
   }
   if (cut.segment == 0 || cut.segment % kDistance != 0) {
-    throw wrong("places of a segment", cut.segment, "a multiple of 25");
+    throw wrong("segment", cut.segment, "a positive multiple of 25 blocks");
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   Block* y = noise.data() + n;
