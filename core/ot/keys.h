@@ -1,16 +1,17 @@
 #pragma once
 
-// The keys of AES under which trees and transfers are hashed. An attacker who looks for any of T hidden
-// values that were hashed under one key finds one in a T-th of the work, and a session hides delta
-// in every level of every tree and in every transfer: under one key for all, 2^24 transfers would leave 109
-// bits of delta's 127. So keys are many (Guo, Katz, Wang, Weng, Yu, "Better Concrete Security for
-// Half-Gates Garbling", Crypto 2020), and all are public:
+// The AES keys under which trees and transfers are hashed. All keys are public. If T hidden values
+// are hashed under one key, an attacker finds one of them in 1/T of the work. A session hides delta
+// in every level of every tree and in every transfer: with one key for all, 2^24 transfers would
+// leave 109 of the 127 bits of delta. So many keys are used (Guo, Katz, Wang, Weng, Yu, "Better
+// Concrete Security for Half-Gates Garbling", Crypto 2020):
 //
-//   level l of tree j          base ^ (j << kLevelBits | l)
-//   transfers of stretch s     base ^ s           number i is of stretch i >> kStretchBits
+//   level l of tree j           base ^ (j << kLevelBits | l)
+//   transfers of key period s   base ^ s           s = i >> kStretchBits for transfer i
 //
-// where a base serves one extension, or the transfers of one session (src/nescio/ot/_keys.py). That
-// leaves 127 bits in the trees and, if all other messages become known, 127 - kStretchBits in transfers.
+// A base is used for one extension, or for the transfers of one session (src/nescio/ot/_keys.py).
+// This leaves 127 bits of security in the trees and, if all other messages become known, 127 -
+// kStretchBits in the transfers.
 
 #include <array>
 #include <cstddef>
@@ -35,12 +36,12 @@ class TreeKeys {
   TreeKeys(Tier tier, Block base, unsigned depth)
       : cipher_(prg::aes128::cipher_of(tier)), base_(base), depth_(depth) {}
 
-  /// From now on the keys are those of this tree.
+  /// Expands the keys of a tree.
   void turn_to(std::uint64_t tree) {
     cipher_.expand_keys(base_, tree << kLevelBits, depth_, keys_.data());
   }
 
-  /// That under which the nodes of a level, 1 to depth - 1, are hashed.
+  /// The key under which the nodes of a level, 1 to depth - 1, are hashed.
   const RoundKeys& operator[](unsigned level) const { return keys_[level]; }
 
  private:

@@ -8,11 +8,11 @@
 
 namespace nescio::ot {
 
-/// The round keys for sixteen public bytes.
+/// Expands a public key of 16 bytes.
 prg::aes128::RoundKeys public_round_keys(const std::uint8_t key[16]);
 
-/// The AES-CTR stream under a public key as little-endian 32-bit words: word w is number w % 4 of
-/// block w / 4, and block c the encryption of c, little-endian.
+/// The AES-CTR stream under a public key as little-endian 32-bit words: word w is word w % 4 of
+/// block w / 4, and block c is the encryption of the little-endian number c.
 class WordStream {
  public:
   WordStream(const std::uint8_t key[16], Tier tier);

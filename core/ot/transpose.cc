@@ -8,10 +8,10 @@
 namespace nescio::ot {
 namespace {
 
-/// Bytes of a row that are read together: a cache line.
+/// Bytes of a row that are read at a time: a cache line.
 constexpr std::size_t kLine = 64;
 
-/// The 8 x 8 bit matrix of one byte of eight rows, turned: bit b of row j goes to bit j of byte b.
+/// Transposes the 8 x 8 bits of one byte of eight rows: bit b of row j becomes bit j of byte b.
 std::uint64_t turned(const std::uint8_t* rows, std::size_t stride) {
   std::uint64_t square = 0;
   for (std::size_t j = 0; j < 8; ++j) square |= std::uint64_t{rows[j * stride]} << (8 * j);

@@ -7,8 +7,8 @@
 
 namespace nescio::ot {
 
-/// out[i] has bit i of row j at bit j, for 128 rows of `bytes` bytes that stand one after the other;
-/// 8 * bytes blocks. Bit 0 is the lowest of byte 0.
+/// Sets bit j of out[i] to bit i of row j, for 128 contiguous rows of `bytes` bytes. Writes 8 *
+/// bytes blocks. Bit 0 of a row is the lowest bit of byte 0.
 void transpose_bits(const std::uint8_t* rows, std::size_t bytes, Block* out);
 
 }  // namespace nescio::ot

@@ -205,7 +205,7 @@ def test_sizes_that_cannot_be(device, rng):
         ):
             device.encode_ec(some[:count], SEED)
     for segment in (0, 26):
-        with pytest.raises(ArgumentError, match=f"found {segment}, expected a multiple of 25"):
+        with pytest.raises(ArgumentError, match=f"segment: found {segment}, expected a positive multiple of 25"):
             device.encode_ec(some, SEED, segment)
     with pytest.raises(ArgumentError, match=r"short secret: found 0, expected 1 to"):
         device.encode_primal(some, some[:0], SEED)
@@ -228,7 +228,7 @@ def test_blocks_of_another_device(rng):
         lambda: first.hash_blocks(away, 0, 0, SEED),
         lambda: first.encode_primal(first.empty(3), away, SEED),
     ):
-        with pytest.raises(ArgumentError, match="join them there first"):
+        with pytest.raises(ArgumentError, match="copy them to that device with join"):
             use()
     first.hash_blocks(first.join([away]), 0, 0, SEED)
 

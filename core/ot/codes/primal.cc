@@ -11,7 +11,7 @@
 namespace nescio::ot {
 namespace {
 
-/// Rows whose places are found at a time (10 KB), and rows of a task.
+/// Rows whose column indices are computed at a time (10 KB), and rows of a task.
 constexpr std::size_t kPiece = 256, kTask = std::size_t{1} << 14;
 
 }  // namespace
@@ -20,7 +20,7 @@ void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
                    Tier tier) {
   if (seeds.empty() || seeds.size() > kMostSeeds) {
-    throw Error(ErrorKind::argument, "the seeds of a primal code: found " +
+    throw Error(ErrorKind::argument, "seeds of a primal code: found " +
                                          std::to_string(seeds.size()) + ", expected 1 to 2^31");
   }
   const auto& add_rows = NESCIO_PICK(tier, add_rows);

@@ -1,5 +1,5 @@
-// The body of primal*.cc: each tier's file includes it once and compiles it with its own flags. All of
-// it is private to the file that includes it.
+// The body of primal*.cc. Each tier's file includes it once and compiles it with the tier's flags.
+// Everything here is private to the including file.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace nescio::ot {
 namespace {
 
-/// The places below k that `count` words give, in words of 64 bits: the hot loop's addresses are then
-/// what an x86-64 computes on its way to memory.
+/// Turns `count` words into the offsets of the seeds they select, in units of 8 bytes: x86-64
+/// addressing modes scale by up to 8, so that the hot loop computes no addresses.
 inline void to_places(std::uint64_t k, std::size_t count, std::uint32_t* words) {
   if ((k & (k - 1)) == 0) {
     const auto mask = static_cast<std::uint32_t>(k - 1);

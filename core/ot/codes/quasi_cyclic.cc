@@ -21,13 +21,13 @@ constexpr std::uint8_t kMultiplierKey = 4;
 constexpr std::size_t kMostBlocks = std::size_t{1} << 31;
 constexpr std::size_t kRow = std::size_t{1} << kRowBits;
 constexpr unsigned kFewestBits = kLeafBits + 1;
-/// If the product has no more coefficients beyond a number of points than this part of them, they
-/// are computed apart: a small product costs less than a transform of twice the size.
+/// If the product has at most 1/kExcessPart more coefficients than a transform has points, they are
+/// computed by a separate small product, which costs less than a transform of twice the size.
 constexpr std::size_t kExcessPart = 8;
-/// Blocks that a task copies or adds.
+/// Blocks that one task copies or adds.
 constexpr std::size_t kPiece = std::size_t{1} << 14;
 
-/// The bits of the code's polynomial a, 32 in a word.
+/// The coefficients of the polynomial a of the code, 32 bits per word.
 std::vector<std::uint32_t> multiplier_bits(const std::uint8_t code_seed[16], std::size_t p,
                                            Tier tier) {
   std::array<std::uint8_t, 16> key;
@@ -45,12 +45,13 @@ void for_pieces(ThreadPool& pool, std::size_t count,
   });
 }
 
-/// The product of a polynomial of blocks with one of bits, of p coefficients each.
+/// The product of a polynomial of blocks and a polynomial of bits, of p coefficients each.
 ///
-/// 2^m points determine it modulo s_m, of degree 2^m. p is often just above a power of two, and then
-/// 2p - 1 coefficients are some more than 2^m: these are a product of their own, of the highest
-/// coefficients, and what they added to the others is taken off again. s_m = sum_j C(m, j) x^(2^j)
-/// mod 2 makes that a few additions.
+/// Its values at 2^m points determine it modulo s_m, of degree 2^m. If p is just above a power of
+/// two, the 2p - 1 coefficients are slightly more than 2^m. Then a separate product of the highest
+/// coefficients of both factors gives the coefficients from 2^m on, and their contributions modulo
+/// s_m are removed from the others. This takes few additions, because s_m = sum_j C(m, j) x^(2^j)
+/// mod 2.
 class Product {
  public:
   Product(const Block* e, std::size_t p, const std::vector<std::uint32_t>& bits, ThreadPool& pool,
@@ -74,7 +75,7 @@ class Product {
     repair();
   }
 
-  /// Coefficient i, zero beyond the last.
+  /// Coefficient i; zero for i beyond the degree.
   Block operator[](std::size_t i) const {
     if (i < f_.size()) return f_[i];
     return i - f_.size() < top_.size() ? top_[i - f_.size()] : Block{0, 0};
@@ -117,7 +118,7 @@ class Product {
     }
   }
 
-  /// The transforms of columns of blocks, `width` of them, some at a time in a place of their own.
+  /// Transforms `width` columns of blocks, a slab of them at a time in a contiguous buffer.
   void columns(Block* f, std::size_t width, bool inverse) {
     constexpr std::size_t kRoom = std::size_t{1} << 14;
     const std::size_t slab = std::clamp<std::size_t>(kRoom / rows_, 16, 64);
@@ -132,7 +133,7 @@ class Product {
     });
   }
 
-  /// Rows of values are transformed four at a time, as the elements of blocks.
+  /// Multiplies all rows. Rows of `values` are evaluated four at a time, as the elements of blocks.
   void multiply_rows(const std::uint32_t* values) {
     const std::size_t lanes = std::min<std::size_t>(rows_, 4), row = std::size_t{1} << row_bits_;
     pool_.run(rows_ / lanes, [&](std::size_t task, unsigned) {
@@ -153,8 +154,8 @@ class Product {
     });
   }
 
-  /// f + s_m q, where q is what 2^m points do not tell. Its coefficients are those of the product
-  /// from 2^m on: s_m has no other term of so high a degree.
+  /// Adds s_m q to f, where q is the quotient of the product by s_m. The coefficients of q are
+  /// those of the product from 2^m on, because all other terms of s_m have much smaller degrees.
   void repair() {
     if (top_.size() == 0) return;
     multiply_top();
@@ -164,8 +165,8 @@ class Product {
     }
   }
 
-  /// The coefficients from 2^m = 2p - 1 - t on: those of the product of both polynomials' highest t
-  /// coefficients, from t - 1 on.
+  /// Computes the coefficients from 2^m = 2p - 1 - t on. They are the coefficients from t - 1 on of
+  /// the product of the highest t coefficients of both polynomials.
   void multiply_top() {
     const std::size_t t = top_.size(), first = p_ - t;
     std::vector<std::uint32_t> bits((t + 31) / 32);

@@ -1,10 +1,11 @@
 #pragma once
 
-// Quasi-cyclic codes for dual LPN: Boyle, Couteau, Gilboa, Ishai, Kohl, Rindal and Scholl, "Efficient
-// Two-Round OT Extension and Silent Non-Interactive Secure Computation", CCS 2019. Of rate 1/2.
+// Quasi-cyclic codes for dual LPN: Boyle, Couteau, Gilboa, Ishai, Kohl, Rindal and Scholl,
+// "Efficient Two-Round OT Extension and Silent Non-Interactive Secure Computation", CCS 2019. Of
+// rate 1/2.
 //
-// The code is public; the blocks it is applied to are secret. Time and addresses depend on the code's
-// seed and on sizes only.
+// The code is public; the blocks that it encodes are secret. Time and addresses depend only on the
+// seed of the code and on sizes.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,16 +20,18 @@
 
 namespace nescio::ot {
 
-/// Memory for products, kept from one call to the next: to get it anew from the system, page by page,
-/// can take half as long as a product. It holds secrets, and is wiped at the end.
+/// A scratch buffer for products that is kept between calls: page faults on newly allocated memory
+/// can take half as long as a product. It holds secrets and is overwritten when it is freed.
 class QuasiCyclicRoom {
  public:
-  /// What a product of 2^m points needs; undefined at first. Waits for another thread's product.
+  /// The buffers for a product at `points` points, not initialized, and the lock that keeps them.
   struct Use {
     std::unique_lock<std::mutex> lock;
     std::span<Block> product;
     std::span<std::uint32_t> values;
   };
+  /// Locks the buffers, after waiting for a product of another thread, and resizes them if
+  /// necessary.
   Use use(std::size_t points);
 
  private:
@@ -37,10 +40,11 @@ class QuasiCyclicRoom {
   std::unique_ptr<Buffer<std::uint32_t>> values_;
 };
 
-/// The first `count` blocks of e0 + a e1 in F_2[X] / (X^p - 1), for each of the 128 bits of a block,
-/// where e0 and e1 are the halves of `noise` and the seed makes a. Exact for every p; that a p makes a
-/// safe code (prime, with 2 as a primitive root) the caller sees to. Throws Error(argument) for an
-/// odd number of blocks, none, or more than 2^31, and for a count above p.
+/// Returns the first `count` blocks of e0 + a e1 in F_2[X] / (X^p - 1), for each of the 128 bits of
+/// a block. e0 and e1 are the halves of `noise`; a is derived from the seed. The result is exact
+/// for every p; the caller has to choose a secure p (a prime that has 2 as a primitive root).
+/// Throws Error(argument) if the number of blocks is odd, zero or above 2^31, or if count exceeds
+/// p.
 Buffer<Block> encode_quasi_cyclic(std::span<const Block> noise, const std::uint8_t code_seed[16],
                                   std::size_t count, ThreadPool& pool, Tier tier,
                                   QuasiCyclicRoom& room);

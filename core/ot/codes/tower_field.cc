@@ -13,8 +13,8 @@ std::uint32_t multiply_bytes(std::uint32_t a, std::uint32_t b) {
   return product;
 }
 
-/// The product in the subfield of 2^bits elements, bits 8, 16 or 32: with w the generator over the
-/// field below, w^2 = w + c.
+/// The product in the subfield of 2^bits elements, for 8, 16 or 32 bits. The generator w over the
+/// next smaller field satisfies w^2 = w + c.
 std::uint32_t multiply(unsigned bits, std::uint32_t a, std::uint32_t b) {
   if (bits == 8) return multiply_bytes(a, b);
   const unsigned half = bits / 2;
@@ -26,7 +26,7 @@ std::uint32_t multiply(unsigned bits, std::uint32_t a, std::uint32_t b) {
   return low | (middle ^ high) << half;
 }
 
-/// The least y of a subfield with y^2 + y = b, if there is one: with y = y0 + y1 w,
+/// The smallest y of a subfield with y^2 + y = b, if one exists. With y = y0 + y1 w,
 /// y^2 + y = (y0^2 + y0 + c y1^2) + (y1^2 + y1) w.
 std::optional<std::uint32_t> solve(unsigned bits, std::uint32_t b) {
   if (bits == 8) {

@@ -89,7 +89,7 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut&
   open(noise);
   const std::uint64_t n = noise.size() / 2;
   if (noise.size() % 2 != 0 || n < kFewestOutputs || n > std::uint64_t{1} << 32) {
-    throw wrong("blocks of noise", noise.size(), "an even number from 128 to 2^33");
+    throw wrong("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
   }
   if (cut.segment == 0 || cut.segment % kDistance != 0) {
     throw wrong("segment", cut.segment, "a positive multiple of 25 blocks");

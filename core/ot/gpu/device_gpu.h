@@ -1,7 +1,8 @@
 #pragma once
 
-// Oblivious transfers on a device (gpu/device.h): blocks in its memory, and what both parties do with
-// them, with the bits of the processor's code. Everything is done when a function returns.
+// Oblivious transfer on a device (gpu/device.h): blocks in device memory, and the operations of
+// both parties on them. Results are the same bits as those of the CPU code. Functions return when
+// their work is finished.
 
 #include <array>
 #include <cstddef>
@@ -21,29 +22,29 @@ namespace nescio::ot {
 
 using Seed = std::span<const std::uint8_t, 16>;
 
-/// How trees are grown: the steps of the paper's figure 9a ("cuOT").
+/// How trees are grown: the steps of figure 9a of the cuOT paper.
 enum class TreeWay {
-  fused,     ///< a level of all trees at a time, sums by the threads that make the nodes
-  separate,  ///< sums in a pass of their own
-  single,    ///< that, and one tree at a time
+  fused,     ///< one level of all trees at a time, with the sums in the same kernel
+  separate,  ///< the sums in a second kernel
+  single,    ///< the sums in a second kernel, one tree at a time
 };
 
-/// How primal LPN is encoded: the steps of its figure 9c.
+/// How primal LPN is encoded: the steps of figure 9c of the cuOT paper.
 enum class PrimalWay {
-  fused,     ///< words of the code where they are used, added to the noise
-  words,     ///< words of the code are written to memory first
-  separate,  ///< that, and the noise is added in a pass of its own
+  fused,     ///< one kernel generates the words of the code and adds rows to the noise
+  words,     ///< a first kernel writes the words of the code to memory
+  separate,  ///< the same, and a third kernel adds the noise
 };
 
 inline constexpr std::array<std::string_view, 3> kTreeWays = {"fused", "separate", "single"};
 inline constexpr std::array<std::string_view, 3> kPrimalWays = {"fused", "words", "separate"};
 
-/// Where a code of dual LPN is cut for a card; the bits do not depend on it.
+/// Tuning of expand-convolute encoding. The result does not depend on it.
 struct Cut {
-  std::uint64_t segment = 200;  ///< places, a multiple of 25
+  std::uint64_t segment = 200;  ///< blocks of a segment, a multiple of 25
 };
 
-/// Blocks in a device's memory: all of an array of them, or a part.
+/// Blocks in the memory of a device: an array or a part of one, which it shares.
 template <class Device>
 class DeviceBlocks {
  public:
@@ -52,7 +53,7 @@ class DeviceBlocks {
   explicit DeviceBlocks(std::shared_ptr<Array> array)
       : array_(std::move(array)), count_(array_->size()) {}
 
-  /// Throws Error(index) unless it is a part of this.
+  /// Returns blocks first to first + count - 1. Throws Error(index) if they do not exist.
   DeviceBlocks part(std::size_t first, std::size_t count) const;
 
   Block* data() const { return array_->data() + first_; }
@@ -60,8 +61,8 @@ class DeviceBlocks {
   unsigned device() const { return array_->memory().number(); }
   void download(Block* to) const;
 
-  /// From now on others read and write it, on streams of their own: its memory is not used for
-  /// anything else before they are done, and what they have queued is waited for before it is read.
+  /// Declares that other libraries read and write these blocks on their own streams. From now on
+  /// their queued work is waited for before the blocks are read and before the memory is reused.
   void show() const { array_->show(); }
   void settle() const {
     if (array_->shown()) Device::settle(device());
@@ -73,8 +74,9 @@ class DeviceBlocks {
   std::size_t count_;
 };
 
-/// One device. May be used from several threads; one thing at a time is done. Throws Error(resource) if
-/// there is no such device or its memory is short, Error(argument) for sizes that do not go together.
+/// The operations on one device. Safe to use from several threads; operations run one at a time.
+/// Throws Error(resource) if the device does not exist or is out of memory, Error(argument) for
+/// sizes that do not match.
 template <class Device>
 class OtDevice {
  public:
@@ -87,35 +89,36 @@ class OtDevice {
   Blocks upload(std::span<const Block> blocks);
   Blocks join(std::span<const Blocks> parts);
 
-  /// A tree a seed: 2^depth leaves, lowest bits cleared; and to `sums` the XOR of the left nodes of
-  /// its levels, `depth` blocks a tree.
+  /// Grows one tree per seed and returns the 2^depth leaves of each, with lowest bits cleared.
+  /// Writes the XOR of the left nodes of each level to `sums`, `depth` blocks per tree.
   Blocks grow_trees(std::span<const Block> seeds, unsigned depth, Block delta, TreeBase keys,
                     Block* sums, TreeWay way);
 
-  /// The leaves of punctured trees. `sides` and `choices` have `depth` items a tree: the XOR of the
-  /// nodes of a level on the side of a choice, whose lowest bit counts.
+  /// Returns the leaves of punctured trees. `sides` and `choices` have `depth` items per tree: item
+  /// l of `sides` is the XOR of the nodes of level l + 1 on the side of choice l (lowest bit 0:
+  /// left).
   Blocks puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
                         unsigned depth, TreeBase keys);
 
-  /// XORs rows first_row.. of the code, times `seeds`, into `noise`.
+  /// XORs the product of the rows from first_row on with `seeds` into `noise`.
   void encode_primal(const Blocks& noise, const Blocks& seeds, Seed code_seed,
                      std::uint64_t first_row, PrimalWay way);
 
-  /// Compresses 2n blocks into the first n; what stands in the rest is spoilt.
+  /// Compresses 2n blocks into the first n; the others are overwritten.
   void encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut);
 
-  /// h(x ^ delta, i) for the transfers from number `first` on.
+  /// Returns h(x ^ delta, i) for transfers first, first + 1, ...
   Blocks hash(const Blocks& blocks, std::uint64_t first, std::uint64_t tag, Block base,
               Block delta);
 
-  /// The sum of chi[first + i] * leaves[i].
+  /// Returns the sum of chi[first + i] * leaves[i].
   Block chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64_t first);
-  /// chi at some positions.
+  /// Writes chi at the given positions to `out`.
   void chi_at(std::span<const std::uint64_t> positions, Seed chi_seed, Block* out);
 
-  /// The lowest bit of each block.
+  /// Writes the lowest bit of each block to `out`, one byte per block.
   void low_bits(const Blocks& blocks, std::uint8_t* out);
-  /// Bit i of each of 128 rows to block i; a row has `row_bytes` bytes.
+  /// Transposes 128 rows of `row_bytes` bytes: bit j of block i is bit i of row j.
   Blocks transpose_bits(const std::uint8_t* rows, std::size_t row_bytes);
 
  private:

@@ -28,8 +28,8 @@ inline Error wrong(const std::string& what, std::uint64_t found, const std::stri
                what + ": found " + std::to_string(found) + ", expected " + expected);
 }
 
-/// Leaves of so many trees. Throws Error(argument) for a depth that cannot be, Error(resource) for more
-/// than any memory holds.
+/// The number of leaves of `trees` trees. Throws Error(argument) for an invalid depth,
+/// Error(resource) if the leaves exceed the address space.
 inline std::size_t checked_leaves(std::size_t trees, unsigned depth) {
   check_depth(depth);
   checked_product(trees, sizeof(Block) << depth);
@@ -39,9 +39,9 @@ inline std::size_t checked_leaves(std::size_t trees, unsigned depth) {
 template <class Device>
 DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t count) const {
   if (first > count_ || count > count_ - first) {
-    throw Error(ErrorKind::index, "blocks " + std::to_string(first) + " to " +
-                                      std::to_string(first + count) + " of " +
-                                      std::to_string(count_));
+    throw Error(ErrorKind::index, "blocks: found " + std::to_string(first) + " to " +
+                                      std::to_string(first + count) + ", expected a part of " +
+                                      std::to_string(count_) + " blocks");
   }
   DeviceBlocks some(*this);
   some.first_ += first;
@@ -74,7 +74,7 @@ template <class T>
 auto OtDevice<Device>::uploaded(std::span<const T> from) -> std::unique_ptr<Room<T>> {
   auto to = room<T>(from.size());
   device().upload(to->data(), from.data(), from.size_bytes());
-  device().finish();  // the caller's memory may be another's when this returns
+  device().finish();  // the caller may free its memory after this function returns
   return to;
 }
 
@@ -84,12 +84,12 @@ DeviceBlocks<Device> OtDevice<Device>::made(std::size_t count) {
   return Blocks(std::make_shared<typename Blocks::Array>(memory_, count));
 }
 
-/// Blocks are about to be used: throws unless they are on this device.
+/// Prepares blocks for use. Throws Error(argument) if they are on another device.
 template <class Device>
 void OtDevice<Device>::open(const Blocks& blocks) const {
   if (blocks.device() != number()) {
-    throw wrong("blocks of another device", blocks.device(),
-                std::to_string(number()) + ": join them there first");
+    throw wrong("device of the blocks", blocks.device(),
+                std::to_string(number()) + "; copy them to that device with join()");
   }
   blocks.settle();
 }
@@ -100,7 +100,7 @@ void OtDevice<Device>::launch(const Kernel& kernel) {
   if (kernel.grid().x > 0) device().launch(kernel, kernel.grid());
 }
 
-/// As many blocks of threads as the device holds at once, at most, share the items.
+/// Divides the items among at most as many blocks of threads as the device holds at once.
 template <class Device>
 template <class Kernel>
 void OtDevice<Device>::launch_tiles(Kernel kernel, std::uint64_t items) {
@@ -145,7 +145,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   return all;
 }
 
-/// Round keys for each level of each tree, `depth` a tree.
+/// Expands the keys of the levels of trees, `depth` keys per tree.
 template <class Device>
 auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
   auto keys = room<prg::AesColumns>(checked_product(trees, depth));
@@ -155,7 +155,7 @@ auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned de
   return keys;
 }
 
-/// Round keys for the stretches of some transfers.
+/// Expands the keys of transfers first to first + count - 1, one per key period.
 template <class Device>
 auto OtDevice<Device>::stretch_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
   constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
@@ -165,7 +165,8 @@ auto OtDevice<Device>::stretch_keys(Block base, std::uint64_t first, std::uint64
   return keys;
 }
 
-/// Trees while they grow. Levels stand in the leaves' memory and in half as much beside it, in turn.
+/// Trees that are being grown. Levels alternate between the memory of the leaves and a scratch
+/// buffer of half its size.
 template <class Device>
 struct OtDevice<Device>::Trees {
   std::uint64_t count;
@@ -181,7 +182,7 @@ struct OtDevice<Device>::Trees {
   std::size_t sum_words() const { return count * depth * kBlockWords; }
 };
 
-/// Makes room for leaves, and the first level.
+/// Allocates the leaves and writes level 1.
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::plant(Trees& trees) {
   const Blocks leaves = made(checked_leaves(trees.count, trees.depth));
@@ -242,8 +243,8 @@ DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, 
   return leaves;
 }
 
-/// The punctured leaf of each tree: the path goes where the choices do not. No branch or address
-/// depends on it.
+/// The index of the punctured leaf of each tree: on each level the path takes the side that was not
+/// chosen. Constant time.
 inline std::vector<std::uint32_t> punctured_leaves(std::span<const std::uint8_t> choices,
                                                    unsigned depth) {
   std::vector<std::uint32_t> alphas(choices.size() / depth);
@@ -260,9 +261,9 @@ DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sid
                                                       unsigned depth, TreeBase base) {
   checked_leaves(0, depth);
   if (sides.size() % depth != 0 || sides.size() != choices.size()) {
-    throw wrong("choices of " + std::to_string(sides.size()) + " sides of trees of depth " +
-                    std::to_string(depth),
-                choices.size(), "as many, and a multiple of the depth");
+    throw wrong("choices", choices.size(),
+                "one for each of " + std::to_string(sides.size()) +
+                    " sides, and a multiple of the depth, " + std::to_string(depth));
   }
   const std::uint64_t count = sides.size() / depth;
   checked_leaves(count, depth);

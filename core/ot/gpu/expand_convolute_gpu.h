@@ -1,38 +1,41 @@
 #pragma once
 
-// Expand-convolute codes (Raghuraman, Rindal, Tanguy, CRYPTO 2023) on a GPU: systematic, of rate 1/2.
+// Expand-convolute codes (Raghuraman, Rindal, Tanguy, CRYPTO 2023) on a GPU: systematic, of rate
+// 1/2.
 //
-// An accumulation adds each block to the one 25 after it and to some of those between, by a public mask:
-// each result needs those before it. But what it carries from one place to the next, 25 blocks that are
-// still to be added, is a linear map of what came in, the same for every bit of a block. So y is cut
-// into segments, and
+// An accumulation adds each block to the one 25 after it and, as a public mask says, to some of
+// those in between, so that each result depends on the results before it. The state between two
+// blocks is 25 sums that are still to be added to later blocks. The state after a segment is a
+// linear map of the state before it plus a constant, with the same map for every bit of a block. So
+// y is divided into segments:
 //
-//   1. each runs from nothing carried in, and beside it, as if it were 32 more bits of each block, from
-//      the 25 unit vectors on no blocks: that is the segment's map, 25 x 25 bits (MeasureSegments);
-//   2. the maps are applied one after the other, which gives what each segment is carried: in groups of
-//      segments first, then of the groups, then in the groups again (ChainSegments);
-//   3. each runs from what it is carried (RunSegments).
+//   1. MeasureSegments runs each segment from the zero state. In an extra word beside the four of a
+//      block, it runs the segment on zero blocks from the 25 unit vectors, which gives the 25 x 25 bit
+//      map of the segment.
+//   2. ChainSegments applies the maps in order, which gives the state before each segment: first within
+//      groups of segments, then over the groups, then within the groups again.
+//   3. RunSegments runs each segment from its true state.
 //
-// The bits are those of the plain recurrence: XOR has no rounding. What is carried over the end is added
-// at the beginning (WrapAround).
+// The result equals that of the sequential recurrence, because XOR is exact. WrapAround adds the
+// state after the last segment to the first blocks.
 
 #include "ot/codes/expand_convolute.h"
 #include "ot/gpu/threads_gpu.h"
 
 namespace nescio::ot {
 
-/// Words of a thing that is carried: a block's, and its row of a segment's map.
+/// Words of an entry of the state: a block, and a row of the segment's map.
 inline constexpr unsigned kCarriedWords = kBlockWords + 1;
-/// Words that a segment carries over its end: thing r is to be added r places after it.
+/// Words of the state after a segment: entry r is to be added to the block r after its end.
 inline constexpr unsigned kStateWords = kDistance * kCarriedWords;
 
-/// y and its masks, in segments of `length` places, a multiple of kDistance, of which the last may have
-/// fewer.
+/// y and its masks, in segments of `length` blocks, a multiple of kDistance. The last may be
+/// shorter.
 struct Segments {
   std::uint64_t places;
   std::uint64_t length;
   const SharedWord* masks;
-  SharedWord* y;  ///< four words a place
+  SharedWord* y;  ///< four words per block
 
   NESCIO_INLINE std::uint64_t count() const { return ceil_div(places, length); }
   NESCIO_INLINE std::uint64_t first(std::uint64_t segment) const { return segment * length; }
@@ -41,14 +44,13 @@ struct Segments {
   }
 };
 
-/// Runs one word of the blocks of a segment; `word` is kBlockWords for a thing that has none there.
-/// `carried[r]` is what is to be added r places after the segment's beginning, and at its end at the
-/// next place whose distance from the beginning is r modulo kDistance. A code is public, and so are
-/// branches by its masks.
+/// Runs a segment on one word of its blocks, or on zeros if `word` is kBlockWords. Before the
+/// segment, `carried[r]` is to be added to its block r; after it, to the next block whose index in
+/// the segment is r modulo kDistance. Branches on masks are safe: the code is public.
 template <bool write>
 NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, unsigned word,
                                    std::uint32_t (&carried)[kDistance]) {
-  constexpr unsigned kAhead = 5;  // masks that are read before they are used
+  constexpr unsigned kAhead = 5;  // masks that are loaded ahead
   static_assert(kDistance % kAhead == 0);
   const std::uint64_t end = of.end(segment);
   for (std::uint64_t base = of.first(segment); base < end; base += kDistance) {
@@ -78,7 +80,8 @@ NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, un
   }
 }
 
-/// What segments carry over their ends if nothing is carried in, and their maps: a thread a word.
+/// Computes the states after the segments from zero states, and the maps of the segments, one
+/// thread per word.
 struct MeasureSegments : PlainKernel {
   static constexpr unsigned kLeastBlocks = 8;
 
@@ -103,8 +106,8 @@ struct MeasureSegments : PlainKernel {
   }
 };
 
-/// From states that begin with nothing what is truly carried, one after the other in groups: a block of
-/// threads a group, a thread a word.
+/// Computes true states from the states and maps of MeasureSegments, sequentially within a group:
+/// one block of threads per group, one thread per word of the state.
 struct ChainSegments {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kTogether = true;
@@ -113,10 +116,9 @@ struct ChainSegments {
   std::uint64_t count;
   std::uint64_t group;
   const std::uint32_t* states;
-  const std::uint32_t*
-      in;  ///< what is carried into each group; null for nothing and the unit vectors
-  std::uint32_t* before;  ///< what is carried into each segment, if it is wanted
-  std::uint32_t* after;   ///< what each group carries over its end, and its map, if it is wanted
+  const std::uint32_t* in;  ///< the state before each group; null for zero and the unit vectors
+  std::uint32_t* before;    ///< out: the state before each segment, or null
+  std::uint32_t* after;     ///< out: the state after each group, and its map, or null
 
   std::size_t shared_bytes() const { return 2 * kStateWords * sizeof(std::uint32_t); }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(count, group)), 1}; }
@@ -131,8 +133,8 @@ struct ChainSegments {
     const std::uint64_t first = block.x() * group;
     const std::uint64_t end = count - first < group ? count : first + group;
     for (std::uint64_t i = first; i < end; ++i) {
-      std::uint32_t* now =
-          x + (i - first) % 2 * kStateWords;  // two, so that one barrier a step will do
+      // Two buffers in turn, so that one barrier per step is enough.
+      std::uint32_t* now = x + (i - first) % 2 * kStateWords;
       if (busy) now[id] = own;
       block.sync();
       if (!busy) continue;
@@ -149,13 +151,13 @@ struct ChainSegments {
   }
 };
 
-/// Segments from what they are carried to what they become: a thread a word.
+/// Runs segments from their true states, one thread per word.
 struct RunSegments : PlainKernel {
   static constexpr unsigned kLeastBlocks = 8;
 
   Segments of;
-  const std::uint32_t* before;  ///< of each segment; null where there is but one
-  std::uint32_t* over;          ///< what the last carries over the end, four words a place
+  const std::uint32_t* before;  ///< the state before each segment; null if there is only one
+  std::uint32_t* over;          ///< out: the state after the last segment, four words per block
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
@@ -178,7 +180,7 @@ struct RunSegments : PlainKernel {
   }
 };
 
-/// Adds what is carried over the end at the beginning: a thread a word.
+/// Adds the state after the last segment to the first blocks, one thread per word.
 struct WrapAround : PlainKernel {
   const std::uint32_t* over;
   SharedWord* y;
@@ -189,15 +191,16 @@ struct WrapAround : PlainKernel {
   }
 };
 
-/// Parts of y, of which each output takes one block.
+/// Parts of y; each output sums one block of each.
 inline constexpr unsigned kGathered = 7;
-/// Outputs that begin a block of the stream: seven blocks of it.
+/// Outputs of a thread. Their indices are seven whole blocks of the public stream.
 inline constexpr unsigned kExpandRows = 4;
 
-/// out[i] ^= a block of each part of y, at places that a public stream names: a thread four outputs.
+/// XORs one block of each part of y into out[i], at indices from a public stream: four outputs per
+/// thread.
 struct ExpandRows : AesKernel {
   prg::AesColumns keys;
-  std::uint64_t bounds[kGathered + 1];  ///< of the parts
+  std::uint64_t bounds[kGathered + 1];  ///< first block of each part, and the end
   const Block* y;
   Block* out;
   std::uint64_t count;

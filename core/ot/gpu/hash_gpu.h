@@ -1,7 +1,7 @@
 #pragma once
 
-// What is done to each output by itself on a GPU: the hash that makes random transfers of correlated
-// ones, a receiver's choices, and bits of rows to bits of blocks.
+// Operations on single outputs on a GPU: the hash that turns correlated transfers into random ones,
+// the choices of a receiver, and the transposition of bits.
 
 #include "base/bits.h"
 #include "ot/gpu/threads_gpu.h"
@@ -9,18 +9,18 @@
 
 namespace nescio::ot {
 
-/// h(x ^ delta, i) with the tweakable hash h(x, i) = pi(pi(x) ^ i) ^ pi(x) (Guo, Katz, Wang, Yu,
-/// IEEE S&P 2020, section 7.4): a thread a block. i is the transfer's number below a tag, pi is AES
-/// under the key of its stretch.
+/// Computes h(x ^ delta, i) with the tweakable hash h(x, i) = pi(pi(x) ^ i) ^ pi(x) (Guo, Katz,
+/// Wang, Yu, IEEE S&P 2020, section 7.4), one thread per block. The lower half of i is the number
+/// of the transfer, the upper half a tag; pi is AES under the key of the transfer's period.
 struct HashEach : AesKernel {
-  const prg::AesColumns* keys;  ///< from that of the first transfer's stretch on
+  const prg::AesColumns* keys;  ///< starting with the key period of the first transfer
   const Block* from;
   Block* to;
   Block delta;
   std::uint64_t first;
   std::uint64_t tag;
 
-  /// Numbers run over at 2^64, and those of stretches with them.
+  /// The largest key period: numbers of transfers wrap around at 2^64, and periods with them.
   static constexpr std::uint64_t kStretches = ~std::uint64_t{0} >> kStretchBits;
 
   template <class B>
@@ -35,7 +35,7 @@ struct HashEach : AesKernel {
   }
 };
 
-/// The lowest bit of each block, as a byte: a thread a block.
+/// Writes the lowest bit of each block as a byte, one thread per block.
 struct LowBits : PlainKernel {
   const Block* from;
   std::uint8_t* to;
@@ -47,10 +47,10 @@ struct LowBits : PlainKernel {
   }
 };
 
-/// Bit i of row j, of 128 rows, to bit j of block i: a thread eight blocks, from a byte of each row.
-/// Eight bytes are a tile of 8 x 8 bits that is transposed in a register ("cuOT", section III-B, after
-/// Warren, "Hacker's Delight"), so that neighbouring threads read neighbouring bytes of a row, and
-/// each writes whole blocks.
+/// Writes bit i of row j, of 128 rows, to bit j of block i. A thread writes eight blocks, from one
+/// byte of each row. Eight bytes form a tile of 8 x 8 bits, which is transposed in a register
+/// ("cuOT", section III-B, after Warren, "Hacker's Delight"). Neighbouring threads read
+/// neighbouring bytes of a row, and each writes whole blocks.
 struct TransposeBits : PlainKernel {
   const std::uint8_t* rows;
   std::uint64_t row_bytes;

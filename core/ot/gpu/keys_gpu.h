@@ -1,14 +1,14 @@
 #pragma once
 
-// The keys of ot/keys.h on a GPU: their round keys stand in the device's memory, where threads that
-// hash under the same key read the same words.
+// The keys of ot/keys.h on a GPU. Round keys are stored in device memory; threads that hash under
+// the same key read the same words.
 
 #include "ot/gpu/threads_gpu.h"
 #include "ot/keys.h"
 
 namespace nescio::ot {
 
-/// Expands public keys (FIPS 197, section 5.2): a thread a key. Key i is
+/// Expands public keys (FIPS 197, section 5.2), one thread per key. Key i is
 /// base ^ (first + ((i / run) << shift) + i % run).
 struct ExpandKeysEach : PlainKernel {
   const std::uint32_t* table;  ///< prg::aes_table(), whose second byte is the S-box
@@ -38,7 +38,7 @@ struct ExpandKeysEach : PlainKernel {
   }
 
  private:
-  /// SubWord(RotWord(word)), the first byte lowest.
+  /// SubWord(RotWord(word)), where the first byte is the lowest.
   NESCIO_DEVICE std::uint32_t substituted(std::uint32_t word) const {
     const std::uint32_t rotated = word >> 8 | word << 24;
     std::uint32_t out = 0;

@@ -1,19 +1,19 @@
 #pragma once
 
-// The code of primal LPN on a GPU (Yang, Weng, Lan, Zhang, Wang, "Ferret", CCS 2020, section 5): each
-// output is its noise XOR ten of k secret blocks, at places that a public stream names: AES-128-CTR
-// under the code's seed, ten words of 32 bits a row. k is chosen so that the second-level cache holds
-// the blocks, and then what they cost is its bandwidth.
+// The code of primal LPN on a GPU (Yang, Weng, Lan, Zhang, Wang, "Ferret", CCS 2020, section 5):
+// each output is its noise XOR ten of k secret blocks. A public stream gives their indices:
+// AES-128-CTR under the seed of the code, ten 32-bit words per row. k is chosen so that the blocks
+// fit in the second-level cache, whose bandwidth then limits the kernel.
 
 #include "ot/codes/primal.h"
 #include "ot/gpu/threads_gpu.h"
 
 namespace nescio::ot {
 
-/// Words of the stream to memory: a thread a block of four.
+/// Writes words of the stream to memory, one block of four words per thread.
 struct MakeWords : AesKernel {
   prg::AesColumns keys;
-  std::uint64_t first;  ///< of the blocks
+  std::uint64_t first;  ///< index of the first block of the stream
   Block* out;
 
   template <class B>
@@ -24,18 +24,20 @@ struct MakeWords : AesKernel {
   }
 };
 
-/// Two rows that begin a block of the stream: five blocks of it.
+/// Rows of a thread. The words of two rows, from an even one on, are five whole blocks of the
+/// stream.
 inline constexpr unsigned kPrimalRows = 2;
 inline constexpr unsigned kPrimalBlocks = kPrimalRows * kRowWeight / 4;
 
-/// XORs the code's rows first_row..first_row+count-1 into `out`: a thread two rows, from an even one on.
+/// XORs the product of rows first_row to first_row + count - 1 with `seeds` into `out`, two rows
+/// per thread.
 struct EncodePrimal : AesKernel {
   prg::AesColumns keys;
   const Block* seeds;
   std::uint32_t k;
   std::uint64_t first_row;
   std::uint64_t count;
-  const Block* words;  ///< the stream, from the first pair's on, where MakeWords made it; else null
+  const Block* words;  ///< the stream from MakeWords, starting at the first pair of rows, or null
   Block* out;
 
   static std::uint64_t pairs(std::uint64_t first_row, std::uint64_t count) {
@@ -74,7 +76,7 @@ struct EncodePrimal : AesKernel {
   }
 };
 
-/// XORs blocks to others: a thread a block.
+/// XORs blocks of `from` into `to`, one thread per block.
 struct AddBlocks : PlainKernel {
   const Block* from;
   Block* to;

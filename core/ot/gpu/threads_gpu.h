@@ -1,7 +1,7 @@
 #pragma once
 
-// What the kernels of oblivious transfers share: how many items become the work of as many threads as
-// a card holds at once, and XORs of what threads have.
+// Shared parts of the kernels of oblivious transfer: the division of items among the threads that a
+// GPU holds at once, and XORs over threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace nescio::ot {
 
-/// Threads of a block that computes AES: many, for they share a table.
+/// Threads of a block that computes AES: many, because they share one table.
 inline constexpr unsigned kAesThreads = 512;
 inline constexpr unsigned kWarps = kAesThreads / gpu::kWarp;
 inline constexpr unsigned kBlockWords = 4;
 
-/// A word of memory that other kernels take for part of a block.
+/// A word of memory that other kernels access as part of a block.
 #if defined(__GNUC__) && !defined(__CUDACC__)
 using SharedWord [[gnu::may_alias]] = std::uint32_t;
 #else
 using SharedWord = std::uint32_t;
 #endif
 
-/// Items in tiles, an item a thread; a block of threads takes neighbouring tiles, one after the other.
+/// Items in tiles, one item per thread. A block of threads processes consecutive tiles in order.
 struct Tiles {
   std::uint64_t items;
   std::uint32_t blocks;
@@ -34,7 +34,7 @@ struct Tiles {
   NESCIO_INLINE std::uint64_t first(std::uint64_t block) const { return count() * block / blocks; }
 };
 
-/// Calls work(item) for the items of a thread.
+/// Calls work(item) for the items of the calling thread.
 template <class B, class Work>
 NESCIO_DEVICE inline void for_each_item(const B& block, const Tiles& tiles, const Work& work) {
   const std::uint64_t end = tiles.first(block.x() + 1);
@@ -44,7 +44,8 @@ NESCIO_DEVICE inline void for_each_item(const B& block, const Tiles& tiles, cons
   }
 }
 
-/// The XOR of what the lanes of a warp have, in groups of `width`, a power of two, by butterflies.
+/// The XOR of `value` over groups of `width` lanes of a warp, a power of two, by butterfly
+/// shuffles.
 template <class B>
 NESCIO_DEVICE inline Block xor_lanes(B& block, Block value, unsigned width) {
   for (unsigned mask = 1; mask < width; mask <<= 1) {
@@ -67,17 +68,18 @@ NESCIO_INLINE Block block_of(const std::uint32_t* words) {
   return {words[0] | std::uint64_t{words[1]} << 32, words[2] | std::uint64_t{words[3]} << 32};
 }
 
-/// Adds a block to four words, of which others may do so too.
+/// XORs a block into four words atomically.
 template <class B>
 NESCIO_DEVICE inline void flip_block(B& block, std::uint32_t* to, Block value) {
   NESCIO_UNROLL
   for (unsigned word = 0; word < kBlockWords; ++word) block.flip(to + word, word_of(value, word));
 }
 
-/// Room that xor_threads wants, beside the table of AES.
+/// Bytes of shared memory that xor_threads needs, in addition to the AES table.
 inline constexpr std::size_t kXorBytes = kWarps * sizeof(Block);
 
-/// Adds what all threads of a block have to four words. All of them call it, with the same memory.
+/// XORs `value` over all threads of a block into four words. All threads must call it, with the
+/// same `shared` and `to`.
 template <class B>
 NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shared,
                                       std::uint32_t* to) {
@@ -98,7 +100,7 @@ NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shar
   block.sync();
 }
 
-/// A kernel that computes AES, a table a block.
+/// A kernel that computes AES, with one table per block of threads.
 struct AesKernel {
   static constexpr unsigned kThreads = kAesThreads;
   static constexpr unsigned kLeastBlocks = 2;
@@ -119,7 +121,7 @@ struct AesKernel {
   }
 };
 
-/// A kernel of threads that have nothing to do with each other, an item each.
+/// A kernel of independent threads, one item per thread.
 struct PlainKernel {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kTogether = false;

@@ -8,20 +8,21 @@
 //   level 1: seed, seed ^ delta                       every level XORs to delta
 //   children of x: left H(x), right H(x) ^ x          one call of AES for two
 //
-// A level of all trees is grown at a time: its trees stand one after the other, a thread has a parent,
-// neighbouring threads read and write neighbouring memory, and no card is too large for one tree
-// (Gan, Yuki, Rogers, Ghodsi, "cuOT", section III-A). The XOR of a level's left nodes, or of those on
-// the side that a receiver was told of, is made by the threads that make the nodes.
+// All trees are expanded one level at a time. The nodes of a level are stored tree after tree, with
+// one thread per parent: neighbouring threads access neighbouring memory, and even a single tree
+// occupies a large GPU (Gan, Yuki, Rogers, Ghodsi, "cuOT", section III-A). The threads that write
+// the nodes also compute the XOR of a level's left nodes, or of the nodes on the receiver's chosen
+// side.
 //
-// Where a tree is punctured is secret: what lies on its path is blended in by masks at every node, and
-// nothing is looked up or skipped by it.
+// The punctured index of a tree is secret: nodes on its path are selected by masks at every node,
+// and no address or branch depends on it.
 
 #include "ot/gpu/threads_gpu.h"
 
 namespace nescio::ot {
 
-/// Adds up, tree by tree, what work(node) returns for the nodes of a level: to four words of `sums`,
-/// those of trees `stride` words apart. `level` is that of the nodes.
+/// XORs the results of work(node) over the nodes of a level into `sums`, four words per tree, those
+/// of neighbouring trees `stride` words apart. `level` is the level of the nodes.
 template <class B, class Work>
 NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level,
                                     std::uint32_t* shared, std::uint32_t* sums,
@@ -48,10 +49,10 @@ NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level
   }
 }
 
-/// Level 1 of trees, and the first of their sums: a thread a tree. Of a punctured copy nothing is
-/// known yet.
+/// Writes level 1 of trees and the sum of its left nodes, one thread per tree. For punctured trees
+/// both are zero.
 struct PlantTrees : PlainKernel {
-  const Block* seeds;  ///< null for punctured copies
+  const Block* seeds;  ///< null for punctured trees
   Block delta;
   unsigned depth;
   Block* nodes;
@@ -72,28 +73,28 @@ struct PlantTrees : PlainKernel {
   }
 };
 
-/// What a receiver knows of its trees.
+/// The receiver's inputs for its trees.
 struct Punctures {
-  const Block*
-      sides;  ///< `depth` a tree: the XOR of a level's nodes on the side that is not the path's
-  const std::uint32_t* alphas;  ///< the punctured leaf of each tree
+  const Block* sides;  ///< `depth` per tree: the XOR of a level's nodes off the path's side
+  const std::uint32_t* alphas;  ///< the index of the punctured leaf of each tree
 
-  /// The node that the path's has beside it, at level l + 1 of a tree, from the others of its side.
+  /// The sibling of the path's node at level l + 1 of a tree, from the sum of the other nodes of
+  /// its side. `item` is tree * depth + l.
   NESCIO_DEVICE Block sibling(const std::uint32_t* sums, std::uint64_t item) const {
     return sides[item] ^ block_of(sums + item * kBlockWords);
   }
 };
 
-/// From the nodes of a level those of the next: a thread a parent. At the last level the lowest bit of
-/// leaves is cleared.
+/// Expands the nodes of a level, one thread per parent. On the last level the lowest bit of each
+/// child is cleared.
 template <bool punctured>
 struct GrowLevel : AesKernel {
-  const prg::AesColumns* keys;  ///< `depth` a tree
+  const prg::AesColumns* keys;  ///< `depth` per tree
   unsigned level;               ///< of the parents, 1 to depth - 1
   unsigned depth;
   const Block* parents;
   Block* children;
-  std::uint32_t* sums;  ///< `depth` blocks a tree; null to leave this level's to SumLevel
+  std::uint32_t* sums;  ///< `depth` blocks per tree; null if SumLevel sums this level
   Punctures holes;
 
   template <class B>
@@ -109,7 +110,7 @@ struct GrowLevel : AesKernel {
   }
 
  private:
-  /// Writes the children of a node and returns that of the side that is summed.
+  /// Writes the children of a node and returns the child on the side that is summed.
   NESCIO_DEVICE Block grow(const prg::AesGpu& cipher, std::uint64_t id) const {
     Block x = parents[id];
     Block known = {~std::uint64_t{0}, ~std::uint64_t{0}}, right_side = {0, 0};
@@ -118,13 +119,13 @@ struct GrowLevel : AesKernel {
       const std::uint32_t path = holes.alphas[tree] >> (depth - level - 1);  // of the children
       known = block_mask(1 - equal_bit(node, path >> 1));
       right_side = block_mask(1 - (path & 1));
-      // Nothing has been written where the path and the node beside it are.
+      // The nodes of the path and its sibling are zero in memory.
       x ^= block_mask(equal_bit(node, (path >> 1) ^ 1)) &
            holes.sibling(sums, tree * depth + level - 1);
     }
     const Block s = {x.hi, x.hi ^ x.lo};
     const Block left = (cipher.encrypt(keys[(id >> level) * depth + level], s) ^ s) & known;
-    const Block right = left ^ x;  // x is zero where nothing is known
+    const Block right = left ^ x;  // x is zero for the node of the path
     const bool leaves = level + 1 == depth && sums != nullptr;
     const Block leaf_mask = {leaves ? ~std::uint64_t{1} : ~std::uint64_t{0}, ~std::uint64_t{0}};
     children[2 * id] = left & leaf_mask;
@@ -133,8 +134,8 @@ struct GrowLevel : AesKernel {
   }
 };
 
-/// The sums of a level's left nodes in a pass of their own: a thread a parent, whose left child it
-/// reads. `level` is the parents'. Leaves lose their lowest bit after they are summed.
+/// Sums the left nodes of a level in a separate pass, one thread per parent. `level` is the level
+/// of the parents. The lowest bits of leaves are cleared after they are summed.
 struct SumLevel : AesKernel {
   unsigned level;
   unsigned depth;
@@ -161,14 +162,15 @@ struct SumLevel : AesKernel {
   }
 };
 
-/// Of each punctured tree the two leaves that are still missing: the one beside the punctured leaf,
-/// and for that the XOR of all others. Those known at a level XOR to those of the level before, as the
-/// children of a node XOR to it, and the one beside the path; so all leaves XOR to all nodes beside it.
+/// Computes the two missing leaves of each punctured tree: the sibling of the punctured leaf, and
+/// the XOR of all other leaves, which takes the place of the punctured leaf. The children of a node
+/// XOR to it. So the known nodes of a level XOR to those of the level above and the sibling of the
+/// path's node, and all leaves XOR to all siblings of the path.
 struct OpenLeaves : PlainKernel {
   unsigned depth;
   const std::uint32_t* sums;
   Punctures holes;
-  Block* missing;  ///< two a tree
+  Block* missing;  ///< two per tree
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
@@ -184,7 +186,7 @@ struct OpenLeaves : PlainKernel {
   }
 };
 
-/// Puts them in their places, which are zero: a thread a leaf.
+/// XORs the missing leaves into their positions, which are zero, one thread per leaf.
 struct PlaceLeaves : PlainKernel {
   unsigned depth;
   const std::uint32_t* alphas;

@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
 
-/// The keys of one stretch after the other, expanded some at a time.
+/// The keys of successive key periods, expanded sixteen at a time.
 class StretchKeys {
  public:
   StretchKeys(Tier tier, Block base) : cipher_(prg::aes128::cipher_of(tier)), base_(base) {}
 
-  /// The key of a stretch: of the last one that was asked for, or the next.
+  /// The key of a period. Callers ask for periods in order.
   const RoundKeys& of(std::uint64_t stretch) {
     if (stretch - first_ >= count_) {
       cipher_.expand_keys(base_, first_ = stretch, count_ = keys_.size(), keys_.data());

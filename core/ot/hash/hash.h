@@ -1,9 +1,9 @@
 #pragma once
 
-// The hash that makes correlated transfers random ones: tweakable circular correlation robust, from
-// a permutation (Guo, Katz, Wang, Yu, IEEE S&P 2020, section 7.4),
+// The hash that turns correlated transfers into random ones. It is tweakable circular correlation
+// robust, from a permutation (Guo, Katz, Wang, Yu, IEEE S&P 2020, section 7.4):
 //
-//   h(x, i) = pi(pi(x) ^ i) ^ pi(x)         pi: AES under the key of i's stretch, see ot/keys.h
+//   h(x, i) = pi(pi(x) ^ i) ^ pi(x)         pi: AES under the key of i's period, see ot/keys.h
 
 #include <cstdint>
 #include <span>
@@ -15,8 +15,8 @@
 
 namespace nescio::ot {
 
-/// out[j] = h(blocks[j] ^ delta, i) where i has first_index + j in its lower half and the tag in its
-/// upper half. Keys are made from `base`.
+/// Sets out[j] to h(blocks[j] ^ delta, i), where the lower half of i is first_index + j and the
+/// upper half is the tag. Keys are derived from `base`.
 void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
                  Block base, Block delta, Block* out, ThreadPool& pool, Tier tier);
 

@@ -10,8 +10,8 @@ namespace {
 namespace aes = prg::aes128::avx512;
 using aes::kRegisters;
 
-/// Hashes `count` registers of blocks x, in place; the tweaks of the first are given, those of each
-/// next one are four more.
+/// Hashes `count` registers of blocks x in place. `tweak` holds the tweaks of the first register;
+/// those of each following register are larger by four.
 template <int count>
 inline void hash_registers(const aes::Keys& keys, __m512i tweak, __m512i* x) {
   __m512i outer[count];

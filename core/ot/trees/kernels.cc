@@ -12,14 +12,14 @@ const TreeKernels& tree_kernels(Tier tier) { return NESCIO_PICK(tier, kTreeKerne
 namespace portable {
 namespace {
 
-constexpr std::size_t kNodes = 64;  // a call of AES
+constexpr std::size_t kNodes = 64;  // per call of AES
 
 constexpr Block sigma(Block s) { return {s.hi, s.hi ^ s.lo}; }
 
-/// a where the mask is ones, else b.
+/// a where the mask is all ones, else b.
 constexpr Block blend(Block mask, Block a, Block b) { return b ^ (mask & (a ^ b)); }
 
-/// Puts the pair in its place if that is among n nodes, the first of which is number `first`.
+/// Stores the pair at its position if that is among n nodes, where nodes[0] has the number `first`.
 void patch_some(Block* nodes, std::size_t first, std::size_t n, const Pair& pair) {
   for (std::size_t i = 0; i < n; ++i) {
     const Block here = block_mask(equal_bit((first + i) / 2, pair.place));
@@ -29,7 +29,7 @@ void patch_some(Block* nodes, std::size_t first, std::size_t n, const Pair& pair
 
 void patch(Block* nodes, std::size_t n, const Pair& pair) { patch_some(nodes, 0, n, pair); }
 
-/// Expands at most kNodes nodes x; of the children, the bits that `keep` has are written.
+/// Expands at most kNodes nodes x and writes their children masked with `keep`.
 Block expand_some(const RoundKeys& keys, const Block* x, std::size_t n, Block keep,
                   Block* children) {
   std::array<Block, kNodes> in{}, out;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What growing and puncturing trees do with the nodes of a level, one file a CPU tier.
+// Operations on the nodes of a level for growing and puncturing trees, one file per CPU tier.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace nescio::ot {
 
-/// Two neighbours of a level, nodes 2 * place and 2 * place + 1. The place is secret: kernels
-/// compare it with each pair's number in registers and blend.
+/// Two siblings of a level, nodes 2 * place and 2 * place + 1. `place` is secret: kernels compare
+/// it with the number of every pair and blend in registers.
 struct Pair {
   std::uint64_t place;
   Block nodes[2];
 };
 
-/// The children of node x are H(x) and H(x) ^ x. A kernel that expands writes the children of n
-/// nodes and returns the XOR of the left ones. n may be any number, with a pair an even one.
+/// The children of node x are H(x) and H(x) ^ x. The expand functions write the children of n nodes
+/// and return the XOR of the left ones. n must be even for those that take a pair.
 struct TreeKernels {
   using Expand = Block (*)(const RoundKeys& keys, const Block* nodes, std::size_t n,
                            Block* children);
@@ -27,15 +27,15 @@ struct TreeKernels {
                                   const Pair& pair, Block* children);
 
   Expand expand;
-  Expand expand_last;  ///< Clears the lowest bit of each child it writes.
+  Expand expand_last;  ///< clears the lowest bit of each child
   ExpandPatched expand_patched;
   ExpandPatched expand_last_patched;
 
-  /// Puts the pair in its place among n nodes, n even.
+  /// Stores the pair at its position among n nodes, n even.
   void (*patch)(Block* nodes, std::size_t n, const Pair& pair);
 
-  /// Puts `from`, n blocks, n a multiple of 4, into part `place` of as many parts of n blocks as
-  /// `parts` says.
+  /// Copies `from` to part `place`, which is secret, of `parts` parts of n blocks. n is a multiple
+  /// of 4.
   void (*place_part)(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
                      const Block* from);
 };

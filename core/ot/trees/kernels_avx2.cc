@@ -20,14 +20,14 @@ struct Patch {
       : place(_mm_set1_epi64x(static_cast<long long>(pair.place))),
         nodes{load(pair.nodes), load(pair.nodes + 1)} {}
 
-  /// Node i, or the pair's, if this is its place.
+  /// `node`, or the node of the pair if i is its position.
   __m128i operator()(std::size_t i, __m128i node) const {
     const __m128i number = _mm_set1_epi64x(static_cast<long long>(i / 2));
     return _mm_blendv_epi8(node, nodes[i % 2], _mm_cmpeq_epi64(number, place));
   }
 };
 
-/// Writes the children of nodes x, `count` of them, and adds the left ones to the sum.
+/// Writes the children of `count` nodes x and adds the left ones to the sum.
 template <bool last>
 inline void expand_lanes(const aes::Keys& keys, const __m128i* x, int count, Block* children,
                          __m128i* sum) {

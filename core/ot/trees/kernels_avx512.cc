@@ -11,17 +11,18 @@ namespace aes = prg::aes128::avx512;
 using aes::first_blocks;
 using aes::kRegisters;
 
-/// The same value, of which the compiler forgets how it was made.
+/// Returns x; the compiler cannot see how it was computed.
 inline __m512i forget(__m512i x) {
   asm("" : "+v"(x));
   return x;
 }
 
-/// Stores a blend whole. The compiler would make a masked store of it, which leaves memory alone where
-/// the mask is empty: the time that takes, and which pages were written to, would tell the mask.
+/// Stores a blend with a full store. The compiler would merge blend and store into a masked store,
+/// which does not write where the mask is zero: its time, and which pages become dirty, would
+/// reveal the mask.
 inline void store_blend(Block* to, __m512i x) { _mm512_storeu_si512(to, forget(x)); }
 
-/// A pair in registers, and how far its place is from the pairs that a register of nodes holds.
+/// A pair in registers, and the distance from the current register of nodes to its position.
 struct Patch {
   __m512i distance, nodes;
 
@@ -31,7 +32,8 @@ struct Patch {
         nodes(_mm512_broadcast_i64x4(
             _mm256_loadu_si256(reinterpret_cast<const __m256i*>(pair.nodes)))) {}
 
-  /// Four nodes, those of pairs 2k and 2k + 1 from here on, with the pair where it belongs.
+  /// Returns `four`, the nodes of pairs 2k and 2k + 1 from the current position on, with the pair
+  /// stored if it is one of them.
   __m512i operator()(int k, __m512i four) const {
     const __mmask8 here = _mm512_cmpeq_epi64_mask(distance, _mm512_set1_epi64(2 * k));
     return _mm512_mask_mov_epi64(four, here, nodes);
@@ -47,7 +49,7 @@ template <int count, bool last>
 inline void hash_registers(const aes::Keys& keys, __m512i* x, __m512i* left, __m512i* right) {
   for (int i = 0; i < count; ++i) left[i] = aes::sigma(x[i]);
   aes::encrypt_registers<count>(keys, left);
-  // Kept, the first sigma(x) would cost more registers than there are.
+  // sigma(x) is computed again: to keep the first result would need more registers than there are.
   for (int i = 0; i < count; ++i) x[i] = forget(x[i]);
   for (int i = 0; i < count; ++i) left[i] = _mm512_xor_si512(left[i], aes::sigma(x[i]));
   for (int i = 0; i < count; ++i) right[i] = _mm512_xor_si512(left[i], x[i]);

@@ -12,24 +12,25 @@
 namespace nescio::ot {
 namespace {
 
-/// Trees up to depth kShallow are made level by level, each level of it in memory. In deeper ones the
-/// subtrees of this height that are off the path are walked one after the other; the one on the path,
-/// which needs the sums of all others, is made last.
+/// Trees up to depth kShallow are expanded level by level. In deeper trees, the subtrees of height
+/// kSubtree that are off the path are expanded depth-first, one after the other. The subtree on the
+/// path, which needs the sums of all others, is expanded last.
 constexpr unsigned kShallow = 13, kSubtree = 10;
 
-/// Leaves of the trees of one task: with their levels they stay in a core's own cache.
+/// Leaves of the trees of one task: with their levels they fit in the private cache of a core.
 constexpr std::size_t kTaskLeaves = std::size_t{1} << 13;
 
 constexpr std::array<Block, kMostDepth> kZeros{};
 
-/// The way down one tree to the leaf that stays unknown.
+/// The path in one tree to the punctured leaf.
 class Path {
  public:
-  /// Goes down a level. `side` is the XOR of the new level's nodes on the side of the choice, `left`
-  /// that of its left nodes which are known so far: all but the two below the path.
+  /// Goes down one level. `side` is the XOR of the new level's nodes on the chosen side, `left` the
+  /// XOR of its known left nodes, which are all but those below the path.
   ///
-  /// Right nodes are left ones XOR their parents, so the sum of the right ones follows from that of
-  /// the known parents. One of the two nodes is then known; the other is where the path goes.
+  /// A right node is the left node XOR the parent, so that the XOR of the known right nodes follows
+  /// from that of the known parents. This gives one of the two nodes below the path; the path goes
+  /// on to the other.
   void step(Block side, std::uint8_t choice, Block left) {
     right_ = block_mask(choice & 1);
     sibling_ = side ^ left ^ (right_ & known_);
@@ -39,16 +40,18 @@ class Path {
     place_ = 2 * place_ + (~right_.lo & 1);
   }
 
-  /// The two nodes below the path's last one: its sibling, and zero for itself.
+  /// The path's node, held as zero, and its sibling.
   const Pair& pair() const { return pair_; }
 
-  /// The two as leaves: lowest bits cleared, but set in the path's, the XOR of all others.
+  /// The punctured leaf, which is the XOR of all others with the lowest bit set, and its sibling
+  /// with the lowest bit cleared.
   Pair leaves() const {
     const Block sibling = cleared(sibling_), own = {known_.lo | 1, known_.hi};
     return {pair_.place, {blend(right_, own, sibling), blend(right_, sibling, own)}};
   }
 
-  /// Counts places from the path's node on: in the subtree below it. Returns its place so far.
+  /// Enters the subtree below the path's node: positions are relative to it from now on. Returns
+  /// the position of that node.
   std::uint64_t enter() { return std::exchange(place_, 0); }
 
  private:
@@ -59,8 +62,7 @@ class Path {
   Pair pair_{};
 };
 
-/// Goes down some trees together, a level of all after the other: what one tree waits for, the others
-/// do meanwhile.
+/// Punctures a group of trees together, one level of all trees at a time, to hide latencies.
 class Puncturer {
  public:
   Puncturer(Tier tier, unsigned depth, std::size_t group, Block base)
@@ -76,7 +78,7 @@ class Puncturer {
     if (top_ > 0) walk_.emplace(kernels_, depth);
   }
 
-  /// `sides` and `choices` have `depth` items a tree. Of deep trees there is one.
+  /// `sides` and `choices` have `depth` items per tree. A group of deep trees has one tree.
   void puncture(std::uint64_t first_tree, std::size_t trees, const Block* sides,
                 const std::uint8_t* choices, Block* leaves) {
     for (std::size_t tree = 0; tree < trees; ++tree) {
@@ -92,7 +94,7 @@ class Puncturer {
   }
 
  private:
-  /// What is known of some trees, `depth_` items a tree.
+  /// The receiver's inputs for some trees, `depth_` items per tree.
   struct Knowledge {
     const Block* sides;
     const std::uint8_t* choices;
@@ -102,7 +104,7 @@ class Puncturer {
     const std::size_t parts = std::size_t{1} << top_, part = std::size_t{1} << kSubtree;
     go_down(known, 1, 0, top_, kZeros.data(), roots_.data());
     kernels_.patch(roots_.data(), parts, paths_[0].pair());
-    // What the path's node, held as zero, adds is added twice.
+    // The path's node is held as zero; adding its contribution a second time cancels it.
     std::array<Block, kMostDepth> others{};
     const Block zero{};
     walk_->descend(keys_[0], top_, &zero, 1, subtree_.data(), others.data());
@@ -113,9 +115,9 @@ class Puncturer {
     kernels_.place_part(leaves, parts, part, place, subtree_.data());
   }
 
-  /// Goes `height` levels down from level `top`, where only the path's node is not yet in `others`:
-  /// others[l] is the XOR of the left nodes of level l + 1 elsewhere. Writes the nodes of the level
-  /// come to, with lowest bits cleared if it is the last; the paths' pairs are still to be put there.
+  /// Expands `height` levels below the path's node on level `top`. others[l] is the XOR of the left
+  /// nodes of level l + 1 outside the subtree of that node. Writes the nodes of the lowest level,
+  /// with lowest bits cleared if they are leaves; the caller has to store the pairs of the paths.
   void go_down(Knowledge known, std::size_t trees, unsigned top, unsigned height,
                const Block* others, Block* out) {
     const auto step = [&](std::size_t tree, unsigned level, Block left) {
@@ -145,7 +147,7 @@ class Puncturer {
     return kernel(keys_[tree][level], nodes, width, paths_[tree].pair(), children);
   }
 
-  /// H(0): what the node on the path, unknown and held as zero, adds to the left nodes' sum.
+  /// H(0): the contribution of the path's node, held as zero, to the sum of the left nodes.
   Block hash_of_zero(std::size_t tree, unsigned level) const {
     Block children[2];
     const Block zero{};
@@ -158,17 +160,18 @@ class Puncturer {
   SecretBuffer<Path> paths_;
   SecretBuffer<Block> nodes_, children_;
 
-  // For deep trees: the walk off the path, the nodes it begins with, and the subtree on the path.
+  // For deep trees: the expansion off the path, the nodes it starts from, and the subtree on the
+  // path.
   std::optional<Walk> walk_;
   SecretBuffer<Block> roots_, subtree_;
 };
 
-/// Throws unless every choice is 0 or 1; says nothing else of them.
+/// Throws unless every choice is 0 or 1. Nothing else depends on them.
 void check_choices(std::span<const std::uint8_t> choices) {
   unsigned all = 0;
   for (std::uint8_t choice : choices) all |= choice;
   if (declassify(all > 1)) {
-    throw Error(ErrorKind::argument, "choices: found a byte above 1, expected 0 or 1 each");
+    throw Error(ErrorKind::argument, "choices: found a byte above 1, expected only 0 and 1");
   }
 }
 
@@ -176,7 +179,7 @@ void check_choices(std::span<const std::uint8_t> choices) {
 
 void check_depth(unsigned depth) {
   if (depth >= 1 && depth <= kMostDepth) return;
-  throw Error(ErrorKind::argument, "the depth of a tree: found " + std::to_string(depth) +
+  throw Error(ErrorKind::argument, "depth of a tree: found " + std::to_string(depth) +
                                        ", expected 1 to " + std::to_string(kMostDepth));
 }
 

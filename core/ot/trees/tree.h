@@ -8,11 +8,12 @@
 //   level 1: seed, seed ^ delta                       every level XORs to delta
 //   children of x: left H(x), right H(x) ^ x          one call of AES for two
 //
-// The sender grows whole trees and learns, for each level, the XOR of its left nodes. Who knows of
-// each level the XOR of one side's nodes, by a secret choice, makes all leaves but one: the path to it
-// goes where the choices do not. Its own leaf is set to the XOR of all others, which is the sender's
-// XOR delta. At the end the sender clears the lowest bit of its leaves, and the receiver sets that of
-// its own leaf alone. So v[i] ^ w[i] = (i == alpha) * delta, where delta is odd.
+// The sender expands whole trees and computes the XOR of the left nodes of each level. The receiver
+// learns, for each level, the XOR of the nodes on one side, by a secret choice. From these it
+// computes all leaves but one, alpha; on each level the path to alpha takes the side that was not
+// chosen. The receiver sets leaf alpha to the XOR of all its other leaves, which is the sender's
+// leaf XOR delta. Finally the sender clears the lowest bit of every leaf; the receiver also does,
+// but sets the lowest bit of leaf alpha. So v[i] ^ w[i] = (i == alpha) * delta, where delta is odd.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,19 +30,19 @@ inline constexpr unsigned kMostDepth = 32;
 /// Throws Error(argument) unless 1 <= depth <= kMostDepth.
 void check_depth(unsigned depth);
 
-/// The keys that trees are hashed under: those made from `base`, from that of tree `first_tree` on.
+/// The keys under which trees are hashed: derived from `base`, starting with tree `first_tree`.
 struct TreeBase {
   Block base;
   std::uint64_t first_tree;
 };
 
-/// Writes 2^depth leaves a tree, and the XOR of the left nodes of its levels 1 to depth. A tree's
-/// results stand together, in the order of the seeds.
+/// Writes the 2^depth leaves of each tree and, to `sums`, the XOR of the left nodes of its levels 1
+/// to depth. Both are contiguous per tree, in the order of the seeds.
 void grow_trees(std::span<const Block> seeds, unsigned depth, Block delta, TreeBase keys,
                 Block* leaves, Block* sums, ThreadPool& pool, Tier tier);
 
-/// Writes the 2^depth leaves of each punctured tree. `sides` and `choices` have `depth` items a tree:
-/// item l is the XOR of the nodes of level l + 1 on side choices[l], 0 being the left one.
+/// Writes the 2^depth leaves of each punctured tree. `sides` and `choices` have `depth` items per
+/// tree: sides[l] is the XOR of the nodes of level l + 1 on side choices[l], where 0 is left.
 /// Throws Error(argument) for a choice above 1. Time and addresses depend on sizes only.
 void puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
                     unsigned depth, TreeBase keys, Block* leaves, ThreadPool& pool, Tier tier);

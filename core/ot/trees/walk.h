@@ -1,6 +1,6 @@
 #pragma once
 
-// What growing and puncturing trees share.
+// Shared parts of growing and puncturing trees.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace nescio::ot {
 
 inline constexpr std::size_t kMostGroup = 16;
 
-/// Trees of one task: as many as have `leaves` leaves, at most kMostGroup, and few enough for every
-/// thread to have several tasks.
+/// The number of trees of one task: about `leaves` leaves, at most kMostGroup trees, and few enough
+/// that every thread has several tasks.
 inline std::size_t trees_of_task(std::size_t trees, unsigned depth, std::size_t leaves,
                                  unsigned threads) {
   const std::size_t share = trees / (4 * std::size_t{threads}) + 1;
@@ -25,17 +25,17 @@ inline std::size_t trees_of_task(std::size_t trees, unsigned depth, std::size_t 
 /// A leaf with its lowest bit cleared.
 inline Block cleared(Block leaf) { return {leaf.lo & ~std::uint64_t{1}, leaf.hi}; }
 
-/// Goes down from nodes to leaves, a run of nodes at a time.
+/// Expands nodes to leaves depth-first, a run of nodes at a time.
 class Walk {
  public:
-  /// Nodes that a call expands: with their children they stay in the nearest cache.
+  /// Nodes of a run: with their children they fit in the first-level cache.
   static constexpr std::size_t kRun = 512;
 
   Walk(const TreeKernels& kernels, unsigned depth)
       : kernels_(kernels), depth_(depth), scratch_(std::size_t{depth} * 2 * kRun) {}
 
-  /// Writes the leaves under n nodes of a level, and adds to sums[l], from l = level on, the XOR of
-  /// the left nodes of level l + 1. n is a power of two.
+  /// Writes the leaves below n nodes of a level. Adds the XOR of the left nodes of level l + 1 to
+  /// sums[l], for l >= level. n is a power of two.
   void descend(const TreeKeys& keys, unsigned level, const Block* nodes, std::size_t n,
                Block* leaves, Block* sums) {
     for (std::size_t i = 0; i < n; i += kRun) {
