@@ -55,8 +55,8 @@ void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_
   const std::size_t j = std::find_if_not(x, x + n, fits) - x;
   if (j == n) return;
   refuse(std::to_string(x[j]), number, j,
-         std::to_string(least) + " to " + std::to_string(most) + ", as " + std::to_string(bits) +
-             " bits hold");
+         std::to_string(least) + " to " + std::to_string(most) + ", the range of " +
+             std::to_string(bits) + " bits");
 }
 
 namespace portable {

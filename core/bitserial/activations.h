@@ -1,12 +1,13 @@
 #pragma once
 
-// Activations: from floating point to integers of k = 8, 16 or 32 bits, and products back to
-// floating point. With a = max |x_j| and top = 2^(k-1) - 1, all in IEEE doubles,
+// Quantization of activations from floating point to integers of k = 8, 16 or 32 bits, and
+// conversion of products back to floating point. With a = max |x_j| and top = 2^(k-1) - 1, all in
+// IEEE doubles,
 //
-//   x_j -> rint((x_j * top) / a)        halves to even; zeros where a is 0
+//   x_j -> rint((x_j * top) / a)        halves to even; zeros if a is 0
 //   y_i -> float32((y_i * scale_i) * (a / top)) + bias_i        the sum in float32
 //
-// Each tier returns the same bits.
+// All tiers return the same bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,37 +16,40 @@
 
 namespace nescio::bitserial {
 
-/// Throws Error(argument) unless the bits are 8, 16 or 32.
+/// Throws Error(argument) unless `bits` is 8, 16 or 32.
 void check_activation_bits(unsigned bits);
 
-/// 2^(bits-1) - 1.
+/// The largest quantized value, 2^(bits-1) - 1.
 inline constexpr double top_of(unsigned bits) {
   return static_cast<double>((std::int64_t{1} << (bits - 1)) - 1);
 }
 
 struct FloatKernels {
-  /// The largest magnitude of n floats as its bits: above 0x7F7FFFFF if one is NaN or infinite.
+  /// Returns the bits of the largest magnitude of n floats: above 0x7F7FFFFF if one is NaN or
+  /// infinite.
   std::uint32_t (*largest)(const float* x, std::size_t n);
 
-  /// out[j] = rint((x[j] * top) / a), for a > 0.
+  /// Sets out[j] to rint((x[j] * top) / a), for a > 0.
   void (*quantize)(const float* x, std::size_t n, double top, double a, std::int32_t* out);
 
-  /// out[i] = float((y[i] * scale[i]) * step) + bias[i]; no bias if that is null.
+  /// Sets out[i] to float((y[i] * scale[i]) * step) + bias[i]. `bias` may be null.
   void (*scale)(const std::int64_t* y, std::size_t n, const float* scale, double step,
                 const float* bias, float* out);
 };
 
 const FloatKernels& float_kernels(Tier tier);
 
-/// Quantises vector `number` of a batch; returns its step, a / top. Throws Error(argument) if it has
-/// NaN or infinity, and says where the first is.
+/// Quantizes vector `number` of a batch; returns its step, a / top. Throws Error(argument) with the
+/// position of the first element that is NaN or infinite.
 double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
                        std::size_t number, std::int32_t* out);
 
-/// Throws Error(argument) if vector `number` has NaN or infinity, and says where the first is.
+/// Throws Error(argument) with the position of the first element of vector `number` that is NaN or
+/// infinite, if any.
 void check_finite(const float* x, std::size_t n, std::size_t number);
 
-/// Throws Error(argument) if a value of vector `number` does not fit in so many bits.
+/// Throws Error(argument) with the position of the first value of vector `number` that does not fit
+/// in `bits` bits, if any.
 void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number);
 
 NESCIO_TIERS(extern const FloatKernels kFloatKernels;)

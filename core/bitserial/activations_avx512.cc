@@ -6,7 +6,7 @@
 namespace nescio::bitserial::avx512 {
 namespace {
 
-/// The first n of 16 lanes, or of 8.
+/// A mask of the first n of 16 lanes, or of 8.
 inline __mmask16 first_of_16(std::size_t n) {
   return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xFFFF);
 }

@@ -6,14 +6,14 @@
 namespace nescio::bitserial {
 namespace {
 
-/// Bytes of all parts of one register's rows.
+/// Bytes of all parts of the rows of one register.
 std::size_t register_bytes(std::size_t columns, const Parts& parts) {
   std::size_t bytes = 0;
   for (const Part& part : parts) bytes += part_bytes(columns, part.width);
   return bytes;
 }
 
-/// One row's part into its lane: 4 bytes of every `stride` ones, and its sum after the last.
+/// Packs a part of one row into its lane: 4 bytes at every multiple of `stride`, then the sum.
 void pack_part(const std::uint8_t* codes, std::size_t columns, const Part& part, std::size_t stride,
                std::uint8_t* lane) {
   const unsigned width = part.width, fields = 8 / width, mask = (1u << width) - 1;

@@ -1,16 +1,16 @@
 #pragma once
 
-// The layout of weights for kernels whose lanes are rows. The code u of a weight (planes.h) is cut
-// into parts of w = 8, 4, 2 or 1 bits, and each part stands in a stream of its own:
+// The layout of weights for kernels in which a lane is a row. The code u of a weight (planes.h) is
+// divided into parts of w = 8, 4, 2 or 1 bits, and each part is stored separately:
 //
-//   block       64 rows, the last one fewer; in a block, part after part
+//   block       up to 64 rows; within a block, part after part
 //   part        chunks of 32 / w columns, then the sum of each row's part as 32 bits
-//   chunk       16 rows to a register of 64 bytes, up to 4 registers
-//   register    32 bits of each row: byte g has in its bits w f to w f + w - 1, field f, the part of
+//   chunk       1 to 4 registers of 64 bytes, for 16 rows each
+//   register    32 bits of each row: bits w f to w f + w - 1 of byte g, field f, hold the part of
 //               column 4 f + g of the chunk
 //
-// So a mask makes of a register the bytes 2^(w f) u of 4 columns of each row, in the order that
-// instructions want that multiply bytes and add four products to a lane (VPDPBUSD).
+// A mask turns a register into the bytes 2^(w f) u of 4 columns of each row, in the order that
+// instructions expect that multiply bytes and add four products to a lane (VPDPBUSD).
 
 #include <cstddef>
 #include <cstdint>
@@ -24,17 +24,18 @@ namespace nescio::bitserial {
 inline constexpr std::size_t kRegisterBytes = 64, kRegisterRows = 16, kBlockRegisters = 4;
 inline constexpr std::size_t kBlockRows = kRegisterRows * kBlockRegisters;
 
-/// Columns after which sums of 32 bits go over to 64: 255 * 128 * kSliceColumns < 2^31.
+/// Columns that 32-bit sums can hold before they are added to 64-bit sums:
+/// 255 * 128 * kSliceColumns < 2^31.
 inline constexpr std::size_t kSliceColumns = std::size_t{1} << 16;
 
-/// Bits `shift` to `shift + width - 1` of the codes; a lane's sum of such parts counts 2^worth-fold.
+/// Bits `shift` to `shift + width - 1` of the codes. A sum of such parts is multiplied by 2^worth.
 struct Part {
   unsigned width;
   unsigned shift;
   unsigned worth;
 };
 
-/// The parts of codes of so many bits, none wider than `widest` (4 or 8).
+/// The parts of codes of `bits` bits, none wider than `widest` (4 or 8).
 struct Parts {
   unsigned count = 0;
   Part parts[3] = {};
@@ -44,7 +45,8 @@ struct Parts {
 };
 Parts parts_of(unsigned bits, unsigned widest);
 
-/// What is subtracted from a product of codes, times the sum of the activations.
+/// The difference of codes and weights: a product of codes exceeds the product of weights by this
+/// times the sum of the activations.
 inline constexpr std::int64_t code_offset(unsigned bits) {
   return bits == 1 ? 1 : std::int64_t{1} << (bits - 1);
 }
@@ -54,12 +56,12 @@ inline constexpr std::size_t chunks_of(std::size_t columns, unsigned width) {
   return (columns + chunk_columns(width) - 1) / chunk_columns(width);
 }
 
-/// Registers, each of 16 rows, of `rows` rows.
+/// Registers of `rows` rows, 16 rows per register.
 inline constexpr std::size_t registers_of(std::size_t rows) {
   return (rows + kRegisterRows - 1) / kRegisterRows;
 }
 
-/// Bytes of a part of one register's rows.
+/// Bytes of a part of the rows of one register.
 inline constexpr std::size_t part_bytes(std::size_t columns, unsigned width) {
   return (chunks_of(columns, width) + 1) * kRegisterBytes;
 }

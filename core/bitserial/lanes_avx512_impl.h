@@ -1,6 +1,6 @@
 #pragma once
 
-// What the files of the AVX-512 tier share. All of it is private to the file that includes it.
+// Shared parts of the AVX-512 files. Everything here is private to the including file.
 
 #include <immintrin.h>
 
@@ -15,18 +15,18 @@ namespace nescio::bitserial::avx512 {
 /// One part (fields.h) of a block.
 struct Stream {
   const std::uint8_t* data;
-  std::size_t registers;  // of a chunk: 1 to 4
+  std::size_t registers;  // per chunk: 1 to 4
   std::size_t columns;
   unsigned width;
   unsigned worth;
 };
 
-/// Sums of the block's rows, for each vector.
+/// Sums of the rows of a block, for each vector.
 using Totals = std::int64_t[kMostVectors][kBlockRows];
 
 namespace {
 
-/// Adds 16 sums, 2^shift-fold, to totals.
+/// Adds 16 sums, times 2^shift, to totals.
 inline void add_sums(__m512i sums, unsigned shift, std::int64_t* totals) {
   const __m512i low = _mm512_cvtepi32_epi64(_mm512_castsi512_si256(sums));
   const __m512i high = _mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(sums, 1));

@@ -7,7 +7,7 @@
 namespace nescio::bitserial {
 namespace {
 
-/// Bytes of weights that are worth a task of their own.
+/// Bytes of weights per task.
 constexpr std::size_t kTaskBytes = std::size_t{1} << 17;
 
 const Planes& checked(const Planes& planes, std::size_t row_words) {
@@ -17,7 +17,7 @@ const Planes& checked(const Planes& planes, std::size_t row_words) {
 
 }  // namespace
 
-/// The activations of one slice, laid out, and how its rows are shared out.
+/// The packed activations of up to kMostVectors vectors, and the division of rows into tasks.
 class BitMatrix::Room {
  public:
   Room(const BitMatrix& matrix, std::size_t batch, unsigned activation_bits)
@@ -32,7 +32,8 @@ class BitMatrix::Room {
     sums_[v] = kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
   }
 
-  /// Multiplies all rows with the first `batch` vectors; `done` is told which rows of y are there.
+  /// Multiplies all rows by the first `batch` vectors. Calls done(first, count) when rows first to
+  /// first + count - 1 of y are written.
   template <class Done>
   void multiply(std::size_t batch, std::int64_t* y, ThreadPool& pool, const Done& done) const {
     const Activations x = {bits_, batch, vectors_.data(), vector_bytes_, sums_.data()};

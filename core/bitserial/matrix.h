@@ -1,7 +1,7 @@
 #pragma once
 
-// A matrix of weights of 1 to 8 bits, laid out for one tier, and its products. Immutable, and so
-// safe to use by many threads at once.
+// A matrix of weights of 1 to 8 bits in the layout of one CPU tier, and its products. Immutable,
+// and therefore safe to use from several threads.
 
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ namespace nescio::bitserial {
 
 class BitMatrix {
  public:
-  /// Copies the planes, of `row_words` words a row, into the tier's layout. `kernel` names a method
-  /// of the tier, or is empty for those that are fastest. Throws Error(argument) as check_planes and
+  /// Copies the planes, of `row_words` words per row, into the tier's layout. `kernel` is a method
+  /// of the tier, or empty for the fastest methods. Throws Error(argument) as check_planes and
   /// parse_method do.
   BitMatrix(const Planes& planes, std::size_t row_words, Tier tier, std::string_view kernel);
 
@@ -25,17 +25,17 @@ class BitMatrix {
   std::size_t columns() const { return columns_; }
   unsigned bits() const { return bits_; }
   Tier tier() const { return tier_; }
-  /// The names of the methods that a product uses.
+  /// The names of the methods that a product uses, joined by "+".
   std::string kernel(unsigned activation_bits) const;
   std::size_t packed_bytes() const { return packed_.size(); }
 
-  /// y = q x for each of a batch of vectors, which stand one after the other as their products do.
-  /// Throws Error(argument) for a value that does not fit in so many bits.
+  /// Computes y = q x for each vector of a batch. Vectors and products are contiguous. Throws
+  /// Error(argument) for a value that does not fit in `activation_bits` bits.
   void multiply(const std::int32_t* x, std::size_t batch, unsigned activation_bits, std::int64_t* y,
                 ThreadPool& pool) const;
 
-  /// The same for floating point, as activations.h says. `bias` may be null. Throws Error(argument)
-  /// for NaN or infinity among the activations.
+  /// Quantizes vectors, multiplies and scales the products (activations.h). `bias` may be null.
+  /// Throws Error(argument) if an activation is NaN or infinite.
   void apply(const float* x, std::size_t batch, unsigned activation_bits, const float* scale,
              const float* bias, float* out, ThreadPool& pool) const;
 

@@ -15,11 +15,11 @@ static_assert(kTaskRows % kBlockRows == 0);
 
 constexpr std::size_t kNever = ~std::size_t{0};
 
-/// The choice: rows from which on tables, which cost time to make, beat multiplications. Measured;
-/// docs/quant-kernels.md has the figures and the command.
+/// The number of rows from which tables, which take time to build, are faster than multiplications,
+/// for parts of `width` bits. Measured: docs/quant-kernels.md has the figures and the command.
 struct Choice {
   unsigned width;
-  std::size_t rows_8, rows_16, rows_32;  // by the activations' bits
+  std::size_t rows_8, rows_16, rows_32;  // for activations of 8, 16 and 32 bits
 };
 constexpr Choice kTables[] = {
     {1, 128, 64, 64},
@@ -75,8 +75,8 @@ Method parse_method(std::string_view name, Tier tier) {
                                        names + " for the CPU tier " + tier_name(tier));
 }
 
-// The chapter's algorithm 2: planes of weights AND planes of activations, and the ones counted. A
-// row's planes stand one after the other, and a vector's line is a plane of it.
+// Algorithm 2 of the thesis: AND of planes of weights and planes of activations, and a population
+// count. The planes of a row are contiguous, and so are those of a vector.
 namespace portable {
 namespace {
 
@@ -96,7 +96,7 @@ void pack(const Planes& planes, std::uint8_t* packed) {
 std::size_t plane_words(const Weights& weights) { return (weights.columns + 63) / 64; }
 
 std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
-  return plane_words(weights) * 8 * activation_bits;  // activation_bits * 8 is a cache line or more
+  return plane_words(weights) * 8 * activation_bits;  // whole cache lines: activation_bits >= 8
 }
 
 std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
@@ -118,8 +118,8 @@ std::uint64_t word(const std::uint8_t* from) {
   return value;
 }
 
-/// The ones in both: counted in bytes, which hold 8 of each of 31 words, by steps that any
-/// processor's vectors have.
+/// The number of ones in a AND b. Ones are counted in bytes, which can hold the up to 8 ones of
+/// each of 31 words, with operations that every CPU has for vectors.
 std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_t words) {
   constexpr std::size_t kWords = 31;
   constexpr std::uint64_t k1 = 0x5555555555555555, k2 = 0x3333333333333333, k4 = 0x0F0F0F0F0F0F0F0F,
@@ -139,7 +139,7 @@ std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_
   return ones;
 }
 
-/// What a one in a plane of a number in two's complement is worth.
+/// The weight of a plane of a number in two's complement.
 std::int64_t worth(unsigned plane, unsigned planes) {
   const std::int64_t value = std::int64_t{1} << plane;
   return plane + 1 == planes ? -value : value;

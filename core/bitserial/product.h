@@ -1,15 +1,15 @@
 #pragma once
 
-// Products of weights of b bits with activations of k = 8, 16 or 32 bits, exact in 64-bit integers.
+// Products of weights of b bits and activations of k = 8, 16 or 32 bits, exact in 64-bit integers.
 // Methods:
 //
-//   planes   the chapter's: AND of planes of both, and population counts
-//   fields   fields of the weights' bytes are masked where they stand and multiplied with bytes of
-//            the activations
-//   tables   four bits of a row look up their product among the sixteen that there can be; the
-//            tables are made of the activations, and a look-up is a byte of an entry
+//   planes   AND of planes of both, and population counts (chapter 3 of the thesis)
+//   fields   bit fields of the weights' bytes are masked in place and multiplied by bytes of the
+//            activations
+//   tables   four bits of a row look up their product with the activations in a table of sixteen
+//            entries; a lookup gives one byte of an entry
 //
-// A tier lays weights out in its own way; its methods share the layout.
+// Each tier has its own layout of weights, which its methods share.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +22,10 @@
 
 namespace nescio::bitserial {
 
-/// `measured` is whichever was measured to be fastest: see product.cc.
+/// `measured` selects the method that was measured to be fastest: see product.cc.
 enum class Method { measured, planes, fields, tables };
 
-/// Weights as a tier laid them out.
+/// Weights in the layout of a tier.
 struct Weights {
   std::size_t rows;
   std::size_t columns;
@@ -34,35 +34,36 @@ struct Weights {
   const std::uint8_t* packed;
 };
 
-/// Vectors that are multiplied together, at most.
+/// Maximum vectors that are multiplied together.
 inline constexpr std::size_t kMostVectors = 16;
 
-/// Vectors of activations as a tier laid them out, one after the other.
+/// Contiguous vectors of activations in the layout of a tier.
 struct Activations {
   unsigned bits;
   std::size_t batch;
   const std::uint8_t* vectors;
   std::size_t vector_bytes;
-  const std::int64_t* sums;  // of each vector's values
+  const std::int64_t* sums;  // the sum of the values of each vector
 };
 
-/// Rows that a tier may take together: tasks are whole blocks.
+/// Tasks have a multiple of this many rows: layouts have blocks of up to this many rows.
 inline constexpr std::size_t kTaskRows = 64;
 
 struct Kernels {
-  /// Bytes of the weights' layout, all of which a product reads.
+  /// Bytes of packed weights; a product reads all of them.
   std::size_t (*packed_bytes)(const Planes& planes);
   void (*pack)(const Planes& planes, std::uint8_t* packed);
 
-  /// Bytes of one vector's layout, whole cache lines.
+  /// Bytes of one packed vector: whole cache lines.
   std::size_t (*vector_bytes)(const Weights& weights, unsigned activation_bits);
 
-  /// Lays out one vector, of as many values as the weights have columns; returns their sum.
+  /// Packs one vector of weights.columns values; returns their sum.
   std::int64_t (*lay_out)(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
                           std::uint8_t* vector);
 
-  /// y[v * weights.rows + i] = the product of row i with vector v, for `rows` rows from a multiple
-  /// of kTaskRows on; as many as kTaskRows, or to the last.
+  /// Sets y[v * weights.rows + i] to the product of row i and vector v, for `rows` rows from
+  /// `first_row` on, a multiple of kTaskRows. `rows` is a multiple of kTaskRows too, or reaches the
+  /// last row.
   void (*multiply)(const Weights& weights, const Activations& x, std::size_t first_row,
                    std::size_t rows, std::int64_t* y);
 };
@@ -72,14 +73,14 @@ const Kernels& kernels_of(Tier tier);
 /// The names of a tier's methods.
 std::span<const char* const> method_names(Tier tier);
 
-/// The method of that name, or `measured` if it is empty. Throws Error(argument) if the tier has
-/// none of that name.
+/// The method with this name, or `measured` if the name is empty. Throws Error(argument) if the
+/// tier does not have the method.
 Method parse_method(std::string_view name, Tier tier);
 
-/// Whether the tables are used for parts of `width` bits (fields.h).
+/// True if parts of `width` bits (fields.h) use tables.
 bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bits);
 
-/// The names of the methods that a product uses.
+/// The names of the methods that a product uses, joined by "+".
 std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits);
 
 NESCIO_TIERS(extern const Kernels kKernels;)

@@ -4,10 +4,10 @@
 #include "bitserial/fields.h"
 #include "bitserial/product.h"
 
-// Fields, shifted down: VPMADDUBSW adds the products of 32 weights with 4 activations, the same in
-// every lane, in pairs of 16 bits. Those hold 32,767, so that some pairs are added up before they go
-// over to lanes of 32 bits: there parts are of 4 bits at most. Digits of activations are as in
-// product_avx512.cc.
+// Fields are shifted down. VPMADDUBSW multiplies 32 weights by 4 activations, the same in every
+// lane, and adds products in pairs of 16 bits. A 16-bit sum holds up to 32,767, so that several
+// pairs are added before they are widened to lanes of 32 bits; parts have at most 4 bits. Digits of
+// activations are as in product_avx512.cc.
 
 namespace nescio::bitserial::avx2 {
 namespace {
@@ -17,7 +17,7 @@ constexpr unsigned kWidest = 4;
 /// One part (fields.h) of a block.
 struct Stream {
   const std::uint8_t* data;
-  std::size_t registers;  // of a chunk: 1 to 4
+  std::size_t registers;  // per chunk: 1 to 4
   std::size_t columns;
   unsigned width;
   unsigned worth;
@@ -35,7 +35,7 @@ inline void add_to(std::int64_t* totals, __m256i four) {
   store(totals, _mm256_add_epi64(load(totals), four));
 }
 
-/// Adds 8 sums, 2^shift-fold, to totals.
+/// Adds 8 sums, times 2^shift, to totals.
 inline void add_sums(__m256i sums, unsigned shift, std::int64_t* totals) {
   const __m256i low = _mm256_cvtepi32_epi64(_mm256_castsi256_si128(sums));
   const __m256i high = _mm256_cvtepi32_epi64(_mm256_extracti128_si256(sums, 1));
@@ -43,10 +43,10 @@ inline void add_sums(__m256i sums, unsigned shift, std::int64_t* totals) {
   add_to(totals + 4, _mm256_slli_epi64(high, static_cast<int>(shift)));
 }
 
-// ---- Products with digits -----------------------------------------------------------------------
+// ---- Products of parts and digits ---------------------------------------------------------------
 
-/// Adds the products of chunks, so few that 16 bits hold them, to sums of 32 bits. Never inlined:
-/// beside other code the compiler runs out of registers.
+/// Adds the products of chunks, few enough that 16-bit sums do not overflow, to 32-bit sums. Not
+/// inlined, because the compiler would run out of registers.
 template <int width>
 [[gnu::noinline]] void multiply_chunks(const std::uint8_t* data, std::size_t step,
                                        std::size_t chunks, const std::uint8_t* x, __m256i* sums) {
@@ -70,11 +70,11 @@ template <int width>
   }
 }
 
-/// Adds a block's products with one line, in runs of columns for all rows.
+/// Adds the products of a block and one digit of a vector, in runs of columns for all rows.
 template <int width>
 void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
                    std::int64_t* totals) {
-  // A field adds 2 (2^w - 1) 128 to a pair at most, and a chunk has 8 / w fields.
+  // A field adds at most 2 (2^w - 1) 128 to a pair, and a chunk has 8 / w fields.
   constexpr std::size_t run = 32767 / (2 * ((1 << width) - 1) * 128) / (8 / width);
   constexpr std::size_t slice = kSliceColumns / chunk_columns(width);
   const std::size_t chunks = chunks_of(stream.columns, width);
@@ -105,7 +105,7 @@ void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
   }
 }
 
-/// Adds what the digits' 128 are worth.
+/// Adds the contribution of the offset 128 of the digits.
 void add_middles(const Stream& stream, unsigned digits, std::int64_t* totals) {
   if (digits == 1) return;
   const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
@@ -141,7 +141,7 @@ std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned act
   return sum;
 }
 
-/// Adds the products of one block, whose parts begin at `data`, with one vector.
+/// Adds the products of one block, whose parts begin at `data`, and one vector.
 void multiply_block(const Weights& weights, const Parts& parts, const std::uint8_t* data,
                     std::size_t registers, const std::uint8_t* vector, unsigned digits,
                     std::int64_t* totals) {

@@ -5,20 +5,22 @@
 #include "bitserial/product.h"
 #include "bitserial/tables_avx512.h"
 
-// Fields in place: an AND makes of a register the bytes 2^(w f) u of 64 weights, and VPDPBUSD adds
-// their products with 4 activations, the same in every lane, to the sums of 16 rows. Each field has
-// sums of its own, so that nothing is shifted before the end. Activations of 16 and 32 bits are
-// digits of 8 bits, x = 2^(k-8) top + sum of 2^(8 d) (low_d + 128), all signed; what 128 adds is a
-// product with the sum of the codes, which stands behind each part.
+// Fields are used in place: an AND turns a register into the bytes 2^(w f) u of 64 weights, and
+// VPDPBUSD adds their products with 4 activations, the same in every lane, to the sums of 16 rows.
+// Each field has separate sums, which are shifted once, at the end. Activations of 16 and 32 bits
+// consist of signed digits of 8 bits, x = 2^(k-8) top + sum of 2^(8 d) (low_d + 128). The
+// contribution of the offset 128 is a multiple of the sum of the codes, which is stored after each
+// part.
 
 namespace nescio::bitserial::avx512 {
 namespace {
 
 constexpr unsigned kWidest = 8;
 
-// ---- Products with digits -----------------------------------------------------------------------
+// ---- Products of parts and digits ---------------------------------------------------------------
 
-/// Adds the products of `rows` registers of chunks, from register `from` on, with `lines` lines.
+/// Adds the products of `rows` registers of chunks, from register `from` on, and `lines` digit
+/// vectors.
 template <int fields, int lines, int rows>
 inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t first,
                            std::size_t last, const std::int8_t* const* line, const unsigned* shifts,
@@ -73,7 +75,7 @@ inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t f
   }
 }
 
-/// Registers whose sums, with masks and activations, fit in 32 of them.
+/// Registers of weights whose sums, masks and activations fit in the 32 vector registers.
 constexpr std::size_t rows_at_once(int fields, int lines) {
   return fields * lines >= 16 ? 1 : fields * lines >= 8 ? 2 : 4;
 }
@@ -92,12 +94,12 @@ void multiply_lines(const Stream& stream, std::size_t first, std::size_t last,
   }
 }
 
-/// Lines of all vectors, four, two or one at a time.
+/// Multiplies by the digits of all vectors, four, two or one digit vector at a time.
 template <int fields>
 void multiply_all(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
                   std::int64_t* const* totals, std::size_t lines) {
   constexpr std::size_t most = fields == 8 ? 2 : 4;
-  // What is passed over more than once is passed over while it is near: 64 KB at a time.
+  // Weights that are read more than once are read in slices of 64 KB, which stay in the cache.
   constexpr std::size_t cached = 256;
   const bool once = lines == 1 || (lines <= most && rows_at_once(fields, most) == kBlockRegisters);
   const std::size_t slice = once ? kSliceColumns / chunk_columns(stream.width) : cached;
@@ -119,11 +121,11 @@ void multiply_all(const Stream& stream, const std::int8_t* const* line, const un
 
 // ---- A vector's layout --------------------------------------------------------------------------
 
-/// Where digits and tables stand in a vector's bytes.
+/// The offsets of digits and tables in the bytes of a vector.
 struct VectorLayout {
   unsigned digits = 0;
   std::size_t digit_bytes = 0;
-  std::size_t tables[3] = {};  // of each part that is looked up
+  std::size_t tables[3] = {};  // for each part that uses tables
   std::size_t bytes = 0;
 };
 
@@ -149,7 +151,7 @@ std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
   return layout_of(weights, parts_of(weights.bits, kWidest), activation_bits).bytes;
 }
 
-/// Byte d of each value, less 128 if it is not the highest.
+/// Writes byte d of each value, minus 128 unless it is the highest.
 void store_digit(const std::int32_t* x, std::size_t n, unsigned d, bool highest, std::uint8_t* to) {
   const __m128i turn = _mm_set1_epi8(highest ? 0 : static_cast<char>(0x80));
   for (std::size_t j = 0; j < n; j += 16) {
@@ -189,8 +191,8 @@ std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned act
 
 // ---- Blocks -------------------------------------------------------------------------------------
 
-/// Adds what the digits' 128 are worth: sum of 2^(8 d) 128 for all but the highest, times the sums
-/// of the codes.
+/// Adds the contribution of the offset 128 of the digits: the sum of 2^(8 d) 128 over all digits
+/// but the highest, times the sums of the codes.
 void add_middles(const Stream& stream, unsigned digits, std::size_t vectors, Totals& totals) {
   if (digits == 1) return;
   const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;

@@ -8,17 +8,18 @@ namespace {
 
 constexpr std::size_t kTable = 64;
 
-/// Bytes of a product, once it is positive.
+/// Bytes of a product after the bias is added.
 constexpr unsigned bytes_of(unsigned activation_bits) {
   return activation_bits == 8 ? 2 : activation_bits == 16 ? 3 : 5;
 }
 
-/// What makes any product positive: (3 + 3) 2^(k-1).
+/// The bias that makes every product nonnegative: (3 + 3) 2^(k-1).
 constexpr std::int64_t bias_of(unsigned activation_bits) {
   return std::int64_t{6} << (activation_bits - 1);
 }
 
-/// The sums of those of four values that a number from 0 to 15 has a one for, in 16 lanes.
+/// Lane i is `start` plus the sum of values[j] over the bits j of i that are set, for i from 0 to
+/// 15.
 inline __m512i sixteen_sums(int start, const int* values) {
   __m512i sums = _mm512_set1_epi32(start);
   sums = _mm512_mask_add_epi32(sums, 0xAAAA, sums, _mm512_set1_epi32(values[0]));
@@ -34,8 +35,8 @@ inline void store_bytes(__m512i sums, std::uint8_t* to) {
   }
 }
 
-/// A lane's byte's sixteen products with four bits' values, which are x[0], x[4], ..., or, with two
-/// bits to a column, x[0], 2 x[0], x[4], 2 x[4].
+/// Writes the sixteen products for four bits of one byte of a lane. The values of the bits are
+/// x[0], x[4], x[8] and x[12] or, with two bits per column, x[0], 2 x[0], x[4] and 2 x[4].
 template <unsigned width, unsigned activation_bits>
 inline void make_entries(const std::int32_t* x, std::uint8_t* to) {
   constexpr auto bias = static_cast<int>(bias_of(activation_bits) >> 16);
@@ -74,7 +75,7 @@ void make(const std::int32_t* x, std::size_t columns, std::uint8_t* tables) {
   }
 }
 
-/// Adds the products of `rows` registers of each chunk with `vectors` vectors.
+/// Adds the products of `rows` registers of each chunk and `vectors` vectors.
 template <int bytes, int vectors, int rows>
 inline void look_up(const Stream& stream, std::size_t from, const std::uint8_t* tables,
                     std::size_t stride, std::int64_t (*totals)[kBlockRows]) {
@@ -169,7 +170,7 @@ void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
 
 void add_lookups(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, unsigned activation_bits, Totals& totals) {
-  // A sum's four bytes of a chunk's halves grow by 4 * 2 * 255 a chunk: 2^20 of them stay in 31 bits.
+  // A 32-bit sum grows by at most 4 * 2 * 255 per chunk, so that 2^20 chunks fit in 31 bits.
   const std::size_t lookups = 8 * chunks_of(stream.columns, stream.width);
   const std::int64_t bias = (bias_of(activation_bits) * static_cast<std::int64_t>(lookups))
                             << stream.worth;

@@ -1,10 +1,10 @@
 #pragma once
 
-// Products of parts of 1 and 2 bits by tables. Half a byte of a row, that is 4 / w columns, has 16
-// values, and so has its product with the activations. For the four columns, or pairs of them, that
-// a lane's bytes hold at once the sixteen products stand in tables of 64 bytes, a table for each
-// byte of the products: VPERMB looks 64 bytes up, and VPDPBUSD adds those of each row to its lane.
-// Products are made positive by adding a constant.
+// Products of parts of 1 and 2 bits by table lookup. Half a byte of a row, that is 4 / w columns,
+// has 16 possible values, and so has its product with the activations. A table of 64 bytes holds
+// one byte of the sixteen products for each of the four half bytes of a lane; there is one table
+// per byte of a product. VPERMB looks up 64 bytes, and VPDPBUSD adds those of each row to its lane.
+// A bias makes products nonnegative.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,15 @@
 
 namespace nescio::bitserial::avx512 {
 
-/// Bytes of the tables for one vector.
+/// Bytes of the tables of one vector.
 std::size_t tables_bytes(std::size_t columns, unsigned width, unsigned activation_bits);
 
-/// Makes one vector's tables.
+/// Builds the tables of one vector.
 void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
                  unsigned activation_bits, std::uint8_t* tables);
 
-/// Adds the products of a block's part with some vectors, whose tables are `stride` bytes apart.
+/// Adds the products of one part of a block and `vectors` vectors, whose tables are `stride` bytes
+/// apart.
 void add_lookups(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, unsigned activation_bits, Totals& totals);
 

@@ -78,7 +78,7 @@ def test_integers_that_do_not_fit(activation_bits, value, matrix, pool):
     half = 1 << activation_bits - 1
     with refused(
         rf"^activations: found {value} at \[17, 5\], expected {-half} to {half - 1}, "
-        f"as {activation_bits} bits hold$"
+        f"the range of {activation_bits} bits$"
     ):
         matrix.multiply(x, activation_bits, pool)
 

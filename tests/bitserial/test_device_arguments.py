@@ -88,9 +88,7 @@ def test_a_product_is_one_precision_and_batch(device, rng):
     for batch in (0, 65536):
         with pytest.raises(ArgumentError, match=f"found {batch}, expected 1 to 65535"):
             matrix.product(8, batch)
-    with pytest.raises(
-        ArgumentError, match=r"there is no kernel 'fast' .* there are: count, count-"
-    ):
+    with pytest.raises(ArgumentError, match="kernel: found 'fast', expected one of count, count-"):
         matrix.product(8, 1, "fast")
     product = matrix.product(8, 2)
     with pytest.raises(ArgumentError, match="vectors of x: found 3, expected 2"):
@@ -110,7 +108,7 @@ def test_kernels_that_a_card_or_a_shape_has_not():
     with pytest.raises(ArgumentError, match="found 65600 columns, expected at most 32768"):
         matrix.product(8, 1, "matrix-fused")
     turing = _emulated.BitSerialDevice(2).upload(planes, 65600, scale)
-    with pytest.raises(ArgumentError, match="there are: count, count-fused$"):
+    with pytest.raises(ArgumentError, match="found 'matrix', expected one of count, count-fused on "):
         turing.product(8, 1, "matrix")
 
 

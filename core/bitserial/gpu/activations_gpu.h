@@ -1,7 +1,7 @@
 #pragma once
 
-// Activations on a GPU: from floats to integers of k bits with the bits of activations.h, and from
-// integers to tiles of their planes (tiles_gpu.h).
+// Activations on a GPU: quantization of floats to integers of k bits, with the same results as
+// activations.h, and packing of integers into tiles of bit planes (tiles_gpu.h).
 
 #include <bit>
 #include <cstddef>
@@ -14,10 +14,10 @@ namespace nescio::bitserial {
 
 NESCIO_INLINE std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a > b ? a : b; }
 
-/// What makes integers of one vector's floats.
+/// Quantizes the floats of one vector.
 struct Quantizer {
   double top;         ///< 2^(k-1) - 1
-  double largest;     ///< a: a float, and so of 24 bits
+  double largest;     ///< a, the value of a float, with 24 significant bits
   double reciprocal;  ///< 1 / a, rounded; 0 for a vector of zeros
 
   NESCIO_DEVICE static Quantizer of(std::uint32_t largest_bits, std::uint32_t bits) {
@@ -25,18 +25,19 @@ struct Quantizer {
     return {static_cast<double>((std::int64_t{1} << (bits - 1)) - 1), a, a == 0 ? 0 : 1 / a};
   }
 
-  /// The step, a / top, by which products are multiplied. A vector that is not finite has none, and
-  /// its products are NaN.
+  /// The step, a / top, by which products are multiplied. It is NaN for a vector with an element
+  /// that is not finite, and so are its products.
   NESCIO_DEVICE double step() const {
     const bool finite = std::bit_cast<std::uint64_t>(largest) < 0x7FF0000000000000;
     return finite ? largest / top : std::bit_cast<double>(std::uint64_t{0x7FF8000000000000});
   }
 
-  /// rint((x * top) / a), without a division. The guess is within two units in the last place of the
-  /// quotient. What it leaves over is exact, for a has 24 bits; and the quotient of a double by 24
-  /// bits is never so near to the middle of two doubles (2^-77 of it) that the error of what is added
-  /// to the guess (2^-104) could tell, so that the sum is the rounded quotient. Adding 1.5 x 2^52
-  /// rounds that to an integer, which then is the lower half of the sum.
+  /// rint((x * top) / a), without a division. The guess is within two units in the last place of
+  /// the quotient. The remainder is exact, because a has 24 significant bits. The quotient of a
+  /// double by a 24-bit number differs from the midpoint of two doubles by at least 2^-77 of its
+  /// value; the error of the correction is at most 2^-104 of it, so that the sum is the correctly
+  /// rounded quotient. Adding 1.5 x 2^52 rounds that to an integer, which is the lower half of the
+  /// result.
   template <class B>
   NESCIO_DEVICE std::uint32_t quantize(float x) const {
     const double product = static_cast<double>(x) * top;
@@ -47,12 +48,12 @@ struct Quantizer {
   }
 };
 
-/// Vectors of floats, one after the other.
+/// Contiguous vectors of floats.
 struct FloatVectors {
   static constexpr bool kFloats = true;
   const float* x;
 
-  /// As bits, which are ordered as magnitudes are; NaN and infinity come last.
+  /// The bits of the magnitude. Their order is that of the magnitudes, with infinity and NaN last.
   NESCIO_DEVICE std::uint32_t magnitude(std::uint64_t i) const {
     return std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF;
   }
@@ -62,7 +63,7 @@ struct FloatVectors {
   }
 };
 
-/// Vectors of integers, which k bits hold.
+/// Contiguous vectors of integers that fit in k bits.
 struct IntegerVectors {
   static constexpr bool kFloats = false;
   const std::int32_t* x;
@@ -73,8 +74,9 @@ struct IntegerVectors {
   }
 };
 
-/// The largest magnitude that this warp's threads have seen when the block's read a vector together:
-/// all lanes get it. Loads are queued eight at a time; beyond the end the last element is read again.
+/// The threads of a block read a vector together; returns the largest magnitude that the calling
+/// warp read, in all lanes. Eight loads are in flight at a time; beyond the end the last element is
+/// read again.
 template <unsigned kThreads, class B>
 NESCIO_DEVICE inline std::uint32_t warp_largest(B& block, const FloatVectors& from,
                                                 std::uint64_t first, std::uint32_t columns) {
@@ -94,7 +96,7 @@ NESCIO_DEVICE inline std::uint32_t warp_largest(B& block, const FloatVectors& fr
   return most;
 }
 
-/// The largest of what a block's warps have found.
+/// The maximum of the results of a block's warps.
 template <unsigned kWarps>
 NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* of_warps) {
   std::uint32_t most = 0;
@@ -103,8 +105,8 @@ NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* of_warps) 
   return most;
 }
 
-/// Bit i of lane j's word becomes bit j of lane i's: halves of blocks of 2w lanes by 2w bits change
-/// places, for w = 16 down to 1.
+/// Transposes the 32 x 32 bits of a warp's words: bit i of lane j's word becomes bit j of lane i's.
+/// For w = 16 down to 1, the off-diagonal quarters of blocks of 2w lanes by 2w bits are exchanged.
 template <class B>
 NESCIO_DEVICE inline std::uint32_t transpose_lanes(B& block, std::uint32_t word) {
   std::uint32_t low = 0x0000FFFF;
@@ -119,7 +121,8 @@ NESCIO_DEVICE inline std::uint32_t transpose_lanes(B& block, std::uint32_t word)
   return word;
 }
 
-/// A warp's part in making tiles of a vector: `vector` of its slice, elements from `first` on.
+/// Packs a vector into tiles, by one or several warps: vector `vector` of its slice, whose elements
+/// start at `first`.
 template <class Source>
 struct PlaneWriter {
   Source from;
@@ -129,7 +132,7 @@ struct PlaneWriter {
   std::uint32_t vector;
   std::uint32_t* to;
 
-  /// What this warp does when `warps` share the vector.
+  /// Packs the share of warp number `warp` of `warps`.
   template <class B>
   NESCIO_DEVICE void write(B& block, std::uint32_t warp, std::uint32_t warps) const {
     if (tiles.bits == 8) return write_words<8>(block, warp, warps);
@@ -138,8 +141,9 @@ struct PlaneWriter {
   }
 
  private:
-  /// A warp takes 32 columns of each of 32 / k words at a time: a lane holds a column of each, k bits a
-  /// word, and the lanes' transpose is the words of all k planes, one a lane.
+  /// A warp packs 32 columns of each of 32 / k words at a time. Each lane holds one column of each,
+  /// k bits per word. After the transposition over the lanes, each lane holds one word of one of
+  /// the k planes.
   template <unsigned kBits, class B>
   NESCIO_DEVICE void write_words(B& block, std::uint32_t warp, std::uint32_t warps) const {
     constexpr unsigned kTogether = 32 / kBits;
@@ -160,8 +164,8 @@ struct PlaneWriter {
   }
 };
 
-/// Makes tiles of vectors, and their steps, for a product that comes after: `blocks` blocks a vector,
-/// each of which looks for the largest magnitude by itself.
+/// Packs vectors into tiles, and computes their steps, for a product that follows. Each vector is
+/// packed by `blocks` blocks of threads, which all compute its largest magnitude.
 template <class Source>
 struct WriteVectors {
   static constexpr unsigned kWarps = 8;
@@ -172,7 +176,7 @@ struct WriteVectors {
   VectorTiles tiles;
   std::uint32_t blocks;
   std::uint32_t* words;
-  double* steps;  ///< of floats
+  double* steps;  ///< for floats only
 
   std::size_t shared_bytes() const { return kWarps * sizeof(std::uint32_t); }
   gpu::Grid grid() const { return {blocks, tiles.batch}; }

@@ -1,8 +1,8 @@
 #pragma once
 
-// Products of weights with activations on a device (gpu/device.h), with the bits of the processor's
-// (product.h, activations.h): weights that stand in its memory, and products with all the memory they
-// want, so that a graph can record them.
+// Products of weights and activations on a device (gpu/device.h), with the same results as on the
+// CPU (product.h, activations.h). Weights are stored in device memory. A product owns all the
+// memory that it uses, so that it can be recorded in a CUDA graph.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +19,10 @@
 
 namespace nescio::bitserial {
 
-/// A stream of the caller's: a cudaStream_t as a number. None: the device's own.
+/// A stream of the caller, a cudaStream_t as a number, or none for the stream of the device object.
 using Stream = std::optional<std::uintptr_t>;
 
-/// Where weights go. Throws Error(resource) if there is no such device.
+/// A device that holds weights. Throws Error(resource) if the device does not exist.
 template <class Device>
 class BitSerialDevice {
  public:
@@ -36,12 +36,13 @@ class BitSerialDevice {
   std::shared_ptr<gpu::Memory<Device>> memory_;
 };
 
-/// Weights in a device's memory, which do not change. May be used from several threads.
+/// Immutable weights in device memory. Safe to use from several threads.
 template <class Device>
 class DeviceBitMatrix {
  public:
-  /// Copies planes, of `row_words` words a row, a scale a row, and a bias a row unless that is null.
-  /// Throws Error(argument) as check_planes does, Error(resource) if the device's memory is short.
+  /// Copies planes, of `row_words` words per row, a scale per row, and a bias per row if `bias` is
+  /// not null. Throws Error(argument) as check_planes does, Error(resource) if the device is out of
+  /// memory.
   DeviceBitMatrix(const BitSerialDevice<Device>& device, const Planes& planes,
                   std::size_t row_words, const float* scale, const float* bias);
 
@@ -55,7 +56,7 @@ class DeviceBitMatrix {
   const float* bias() const { return bias_ ? bias_->data() : nullptr; }
   const std::shared_ptr<gpu::Memory<Device>>& memory() const { return memory_; }
 
-  /// From now on streams of the caller's read it.
+  /// Declares that streams of the caller read the weights from now on.
   void show() {
     quads_.show();
     scale_.show();
@@ -74,12 +75,14 @@ class DeviceBitMatrix {
   std::optional<Room<float>> bias_;
 };
 
-/// Products of a matrix with batches of one size and one precision. One at a time: they share memory.
+/// Products of a matrix and batches of one size and one precision. They run one at a time, because
+/// they share memory.
 template <class Device>
 class DeviceBitProduct {
  public:
-  /// `kernel` is a name of kGpuKernels, or empty for what is thought best. Throws Error(argument) for
-  /// activations that are not of 8, 16 or 32 bits, no vector or too many, and as GpuPlan does.
+  /// `kernel` is a name of kGpuKernels, or empty for the expected fastest. Throws Error(argument)
+  /// if `activation_bits` is not 8, 16 or 32, if the batch is empty or too large, and as GpuPlan
+  /// does.
   DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Device>> matrix, unsigned activation_bits,
                    std::size_t batch, std::string_view kernel);
 
@@ -88,20 +91,22 @@ class DeviceBitProduct {
   std::string_view kernel() const { return plan_.kernel.name; }
   const DeviceBitMatrix<Device>& matrix() const { return *matrix_; }
 
-  /// Of vectors in the host's memory. Throws Error(argument) for what is not finite, or does not fit.
+  /// Multiplies vectors in host memory. Throws Error(argument) for a float that is not finite, or
+  /// an integer that does not fit in the activation bits.
   void apply(const float* x, float* out);
   void multiply(const std::int32_t* x, std::int64_t* out);
 
-  /// Of vectors in the device's memory. On a stream of the caller's it is queued, nothing is allocated
-  /// or waited for, and it is the caller's to use this product on no other meanwhile. On the device's
-  /// own, what others have queued is waited for first, and it is done on return. The products of a
-  /// vector that is not finite are NaN.
+  /// Multiplies vectors in device memory. With a stream of the caller the work is queued on it:
+  /// nothing is allocated or waited for, and the caller must not use this object on another stream
+  /// until the work is done. Without a stream, all work queued on the device is waited for first,
+  /// and the product is finished on return. The products of a vector with an element that is not
+  /// finite are NaN.
   void queue(const float* x, float* out, Stream stream);
 
-  /// Memory of the device for the products of a batch.
+  /// Allocates device memory for the products of a batch.
   std::shared_ptr<gpu::Room<Device, float>> empty() const;
 
-  /// Seconds of each of `count` products in a graph, of vectors that nobody has set.
+  /// Measures `count` products of zero vectors in a CUDA graph; returns the seconds per product.
   double seconds_each(unsigned count);
 
  private:
@@ -125,7 +130,7 @@ class DeviceBitProduct {
   std::shared_ptr<DeviceBitMatrix<Device>> matrix_;
   GpuPlan plan_;
   VectorTiles vectors_;
-  std::uint32_t blocks_;  ///< that write a vector's tiles
+  std::uint32_t blocks_;  ///< blocks of threads that pack one vector
   Room<Pair> tiles_;
   Room<double> steps_;
   std::mutex mutex_;

@@ -70,7 +70,7 @@ DeviceBitProduct<Device>::DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Devic
                                   matrix_->tiles().columns, vectors_.batch)),
       tiles_(matrix_->memory(), vectors_.slices() * vectors_.slice_pairs()),
       steps_(matrix_->memory(), batch) {
-  // A slice may have tiles of no vector.
+  // The last slice may have tiles without a vector, which are read.
   device().zero(tiles_.data(), tiles_.size() * sizeof(Pair));
   device().finish();
 }

@@ -1,7 +1,7 @@
 #pragma once
 
-// Which kernel makes a product on a GPU: what there is to choose, and the choices, in one place.
-// They are computed, not measured: see docs/quant-gpu.md.
+// The choice of the kernel for a product on a GPU. It is computed, not measured: see
+// docs/quant-gpu.md.
 
 #include <algorithm>
 #include <array>
@@ -17,11 +17,11 @@
 
 namespace nescio::bitserial {
 
-/// What is done, by its name.
+/// A way to compute a product.
 struct GpuKernel {
   std::string_view name;
-  bool matrix;  ///< by matrix instructions, or by AND and population count
-  bool fused;   ///< in one kernel with making integers of the vectors and planes of these
+  bool matrix;  ///< uses matrix instructions; otherwise AND and population count
+  bool fused;   ///< quantizes and packs the vectors in the same kernel
 };
 
 inline constexpr std::array<GpuKernel, 4> kGpuKernels = {{{"count", false, false},
@@ -30,23 +30,24 @@ inline constexpr std::array<GpuKernel, 4> kGpuKernels = {{{"count", false, false
                                                           {"matrix-fused", true, true}}};
 
 struct GpuPlan {
-  /// Tiles of a slice at most: registers for their sums.
+  /// Maximum tiles of a slice, limited by the registers for their sums.
   static constexpr std::uint32_t kMostCounted = 4, kMostMatrix = 8;
 
-  /// Floats that every block of a fused kernel makes integers of, at most: more take longer than the
-  /// second kernel, a microsecond and a half.
+  /// Maximum floats that every block of a fused kernel quantizes: more take longer than a second
+  /// kernel launch, about 1.5 microseconds.
   static constexpr std::uint64_t kFusedFloats = 8192;
-  /// Bytes of their tiles at most: two blocks a processor have room.
+  /// Maximum bytes of their tiles, so that two blocks fit on a multiprocessor.
   static constexpr std::size_t kFusedBytes = 32 << 10;
 
-  /// Vectors of a batch at most: the y of a grid.
+  /// Maximum vectors of a batch: the limit of a grid's y dimension.
   static constexpr std::uint32_t kMostBatch = 65535;
 
   GpuKernel kernel;
   std::uint32_t slice_tiles;
 
-  /// `name` is that of a kernel, or empty for the one that is thought best. Throws Error(argument) for
-  /// one that the card has not, or whose vectors do not fit.
+  /// `name` is the name of a kernel, or empty for the expected fastest. Throws Error(argument) for
+  /// a kernel that does not exist or that the GPU does not support, and for vectors too large for a
+  /// fused kernel.
   GpuPlan(const gpu::DeviceInfo& device, std::uint32_t columns, std::uint32_t activation_bits,
           std::uint32_t batch, std::string_view name) {
     kernel = name.empty() ? choose(device, columns, activation_bits, batch) : named(device, name);
@@ -58,16 +59,16 @@ struct GpuPlan {
     }
   }
 
-  /// Whether doubles take half the time of single floats, and not 1/32 or less: the cards of data
-  /// centres but for Turing's and Ada's.
+  /// True for GPUs with half as many double-precision as single-precision operations per second:
+  /// data-center GPUs except those of Turing and Ada. Others have 1/32 or fewer.
   static bool fast_doubles(const gpu::DeviceInfo& device) {
     return device.capability == 80 || device.capability == 90 || device.capability == 100;
   }
-  /// Whether matrix instructions AND bits.
+  /// True for GPUs whose matrix instructions support AND of bits.
   static bool has_matrix(const gpu::DeviceInfo& device) { return device.capability >= 80; }
 
-  /// Blocks that make tiles of one vector when that is not fused: few enough that their second reading
-  /// of it, for its largest magnitude, is not felt.
+  /// Blocks of threads that pack one vector in a separate kernel. Each reads the whole vector for
+  /// its largest magnitude; there are few enough that this does not cost measurable time.
   static std::uint32_t vector_blocks(const gpu::DeviceInfo& device, std::uint32_t columns,
                                      std::uint32_t batch) {
     const std::uint32_t wanted = static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
@@ -97,8 +98,8 @@ struct GpuPlan {
       if (kernel.name == name) return kernel;
       names += (names.empty() ? "" : ", ") + std::string(kernel.name);
     }
-    throw Error(ErrorKind::argument, "there is no kernel '" + std::string(name) + "' on " +
-                                         device.name + "; there are: " + names);
+    throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected one of " +
+                                         names + " on " + device.name);
   }
 
   static std::uint32_t slice(const GpuKernel& kernel, std::uint32_t activation_bits,

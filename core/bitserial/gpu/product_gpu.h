@@ -1,14 +1,15 @@
 #pragma once
 
-// The product of weights with activations on a GPU, bit by bit (thesis of M. Lam, section 3.3): for
-// each plane of the weights, the ones of its AND with each plane of the activations, by AND and
-// population count or by the matrix instruction that does both.
+// The bit-serial product of weights and activations on a GPU (thesis of M. Lam, section 3.3): each
+// plane of the weights is ANDed with each plane of the activations and the ones are counted, by AND
+// and population count or by the matrix instruction that does both.
 //
-// Eight warps make sixteen rows of a slice of vectors. They share the tiles of these rows, planes from
-// the highest down, and each sums Horner's way: on going to the next plane its sums are doubled, after
-// the highest, the sign, negated. They stay in 32 bits: |sum| <= 2^8 x 2^22. One bit stands for -1 or
-// 1: there twice the plane less one of ones. In the end planes of activations are weighted and warps
-// added up, in 64 bits.
+// Eight warps compute sixteen rows of a slice of vectors. They divide the tiles of these rows, with
+// planes from the highest to the lowest, and use Horner's rule: before the next plane the sums are
+// doubled, and after the highest plane, the sign, also negated. Sums fit in 32 bits: |sum| <= 2^8 x
+// 2^22. Weights of one bit are -1 or 1: their product is twice that of the plane minus that of a
+// plane of ones. At the end, sums are multiplied by the weights of the activations' planes and
+// added over the warps, in 64 bits.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,8 @@
 
 namespace nescio::bitserial {
 
-/// Where products go: integers, or floats, times a step a vector and a scale a row, plus a bias.
+/// The destination of products: integers, or floats, times the step of the vector and the scale of
+/// the row, plus the bias of the row.
 struct Products {
   std::int64_t* integers;  ///< null for floats
   float* floats;
@@ -25,16 +27,16 @@ struct Products {
   const float* bias;  ///< null for none
 };
 
-/// Sums of tiles of activations by AND and population count: for a lane's two rows, its words' part
-/// of each plane.
+/// Accumulators of tiles by AND and population count: for the two rows of a lane, the partial sums
+/// over its words for each plane of the activations.
 template <unsigned kTiles>
 struct CountedSums {
-  /// Tiles of weights that a warp has on the way; a wide slice has registers for two.
+  /// Tiles of weights that a warp prefetches; a wide slice leaves registers for two.
   static constexpr unsigned kAhead = kTiles < 4 ? 4 : 2;
 
   std::uint32_t c[kTiles][2][kTilePlanes] = {};
 
-  /// A lane's words of B are those of its place in four lanes, of all planes.
+  /// A lane reads the words number lane % 4 of B, for all planes.
   template <class B>
   NESCIO_DEVICE void add(B& block, const gpu::Quad& a, const Pair* chunk) {
     NESCIO_UNROLL
@@ -63,7 +65,8 @@ struct CountedSums {
     }
   }
 
-  /// This lane's part of a row's product with a tile; `top` if its highest plane is the sign.
+  /// This lane's partial product of a row and a tile. `top`: the highest plane of the tile is the
+  /// sign.
   template <class B>
   NESCIO_DEVICE std::int64_t value(const B&, unsigned tile, unsigned half, bool top) const {
     std::int64_t sum = 0;
@@ -76,7 +79,7 @@ struct CountedSums {
   }
 };
 
-/// The same by matrix instructions, which leave a lane two planes of each row.
+/// Accumulators of tiles by matrix instructions, which give a lane two planes of each row.
 template <unsigned kTiles>
 struct MatrixSums {
   static constexpr unsigned kAhead = 4;
@@ -118,12 +121,12 @@ NESCIO_DEVICE inline std::int64_t shuffle_xor_64(B& block, std::int64_t value, u
   return static_cast<std::int64_t>(low | high << 32);
 }
 
-/// The product of a slice of kTiles tiles a chunk. Where it is `kFused` blocks make tiles of the
-/// vectors by themselves, in shared memory, while their first weights are on the way, and two teams
-/// of eight warps use them; otherwise WriteVectors has made them.
+/// The product of weights and slices of kTiles tiles per chunk. With `kFused`, every block packs
+/// the vectors of its slice in shared memory, while its first weights are being loaded, and two
+/// teams of eight warps use them. Otherwise WriteVectors has packed them.
 template <template <unsigned> class Sums, unsigned kTiles, bool kFused>
 struct BitProduct {
-  static constexpr unsigned kWarps = 8;  ///< of a team
+  static constexpr unsigned kWarps = 8;  ///< per team
   static constexpr unsigned kTeams = kFused ? 2 : 1;
   static constexpr unsigned kThreads = kTeams * kWarps * gpu::kWarp;
   static constexpr bool kTogether = true;
@@ -132,12 +135,12 @@ struct BitProduct {
 
   WeightTiles weights;
   VectorTiles vectors;
-  FloatVectors from;    ///< fused
-  const Pair* tiles;    ///< else
-  const double* steps;  ///< else, of floats
+  FloatVectors from;    ///< used if fused
+  const Pair* tiles;    ///< used if not fused
+  const double* steps;  ///< used if not fused, for floats
   Products to;
 
-  /// Sums of the warps, then the largest magnitudes they find, then tiles.
+  /// Shared memory: sums of the warps, then the largest magnitudes that they find, then tiles.
   static constexpr std::size_t kSums = std::size_t{kTeams} * kWarps * kTiles * kTileRows;
   static constexpr std::size_t kLargest = std::size_t{kTiles} * kTeams * kWarps;
   static std::size_t shared_bytes_for(std::uint64_t slice_pairs) {
@@ -170,7 +173,7 @@ struct BitProduct {
   }
 
  private:
-  /// The sixteen rows of this warp's team, and its place there.
+  /// The sixteen rows of this warp's team, and the index of the warp in the team.
   template <class B>
   NESCIO_DEVICE static std::uint32_t row_tile(const B& block) {
     return block.x() * kTeams + block.warp() / kWarps;
@@ -193,15 +196,15 @@ struct BitProduct {
     return reinterpret_cast<std::uint32_t*>(shared_sums(block) + kSums);
   }
 
-  /// Vectors of this block's slice.
+  /// The number of vectors of this block's slice.
   template <class B>
   NESCIO_DEVICE std::uint32_t vectors_here(const B& block) const {
     const std::uint32_t all = vectors.slice_vectors(), left = vectors.batch - block.y() * all;
     return left < all ? left : all;
   }
 
-  /// The tiles of the slice. Those of vectors that it has not hold anything: sums of their own columns
-  /// come of them, which nobody reads.
+  /// Returns the tiles of the slice. Tiles beyond the last vector have arbitrary content: they
+  /// affect only sums that are not read.
   template <class B>
   NESCIO_DEVICE const Pair* slice_tiles(B& block) const {
     if constexpr (!kFused) {
@@ -257,13 +260,13 @@ struct BitProduct {
     while (plane > 0) leave_plane(sums, plane--);
   }
 
-  /// From the sums of one plane, and those above, to what they are for the next.
+  /// Prepares the sums of a plane and those above it for the next lower plane.
   NESCIO_DEVICE void leave_plane(Sums<kTiles>& sums, std::uint32_t plane) const {
     const std::uint32_t factor = plane + 1 == weights.bits ? ~std::uint32_t{1} : 2;  // -2, the sign
     sums.change([factor](std::uint32_t sum) { return factor * sum; });
   }
 
-  /// Twice the sums less those of a plane of ones, over this warp's chunks.
+  /// Doubles the sums and subtracts those of a plane of ones, over this warp's chunks.
   template <class B>
   NESCIO_DEVICE void subtract_ones(B& block, const Pair* planes, Sums<kTiles>& sums) const {
     const gpu::Quad ones = {{~0u, ~0u, ~0u, ~0u}};
@@ -274,7 +277,8 @@ struct BitProduct {
     sums.change([](std::uint32_t sum) { return 0 - sum; });
   }
 
-  /// This warp's sums to shared memory: of each tile, the planes of its sixteen rows together.
+  /// Adds this warp's sums over the planes of each tile and writes them to shared memory, one per
+  /// row.
   template <class B>
   NESCIO_DEVICE void keep_sums(B& block, const Sums<kTiles>& sums) const {
     NESCIO_UNROLL
@@ -292,10 +296,10 @@ struct BitProduct {
     }
   }
 
-  /// A thread a product: adds up its warps and tiles.
+  /// Adds the sums over warps and tiles and writes the products, one per thread.
   template <class B>
   NESCIO_DEVICE void finish(B& block) const {
-    const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // of its team
+    const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // in its team
     const std::uint32_t v = thread / kTileRows, row_here = thread % kTileRows;
     const std::uint32_t row = row_tile(block) * kTileRows + row_here;
     const std::int64_t* sums = team_sums(block) + row_here;

@@ -1,13 +1,14 @@
 #pragma once
 
-// Weights and activations as a GPU's product of bits wants them: in tiles of what one matrix
-// instruction takes (gpu/thread_block.h), so that a lane's part is one access of memory.
+// The layout of weights and activations for bit-serial products on a GPU. A tile is an operand of
+// one matrix instruction (gpu/thread_block.h), in an order in which each lane reads its share in
+// one access.
 //
-//   weights       16 rows x 256 columns of one plane: a quad a lane, in the order of A
-//   activations   256 columns x 8 planes: a pair of words a lane, in the order of B
+//   weights       16 rows x 256 columns of one plane: one quad per lane, in the order of A
+//   activations   256 columns x 8 planes: one pair of words per lane, in the order of B
 //
-// Words are of 32 columns, so that a chunk, 256 columns, has eight. What a tile has beyond the last
-// row or column is zero.
+// A word has 32 columns, and a chunk of 256 columns has eight words. Tiles are zero beyond the last
+// row and column.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,13 +22,13 @@ inline constexpr unsigned kTilePlanes = 8;
 inline constexpr unsigned kChunkWords = 8;
 inline constexpr unsigned kChunkColumns = 32 * kChunkWords;
 
-/// What a lane holds of a tile of activations.
+/// A lane's share of a tile of activations.
 struct alignas(8) Pair {
   std::uint32_t w[2];
 };
 
-/// Weights in a device's memory. The tiles of sixteen rows stand together: of each plane, the highest
-/// first, its chunks.
+/// Weights in device memory. The tiles of sixteen rows are contiguous, ordered by plane, from the
+/// highest, then by chunk.
 struct WeightTiles {
   const gpu::Quad* quads;
   std::uint32_t rows;
@@ -40,7 +41,7 @@ struct WeightTiles {
   NESCIO_INLINE std::uint32_t chunks() const {
     return static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
   }
-  /// Tiles of sixteen rows.
+  /// The number of tiles of sixteen rows.
   NESCIO_INLINE std::uint32_t units() const { return bits * chunks(); }
   NESCIO_INLINE const gpu::Quad* tiles_of(std::uint32_t row_tile) const {
     return quads + std::uint64_t{row_tile} * units() * gpu::kWarp;
@@ -50,14 +51,14 @@ struct WeightTiles {
   }
 };
 
-/// Makes tiles of planes as planes.h has them: a thread a word.
+/// Packs planes (planes.h) into tiles, one thread per word.
 struct PackWeights {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kTogether = false;
 
   WeightTiles tiles;
   const std::uint32_t* planes;  ///< bits x rows x row_words
-  std::uint32_t row_words;      ///< of 32 columns: twice those of 64
+  std::uint32_t row_words;      ///< words of 32 columns per row
   std::uint32_t* to;
 
   NESCIO_INLINE std::uint64_t words() const { return 4 * tiles.quad_count(); }
@@ -79,13 +80,13 @@ struct PackWeights {
   }
 };
 
-/// Activations of k bits in tiles: a vector has k / 8, which stand side by side for each chunk, as do
-/// those of the other vectors of its slice.
+/// Activations of k bits in tiles. A vector has k / 8 tiles per chunk. For each chunk, the tiles of
+/// all vectors of a slice are contiguous.
 struct VectorTiles {
   std::uint32_t batch;
   std::uint32_t columns;
   std::uint32_t bits;         ///< k
-  std::uint32_t slice_tiles;  ///< of a chunk of a slice
+  std::uint32_t slice_tiles;  ///< tiles per chunk of a slice
 
   NESCIO_INLINE std::uint32_t chunks() const {
     return static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
@@ -99,7 +100,7 @@ struct VectorTiles {
     return std::uint64_t{chunks()} * slice_tiles * gpu::kWarp;
   }
 
-  /// Where a word of a plane of vector `vector` of a slice stands among the slice's words.
+  /// The index, among the words of a slice, of a word of a plane of vector `vector` of the slice.
   NESCIO_INLINE std::uint64_t place(std::uint32_t vector, std::uint32_t plane,
                                     std::uint32_t word) const {
     const std::uint32_t tile = vector * tiles() + plane / kTilePlanes;

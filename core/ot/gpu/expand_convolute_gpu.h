@@ -9,11 +9,11 @@
 // linear map of the state before it plus a constant, with the same map for every bit of a block. So
 // y is divided into segments:
 //
-//   1. MeasureSegments runs each segment from the zero state. In an extra word beside the four of a
-//      block, it runs the segment on zero blocks from the 25 unit vectors, which gives the 25 x 25 bit
-//      map of the segment.
-//   2. ChainSegments applies the maps in order, which gives the state before each segment: first within
-//      groups of segments, then over the groups, then within the groups again.
+//   1. MeasureSegments runs each segment from the zero state. In an extra fifth word of each entry
+//      of the state, it runs the segment on zero blocks from the 25 unit vectors, which gives the
+//      25 x 25 bit map of the segment.
+//   2. ChainSegments applies the maps in order, which gives the state before each segment: first
+//      within groups of segments, then over the groups, then within the groups again.
 //   3. RunSegments runs each segment from its true state.
 //
 // The result equals that of the sequential recurrence, because XOR is exact. WrapAround adds the
