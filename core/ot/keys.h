@@ -7,11 +7,11 @@
 // Concrete Security for Half-Gates Garbling", Crypto 2020):
 //
 //   level l of tree j           base ^ (j << kLevelBits | l)
-//   transfers of key period s   base ^ s           s = i >> kStretchBits for transfer i
+//   transfers of key period s   base ^ s           s = i >> kPeriodBits for transfer i
 //
 // A base is used for one extension, or for the transfers of one session (src/nescio/ot/_keys.py).
 // This leaves 127 bits of security in the trees and, if all other messages become known, 127 -
-// kStretchBits in the transfers.
+// kPeriodBits in the transfers.
 
 #include <array>
 #include <cstddef>
@@ -27,8 +27,8 @@ namespace nescio::ot {
 using prg::aes128::RoundKeys;
 
 inline constexpr unsigned kLevelBits = 6;
-inline constexpr unsigned kStretchBits = 6;
-static_assert(kMostDepth <= 1u << kLevelBits);
+inline constexpr unsigned kPeriodBits = 6;
+static_assert(kMaxDepth <= 1u << kLevelBits);
 
 /// The keys of one tree at a time.
 class TreeKeys {
@@ -37,7 +37,7 @@ class TreeKeys {
       : cipher_(prg::aes128::cipher_of(tier)), base_(base), depth_(depth) {}
 
   /// Expands the keys of a tree.
-  void turn_to(std::uint64_t tree) {
+  void select_tree(std::uint64_t tree) {
     cipher_.expand_keys(base_, tree << kLevelBits, depth_, keys_.data());
   }
 
@@ -48,7 +48,7 @@ class TreeKeys {
   prg::aes128::Cipher cipher_;
   Block base_;
   unsigned depth_;
-  std::array<RoundKeys, kMostDepth> keys_;
+  std::array<RoundKeys, kMaxDepth> keys_;
 };
 
 }  // namespace nescio::ot

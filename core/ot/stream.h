@@ -22,7 +22,7 @@ class WordStream {
 
  private:
   prg::aes128::RoundKeys keys_;
-  void (*count_)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);
+  void (*encrypt_counters_)(const prg::aes128::RoundKeys&, std::uint64_t, std::size_t, Block*);
 };
 
 }  // namespace nescio::ot

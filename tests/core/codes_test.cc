@@ -36,7 +36,7 @@ std::vector<Block> convoluted(std::size_t outputs, unsigned threads, Tier tier) 
 
 std::vector<Block> multiplied(std::size_t outputs, unsigned threads, Tier tier) {
   ThreadPool pool(threads);
-  ot::QuasiCyclicRoom room;
+  ot::QuasiCyclicScratch room;
   const Buffer<Block> out =
       ot::encode_quasi_cyclic(make_noise(outputs), kSeed, outputs - 1, pool, tier, room);
   return {out.data(), out.data() + out.size()};

@@ -45,14 +45,14 @@ using OutBlocks = nb::ndarray<nb::numpy, std::uint64_t, nb::shape<-1, 2>, nb::c_
 
 OutBlocks encode_qc(const NumberPairs& noise, const nb::bytes& code_seed, std::size_t count,
                     ThreadPool& pool, const std::optional<std::string>& tier,
-                    ot::QuasiCyclicRoom* room) {
+                    ot::QuasiCyclicScratch* room) {
   const std::span<const Block> blocks(blocks_of<const Block>(noise.data()), noise.shape(0));
   const std::uint8_t* seed = seed_of(code_seed);
   const Tier own = tier_of(tier);
   auto out = std::make_unique<Buffer<Block>>();
   {
     const nb::gil_scoped_release release;
-    ot::QuasiCyclicRoom room_of_this_call;
+    ot::QuasiCyclicScratch room_of_this_call;
     *out = ot::encode_quasi_cyclic(blocks, seed, count, pool, own,
                                    room == nullptr ? room_of_this_call : *room);
   }
@@ -69,7 +69,7 @@ void bind_ot_codes(nb::module_& m) {
       nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
       "Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in "
       "`out` into that.");
-  nb::class_<ot::QuasiCyclicRoom>(m, "QuasiCyclicRoom",
+  nb::class_<ot::QuasiCyclicScratch>(m, "QuasiCyclicRoom",
                                   "Memory for encode_qc, kept from one call to the next.")
       .def(nb::init<>());
   m.def("encode_qc", &encode_qc, nb::arg("noise"), nb::arg("code_seed"), nb::arg("count"),

@@ -190,7 +190,7 @@ void bind_codes(nb::class_<ot::OtDevice<Device>>& device) {
             const nb::gil_scoped_release release;
             self.encode_ec(noise, seed, {segment});
           },
-          nb::arg("noise"), nb::arg("code_seed"), nb::arg("segment") = ot::Cut().segment,
+          nb::arg("noise"), nb::arg("code_seed"), nb::arg("segment") = ot::EcTuning().segment,
           "Compresses 2n blocks into the first n of them; the others are spoilt.");
 }
 

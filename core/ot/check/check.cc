@@ -30,7 +30,7 @@ void add(Product& sum, const Product& p) {
 
 Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], ThreadPool& pool,
               Tier tier) {
-  constexpr std::size_t kRows = 64;  // per task
+  constexpr std::size_t kTaskRows = 64;  // per task
   const CheckKernels& kernels = check_kernels(tier);
   const auto encrypt = prg::aes128::cipher_of(tier).encrypt;
   const prg::aes128::RoundKeys keys = public_round_keys(chi_seed);
@@ -39,15 +39,15 @@ Block chi_sum(std::span<const Block> leaves, const std::uint8_t chi_seed[16], Th
   encrypt(keys, factors.data(), kChiRow, factors.data());
   const std::size_t rows = (leaves.size() + kChiRow - 1) / kChiRow;
   std::vector<Product> sums(pool.threads(), Product{});
-  pool.run((rows + kRows - 1) / kRows, [&](std::size_t task, unsigned worker) {
-    std::array<Block, kRows> own;
-    for (std::size_t j = 0; j < kRows; ++j) own[j] = {task * kRows + j, 1};
-    encrypt(keys, own.data(), kRows, own.data());
-    for (std::size_t j = 0; j < kRows && task * kRows + j < rows; ++j) {
-      const auto row = leaves.subspan((task * kRows + j) * kChiRow);
+  pool.run((rows + kTaskRows - 1) / kTaskRows, [&](std::size_t task, unsigned worker) {
+    std::array<Block, kTaskRows> row_factors;
+    for (std::size_t j = 0; j < kTaskRows; ++j) row_factors[j] = {task * kTaskRows + j, 1};
+    encrypt(keys, row_factors.data(), kTaskRows, row_factors.data());
+    for (std::size_t j = 0; j < kTaskRows && task * kTaskRows + j < rows; ++j) {
+      const auto row = leaves.subspan((task * kTaskRows + j) * kChiRow);
       const std::size_t count = std::min(kChiRow, row.size());
       const Block sum = reduced(kernels.sum_products(factors.data(), row.data(), count));
-      add(sums[worker], kernels.multiply(own[j], sum));
+      add(sums[worker], kernels.multiply(row_factors[j], sum));
     }
   });
   Product total{};

@@ -65,9 +65,9 @@ Product sum_products(const Block* factors, const Block* leaves, std::size_t n) {
     }
   }
   for (; i < n; i += 4) {
-    const __mmask8 mine = first_blocks(n - i);
-    sums[0].add(_mm512_maskz_loadu_epi64(mine, factors + i),
-                _mm512_maskz_loadu_epi64(mine, leaves + i));
+    const __mmask8 mask = first_blocks(n - i);
+    sums[0].add(_mm512_maskz_loadu_epi64(mask, factors + i),
+                _mm512_maskz_loadu_epi64(mask, leaves + i));
   }
   return sums[0].plus(sums[1]).product();
 }

@@ -31,21 +31,21 @@ struct Vector {
 
   static Vector load(const Block* from) { return {*from}; }
   void store(Block* to) const { *to = block; }
-  static Vector repeat(const Block& from) { return {from}; }
-  static Vector repeat(std::uint32_t word) {
+  static Vector broadcast(const Block& from) { return {from}; }
+  static Vector broadcast(std::uint32_t word) {
     const Word both = word * 0x0000000100000001ull;
     return {{both, both}};
   }
   friend Vector operator^(Vector a, Vector b) { return {a.block ^ b.block}; }
 };
 
-Vector times(Vector a, Vector b) {
+Vector multiply_bytes(Vector a, Vector b) {
   return {{multiply_bytes(a.block.lo, b.block.lo), multiply_bytes(a.block.hi, b.block.hi)}};
 }
 
 /// Moves byte i ^ s of each element to byte i.
 template <int s>
-Vector exchange(Vector x) {
+Vector swap_bytes(Vector x) {
   for (Word* word : {&x.block.lo, &x.block.hi}) {
     if (s & 1) *word = ((*word >> 8) & 0x00FF00FF00FF00FF) | (*word & 0x00FF00FF00FF00FF) << 8;
     if (s & 2) *word = ((*word >> 16) & 0x0000FFFF0000FFFF) | (*word & 0x0000FFFF0000FFFF) << 16;
@@ -54,7 +54,7 @@ Vector exchange(Vector x) {
 }
 
 /// Applies the same byte shuffle to every element; the index 0x80 gives zero.
-Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
+Vector shuffle_bytes(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned from[4] = {b0, b1, b2, b3};
   const auto word = [&](Word w) {
     Word chosen = 0;
@@ -67,9 +67,9 @@ Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
 }
 
 /// Broadcasts element `lane` of each block to its four elements.
-Vector take(Vector x, unsigned lane) {
+Vector broadcast_element(Vector x, unsigned lane) {
   const Word word = lane < 2 ? x.block.lo : x.block.hi;
-  return Vector::repeat(static_cast<std::uint32_t>(word >> (32 * (lane % 2))));
+  return Vector::broadcast(static_cast<std::uint32_t>(word >> (32 * (lane % 2))));
 }
 
 void transpose(Vector*) {}
@@ -91,7 +91,7 @@ std::uint32_t twiddle(std::uint32_t q) {
   return t;
 }
 
-void put_parts(const Multiplier& k, std::size_t lane, Block (*to)[4]) {
+void store_broadcast(const Multiplier& k, std::size_t lane, Block (*to)[4]) {
   std::uint32_t words[4];
   std::memcpy(words, &k, sizeof(words));
   for (int s = 0; s < 4; ++s) {
@@ -100,7 +100,7 @@ void put_parts(const Multiplier& k, std::size_t lane, Block (*to)[4]) {
   }
 }
 
-void put_element(const Multiplier& k, std::size_t lane, Block* to) {
+void store_element(const Multiplier& k, std::size_t lane, Block* to) {
   std::uint32_t words[4];
   std::memcpy(words, &k, sizeof(words));
   for (int s = 0; s < 4; ++s) {
@@ -113,18 +113,19 @@ void put_element(const Multiplier& k, std::size_t lane, Block* to) {
 void make_twiddles(std::uint32_t rows, Twiddles& twiddles) {
   for (unsigned byte = 0; byte < 4; ++byte) {
     for (std::uint32_t v = 0; v < 256; ++v) {
-      twiddles.of_byte[byte][v] = multiplier_of(twiddle(v << (8 * byte)));
+      twiddles.byte_table[byte][v] = multiplier_of(twiddle(v << (8 * byte)));
     }
   }
   for (std::uint32_t lane = 0; lane < 4; ++lane) {
     for (unsigned level = 0; level < 4; ++level) {
       for (std::uint32_t branch = 0; branch < 1u << level; ++branch) {
-        put_parts(multiplier_of(twiddle((lane << level) + branch)), lane,
-                  twiddles.of_branch[(1u << level) - 1 + branch]);
+        store_broadcast(multiplier_of(twiddle((lane << level) + branch)), lane,
+                        twiddles.branch_table[(1u << level) - 1 + branch]);
       }
     }
     for (unsigned level = 0; level < kRowBits; ++level) {
-      put_element(multiplier_of(twiddle((lane % rows) << level)), lane, twiddles.of_lane[level]);
+      store_element(multiplier_of(twiddle((lane % rows) << level)), lane,
+                    twiddles.lane_table[level]);
     }
   }
 }

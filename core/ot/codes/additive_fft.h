@@ -38,13 +38,13 @@ inline constexpr std::size_t kLeaf = std::size_t{1} << kLeafBits;
 /// b_{j+1} over the bits j of q; it is linear in q.
 struct Twiddles {
   /// The multiplier of T(q) is the XOR of [i][byte i of q] over the four bytes of q.
-  Multiplier of_byte[4][256];
+  Multiplier byte_table[4][256];
   /// K_s of T(2^l lane + c), repeated four times in a block, at [2^l - 1 + c][s][lane]. A butterfly
   /// on level l of a four-level kernel adds it to the multiplier of the first branch.
-  Block of_branch[15][4][4];
+  Block branch_table[15][4][4];
   /// For transforms of four rows at once, one row per element of a block: element `lane` of [l][s]
   /// is K_s of T(2^l lane), which row `lane` adds on level l.
-  Block of_lane[kRowBits][4];
+  Block lane_table[kRowBits][4];
 };
 
 /// Computes the twiddle factors for transforms of `rows` rows. Lanes beyond the last row repeat the

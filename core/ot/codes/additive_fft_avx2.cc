@@ -18,15 +18,17 @@ struct Vector {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))};
   }
   void store(Block* to) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), v); }
-  static Vector repeat(const Block& block) {
+  static Vector broadcast(const Block& block) {
     return {_mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(&block)))};
   }
-  static Vector repeat(std::uint32_t word) { return {_mm256_set1_epi32(static_cast<int>(word))}; }
+  static Vector broadcast(std::uint32_t word) {
+    return {_mm256_set1_epi32(static_cast<int>(word))};
+  }
   friend Vector operator^(Vector a, Vector b) { return {_mm256_xor_si256(a.v, b.v)}; }
 };
 
 /// Applies the same byte shuffle to every element; the index 0x80 gives zero.
-inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
+inline Vector shuffle_bytes(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned word = b0 | b1 << 8 | b2 << 16 | b3 << 24;
   const __m256i base =
       _mm256_broadcastsi128_si256(_mm_set_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0));
@@ -36,7 +38,7 @@ inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b
 
 /// The products of bytes in GF(2^8), processing the bits of k from the highest down: each step
 /// doubles the sum and k, and adds x where the highest bit of k is set.
-inline Vector times(Vector x, Vector k) {
+inline Vector multiply_bytes(Vector x, Vector k) {
   const __m256i zero = _mm256_setzero_si256(), modulus = _mm256_set1_epi8(0x1B);
   __m256i sum = _mm256_blendv_epi8(zero, x.v, k.v);
 #pragma GCC unroll 7
@@ -51,12 +53,12 @@ inline Vector times(Vector x, Vector k) {
 
 /// Moves byte i ^ s of each element to byte i.
 template <int s>
-inline Vector exchange(Vector x) {
-  return choose(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
+inline Vector swap_bytes(Vector x) {
+  return shuffle_bytes(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
 }
 
 /// Broadcasts element `lane` of each block to its four elements.
-inline Vector take(Vector x, unsigned lane) {
+inline Vector broadcast_element(Vector x, unsigned lane) {
   const auto bytes = static_cast<int>(0x03020100 + lane * 0x04040404);
   return {_mm256_shuffle_epi8(x.v, _mm256_set1_epi32(bytes))};
 }

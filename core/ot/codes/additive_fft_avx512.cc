@@ -16,31 +16,33 @@ struct Vector {
 
   static Vector load(const Block* from) { return {_mm512_loadu_si512(from)}; }
   void store(Block* to) const { _mm512_storeu_si512(to, v); }
-  static Vector repeat(const Block& block) {
+  static Vector broadcast(const Block& block) {
     return {_mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(&block)))};
   }
-  static Vector repeat(std::uint32_t word) { return {_mm512_set1_epi32(static_cast<int>(word))}; }
+  static Vector broadcast(std::uint32_t word) {
+    return {_mm512_set1_epi32(static_cast<int>(word))};
+  }
   friend Vector operator^(Vector a, Vector b) { return {_mm512_xor_si512(a.v, b.v)}; }
 };
 
 /// Applies the same byte shuffle to every element; the index 0x80 gives zero.
-inline Vector choose(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
+inline Vector shuffle_bytes(Vector x, unsigned b0, unsigned b1, unsigned b2, unsigned b3) {
   const unsigned word = b0 | b1 << 8 | b2 << 16 | b3 << 24;
   const __m512i base = _mm512_broadcast_i32x4(_mm_set_epi32(0x0C0C0C0C, 0x08080808, 0x04040404, 0));
   return {
       _mm512_shuffle_epi8(x.v, _mm512_or_si512(_mm512_set1_epi32(static_cast<int>(word)), base))};
 }
 
-inline Vector times(Vector a, Vector b) { return {_mm512_gf2p8mul_epi8(a.v, b.v)}; }
+inline Vector multiply_bytes(Vector a, Vector b) { return {_mm512_gf2p8mul_epi8(a.v, b.v)}; }
 
 /// Moves byte i ^ s of each element to byte i.
 template <int s>
-inline Vector exchange(Vector x) {
-  return choose(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
+inline Vector swap_bytes(Vector x) {
+  return shuffle_bytes(x, s, 1 ^ s, 2 ^ s, 3 ^ s);
 }
 
 /// Broadcasts element `lane` of each block to its four elements.
-inline Vector take(Vector x, unsigned lane) {
+inline Vector broadcast_element(Vector x, unsigned lane) {
   const auto bytes = static_cast<int>(0x03020100 + lane * 0x04040404);
   return {_mm512_shuffle_epi8(x.v, _mm512_set1_epi32(bytes))};
 }

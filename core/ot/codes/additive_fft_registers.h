@@ -4,7 +4,7 @@
 namespace nescio::ot {
 namespace {
 
-#define NESCIO_ALWAYS [[gnu::always_inline]] inline
+#define NESCIO_ALWAYS_INLINE [[gnu::always_inline]] inline
 
 // Loops over registers are unrolled completely; otherwise the compiler keeps the arrays in memory.
 // Not under AddressSanitizer, where the unrolled code takes minutes to compile.
@@ -14,14 +14,14 @@ namespace {
 #define NESCIO_UNROLL _Pragma("GCC unroll 16")
 #endif
 
-/// Loops over products of `parts` parts are unrolled where a product is one instruction. Elsewhere a
-/// product of four parts is a hundred and fifty instructions: unrolled, such loops would take most of
-/// the time of compiling this file and save next to nothing.
-template <int parts>
-constexpr bool kUnrolled = Vector::kFastProduct || parts <= 2;
+/// True if loops over products of `terms` terms are unrolled. Without an instruction for products of
+/// bytes, a product of four terms takes 150 instructions: unrolled loops would dominate the compile
+/// time of this file and save next to nothing.
+template <int terms>
+constexpr bool kUnrolled = Vector::kFastProduct || terms <= 2;
 
 template <int count, bool unrolled, class Step>
-NESCIO_ALWAYS void repeat_step(const Step& step) {
+NESCIO_ALWAYS_INLINE void repeat_step(const Step& step) {
   if constexpr (unrolled) {
     NESCIO_UNROLL
     for (int i = 0; i < count; ++i) step(i);
@@ -36,45 +36,47 @@ constexpr std::size_t kKernel = 1 << kKernelBits;
 
 // ---- Multiplication by elements of F --------------------------------------------------------------
 
-/// Multiplies x by an element with the given K_s. All K_s from `parts` on are zero.
-template <int parts>
-NESCIO_ALWAYS Vector multiply(Vector x, const Vector* k) {
-  Vector sum = times(x, k[0]);
-  if constexpr (parts > 1) sum = sum ^ times(exchange<1>(x), k[1]);
-  if constexpr (parts > 2) sum = sum ^ times(exchange<2>(x), k[2]) ^ times(exchange<3>(x), k[3]);
+/// Multiplies x by an element with the given K_s. All K_s from `terms` on are zero.
+template <int terms>
+NESCIO_ALWAYS_INLINE Vector multiply(Vector x, const Vector* k) {
+  Vector sum = multiply_bytes(x, k[0]);
+  if constexpr (terms > 1) sum = sum ^ multiply_bytes(swap_bytes<1>(x), k[1]);
+  if constexpr (terms > 2)
+    sum = sum ^ multiply_bytes(swap_bytes<2>(x), k[2]) ^ multiply_bytes(swap_bytes<3>(x), k[3]);
   return sum;
 }
 
-/// Computes the K_s of each element t = t0 + t1 u + (t2 + t3 u) v. With d2 + d3 u = b_15 (t2 + t3
-/// u): K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3; K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3; K_2 = d2, d2+d3,
-/// t2, t2+t3; K_3 = b_7 d3, d3, b_7 t3, t3.
-NESCIO_ALWAYS void multipliers(Vector t, Vector* k) {
+/// Computes the K_s of each element t = t0 + t1 u + (t2 + t3 u) v, where d2 + d3 u = b_15 (t2 + t3 u):
+///
+///     K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3        K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3
+///     K_2 = d2, d2+d3, t2, t2+t3                 K_3 = b_7 d3, d3, b_7 t3, t3
+NESCIO_ALWAYS_INLINE void multipliers(Vector t, Vector* k) {
   constexpr unsigned kZero = 0x80;
   constexpr std::uint32_t kC0 = kB15 & 0xFF, kC1 = kB15 >> 8, kSquare = kB7 ^ 0x0E;  // b_7 + b_6
   static_assert(kC1 == kB7);
-  const Vector b7 = Vector::repeat(kB7 | 1 << 8 | kB7 << 16 | 1 << 24);
-  const Vector b15[2] = {Vector::repeat(kC0 | (kC0 ^ kC1) << 8 | 1 << 16 | 1 << 24),
-                         Vector::repeat(kSquare | kC1 << 8)};
-  const Vector low = choose(t, 0, 1, 0, 1) ^ choose(t, kZero, kZero, 2, 3);
-  const Vector high =
-      times(choose(t, 2, 3, 2, 3), b15[0]) ^ times(choose(t, 3, 2, kZero, kZero), b15[1]);
-  k[0] = choose(low, 0, 0, 2, 2) ^ choose(low, kZero, 1, kZero, 3);
-  k[1] = times(choose(low, 1, 1, 3, 3), b7);
-  k[2] = choose(high, 0, 0, 2, 2) ^ choose(high, kZero, 1, kZero, 3);
-  k[3] = times(choose(high, 1, 1, 3, 3), b7);
+  const Vector b7 = Vector::broadcast(kB7 | 1 << 8 | kB7 << 16 | 1 << 24);
+  const Vector b15[2] = {Vector::broadcast(kC0 | (kC0 ^ kC1) << 8 | 1 << 16 | 1 << 24),
+                         Vector::broadcast(kSquare | kC1 << 8)};
+  const Vector low = shuffle_bytes(t, 0, 1, 0, 1) ^ shuffle_bytes(t, kZero, kZero, 2, 3);
+  const Vector high = multiply_bytes(shuffle_bytes(t, 2, 3, 2, 3), b15[0]) ^
+                      multiply_bytes(shuffle_bytes(t, 3, 2, kZero, kZero), b15[1]);
+  k[0] = shuffle_bytes(low, 0, 0, 2, 2) ^ shuffle_bytes(low, kZero, 1, kZero, 3);
+  k[1] = multiply_bytes(shuffle_bytes(low, 1, 1, 3, 3), b7);
+  k[2] = shuffle_bytes(high, 0, 0, 2, 2) ^ shuffle_bytes(high, kZero, 1, kZero, 3);
+  k[3] = multiply_bytes(shuffle_bytes(high, 1, 1, 3, 3), b7);
 }
 
 // ---- Transforms in registers ---------------------------------------------------------------------
 
 template <int count, int stride>
-NESCIO_ALWAYS void add_registers(Vector* to, const Vector* from) {
+NESCIO_ALWAYS_INLINE void add_registers(Vector* to, const Vector* from) {
   NESCIO_UNROLL
   for (int i = 0; i < count; ++i) to[i * stride] = to[i * stride] ^ from[i * stride];
 }
 
 /// The same as `expand` (additive_fft_impl.h), for coefficients in registers.
 template <int M, int k, int stride, bool inverse>
-NESCIO_ALWAYS void expand_registers(Vector* x) {
+NESCIO_ALWAYS_INLINE void expand_registers(Vector* x) {
   if constexpr (M > k) {
     constexpr int length = 1 << (M - 1), shift = 1 << (M - 1 - k);
     Vector* const high = x + length * stride;
@@ -94,7 +96,7 @@ NESCIO_ALWAYS void expand_registers(Vector* x) {
 
 /// Converts from powers of x to the products of the s_i.
 template <int M, int stride, bool inverse>
-NESCIO_ALWAYS void convert(Vector* x) {
+NESCIO_ALWAYS_INLINE void convert(Vector* x) {
   if constexpr (M >= 2) {
     constexpr int k = M > 2 ? 2 : 1;
     if constexpr (!inverse) expand_registers<M, k, stride, false>(x);
@@ -108,103 +110,104 @@ NESCIO_ALWAYS void convert(Vector* x) {
 
 /// The multipliers of a kernel: on each level the one of the first branch, and what the other
 /// branches add to it.
-struct Branches {
-  Vector first[kKernelBits][4];
-  const Block (*own)[4][4];
+struct KernelTwiddles {
+  Vector base[kKernelBits][4];
+  const Block (*offsets)[4][4];
 };
 
-template <int parts>
-NESCIO_ALWAYS Vector multiply(const Branches& b, int level, int branch, bool rows, Vector x) {
+template <int terms>
+NESCIO_ALWAYS_INLINE Vector multiply(const KernelTwiddles& b, int level, int branch, bool rows,
+                                     Vector x) {
   Vector k[4];
-  const Block(&own)[4][4] = b.own[(1 << level) - 1 + branch];
+  const Block(&offset)[4][4] = b.offsets[(1 << level) - 1 + branch];
   NESCIO_UNROLL
-  for (int s = 0; s < parts; ++s) {
-    k[s] = b.first[level][s] ^ (rows ? Vector::load(own[s]) : Vector::repeat(own[s][0]));
+  for (int s = 0; s < terms; ++s) {
+    k[s] = b.base[level][s] ^ (rows ? Vector::load(offset[s]) : Vector::broadcast(offset[s][0]));
   }
-  return multiply<parts>(x, k);
+  return multiply<terms>(x, k);
 }
 
 /// The butterflies of one level of 2^M registers: each turns two coefficients into the values at t
 /// and t + 1.
-template <int M, int level, int parts, bool rows, bool inverse>
-NESCIO_ALWAYS void butterflies(const Branches& b, Vector* x) {
+template <int M, int level, int terms, bool rows, bool inverse>
+NESCIO_ALWAYS_INLINE void butterflies(const KernelTwiddles& b, Vector* x) {
   constexpr int distance = 1 << (M - 1 - level);
-  repeat_step<1 << (M - 1), kUnrolled<parts>>([&](int pair) {
+  repeat_step<1 << (M - 1), kUnrolled<terms>>([&](int pair) {
     const int branch = pair / distance, i = pair % distance;
     Vector& low = x[branch * 2 * distance + i];
     Vector& high = x[branch * 2 * distance + i + distance];
     if constexpr (inverse) high = high ^ low;
-    low = low ^ multiply<parts>(b, level, branch, rows, high);
+    low = low ^ multiply<terms>(b, level, branch, rows, high);
     if constexpr (!inverse) high = high ^ low;
   });
 }
 
-template <int M, int level, int parts, bool rows>
-NESCIO_ALWAYS void evaluate(const Branches& b, Vector* x) {
+template <int M, int level, int terms, bool rows>
+NESCIO_ALWAYS_INLINE void evaluate(const KernelTwiddles& b, Vector* x) {
   if constexpr (level == 0) convert<M, 1, false>(x);
   if constexpr (level < M) {
-    butterflies<M, level, parts, rows, false>(b, x);
-    evaluate<M, level + 1, parts, rows>(b, x);
+    butterflies<M, level, terms, rows, false>(b, x);
+    evaluate<M, level + 1, terms, rows>(b, x);
   }
 }
 
-template <int M, int level, int parts, bool rows>
-NESCIO_ALWAYS void interpolate(const Branches& b, Vector* x) {
+template <int M, int level, int terms, bool rows>
+NESCIO_ALWAYS_INLINE void interpolate(const KernelTwiddles& b, Vector* x) {
   if constexpr (level < M) {
-    interpolate<M, level + 1, parts, rows>(b, x);
-    butterflies<M, level, parts, rows, true>(b, x);
+    interpolate<M, level + 1, terms, rows>(b, x);
+    butterflies<M, level, terms, rows, true>(b, x);
   }
   if constexpr (level == 0) convert<M, 1, true>(x);
 }
 
 /// The coset of points at which a transform evaluates. The four elements of a block belong either
 /// to one row or to four rows, which have different cosets.
-struct Place {
+struct Coset {
   const Twiddles& twiddles;
   std::uint32_t q;  ///< the number of the transform, for four rows of the first one
   /// For four rows: levels of the rows that are done. For one row: negative.
   int lane_level;
 
-  Place below(unsigned levels, std::uint32_t branch) const {
+  Coset child(unsigned levels, std::uint32_t branch) const {
     return {twiddles, (q << levels) + branch,
             lane_level < 0 ? lane_level : lane_level + static_cast<int>(levels)};
   }
   bool lanes() const { return lane_level >= 0; }
 };
 
-NESCIO_ALWAYS Multiplier multiplier(const Twiddles& t, std::uint32_t q) {
-  return t.of_byte[0][q & 255] ^ t.of_byte[1][(q >> 8) & 255] ^ t.of_byte[2][(q >> 16) & 255] ^
-         t.of_byte[3][q >> 24];
+NESCIO_ALWAYS_INLINE Multiplier multiplier(const Twiddles& t, std::uint32_t q) {
+  return t.byte_table[0][q & 255] ^ t.byte_table[1][(q >> 8) & 255] ^
+         t.byte_table[2][(q >> 16) & 255] ^ t.byte_table[3][q >> 24];
 }
 
-NESCIO_ALWAYS std::uint32_t part(const Multiplier& k, int s) {
+NESCIO_ALWAYS_INLINE std::uint32_t term(const Multiplier& k, int s) {
   return static_cast<std::uint32_t>((s < 2 ? k.lo : k.hi) >> (32 * (s % 2)));
 }
 
-template <int levels, int parts>
-NESCIO_ALWAYS Branches branches_of(const Place& place) {
-  Branches b;
-  b.own = place.twiddles.of_branch;
+template <int levels, int terms>
+NESCIO_ALWAYS_INLINE KernelTwiddles kernel_twiddles(const Coset& coset) {
+  KernelTwiddles b;
+  b.offsets = coset.twiddles.branch_table;
   NESCIO_UNROLL
   for (int level = 0; level < levels; ++level) {
-    const Multiplier k = multiplier(place.twiddles, place.q << level);
+    const Multiplier k = multiplier(coset.twiddles, coset.q << level);
     NESCIO_UNROLL
-    for (int s = 0; s < parts; ++s) {
-      b.first[level][s] = Vector::repeat(part(k, s));
-      if (place.lanes()) {
-        const Block& lane = place.twiddles.of_lane[place.lane_level + level][s];
-        b.first[level][s] = b.first[level][s] ^ Vector::repeat(lane);
+    for (int s = 0; s < terms; ++s) {
+      b.base[level][s] = Vector::broadcast(term(k, s));
+      if (coset.lanes()) {
+        const Block& lane = coset.twiddles.lane_table[coset.lane_level + level][s];
+        b.base[level][s] = b.base[level][s] ^ Vector::broadcast(lane);
       }
     }
   }
   return b;
 }
 
-/// Calls kernel(parts) with the number of K_s that can be nonzero, where `last` is the largest
+/// Calls kernel(terms) with the number of K_s that can be nonzero, where `last` is the largest
 /// number of a transform on the kernel's first level.
 template <class Kernel>
-NESCIO_ALWAYS void with_parts(const Place& place, std::uint32_t last, const Kernel& kernel) {
-  const std::uint32_t bits = (place.lanes() ? 3u << place.lane_level : 0u) | last;
+NESCIO_ALWAYS_INLINE void with_terms(const Coset& coset, std::uint32_t last, const Kernel& kernel) {
+  const std::uint32_t bits = (coset.lanes() ? 3u << coset.lane_level : 0u) | last;
   if (bits < 1u << (7 - kKernelBits + 1)) {
     kernel(std::integral_constant<int, 1>{});
   } else if (bits < 1u << (15 - kKernelBits + 1)) {

@@ -16,24 +16,26 @@
 
 namespace nescio::ot {
 
-/// The memory of the convolution: each block is added to the block kDistance after it, and to those
-/// in between that its mask names.
-inline constexpr std::size_t kDistance = 25;
-inline constexpr std::size_t kFewestOutputs = 64;
+/// Each block is added to the block kAccumulatorSize after it, and to those in between that its mask
+/// selects.
+inline constexpr std::size_t kAccumulatorSize = 25;
+inline constexpr std::size_t kMinOutputs = 64;
+/// Weight of a row of the expander: one block of each of so many parts of its input.
+inline constexpr unsigned kExpanderWeight = 7;
 
 /// Compresses the 2n blocks of `noise` to n blocks. The first out.size() of them are written to
 /// `out`, which must not overlap `noise`, the others to their positions in the first half of
 /// `noise`. The rest of `noise` is overwritten. The result does not depend on the number of
-/// threads. Throws Error(argument) for an odd number of blocks, for fewer than kFewestOutputs or
+/// threads. Throws Error(argument) for an odd number of blocks, for fewer than kMinOutputs or
 /// more than 2^32 outputs, and if `out` has more than n blocks.
 void encode_expand_convolute(std::span<Block> noise, const std::uint8_t code_seed[16],
                              ThreadPool& pool, Tier tier, std::span<Block> out = {});
 
-/// Blocks, and masks, before a run that its convolution reads: kDistance rounded up.
-inline constexpr std::size_t kLookBack = 32;
+/// Blocks, and masks, before a run that its convolution reads: kAccumulatorSize rounded up.
+inline constexpr std::size_t kHistory = 32;
 
-/// Convolves a run of blocks, y[0..count-1]. before[0..kLookBack-1] are the results of the blocks
-/// before it. The 24 low bits of masks[i] are the mask of y[i]; masks start at masks[-kLookBack].
+/// Convolves a run of blocks, y[0..count-1]. before[0..kHistory-1] are the results of the blocks
+/// before it. The 24 low bits of masks[i] are the mask of y[i]; masks start at masks[-kHistory].
 NESCIO_TIERS(void convolve(const std::uint32_t* masks, const Block* before, Block* y,
                            std::size_t count);)
 

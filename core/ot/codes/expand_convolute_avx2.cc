@@ -13,7 +13,7 @@ namespace nescio::ot::avx2 {
 namespace {
 
 constexpr std::size_t kGroup = 4;
-constexpr std::size_t kReach = kLookBack / kGroup;
+constexpr std::size_t kHistoryGroups = kHistory / kGroup;
 
 /// The sums of four blocks, and the byte offsets of the sums that are added to later blocks:
 /// offset[e] is for the block 1 + e after the first of the four.
@@ -49,30 +49,31 @@ inline void make_offsets(const std::uint32_t* masks, std::uint8_t* offset) {
 }
 
 /// Extends the table of sums by block l, whose convolution is finished.
-inline void put(Group& group, std::size_t l, __m128i block) {
+inline void extend_sums(Group& group, std::size_t l, __m128i block) {
   const std::size_t count = std::size_t{1} << l;
   for (std::size_t i = 0; i < count; ++i) {
     group.sums[count + i] = _mm_xor_si128(group.sums[i], block);
   }
 }
 
-/// Convolves four blocks. `groups[now]` holds the offsets for their masks.
-inline void step(Group* groups, std::size_t now, Block* y) {
+/// Convolves four blocks. `groups[current]` holds the offsets for their masks.
+inline void convolve_group(Group* groups, std::size_t current, Block* y) {
   __m128i x[kGroup];
 #pragma GCC unroll 4
   for (std::size_t j = 0; j < kGroup; ++j) {
     x[j] = load(y + j);
 #pragma GCC unroll 6
     for (std::size_t h = 6; h >= 1; --h) {
-      x[j] = _mm_xor_si128(x[j], groups[(now - h) % kReach].sum_for(kGroup * h + j - 1));
+      x[j] =
+          _mm_xor_si128(x[j], groups[(current - h) % kHistoryGroups].sum_for(kGroup * h + j - 1));
     }
   }
-  x[0] = _mm_xor_si128(x[0], groups[(now - 7) % kReach].sums[8]);
-  Group& own = groups[now % kReach];
+  x[0] = _mm_xor_si128(x[0], groups[(current - 7) % kHistoryGroups].sums[8]);
+  Group& group = groups[current % kHistoryGroups];
 #pragma GCC unroll 4
   for (std::size_t j = 0; j < kGroup; ++j) {
-    if (j > 0) x[j] = _mm_xor_si128(x[j], own.sum_for(j - 1));
-    put(own, j, x[j]);
+    if (j > 0) x[j] = _mm_xor_si128(x[j], group.sum_for(j - 1));
+    extend_sums(group, j, x[j]);
     _mm_store_si128(reinterpret_cast<__m128i*>(y + j), x[j]);
   }
 }
@@ -80,22 +81,23 @@ inline void step(Group* groups, std::size_t now, Block* y) {
 }  // namespace
 
 void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::size_t count) {
-  Group groups[kReach];
-  for (std::size_t g = 0; g < kReach; ++g) {
-    make_offsets(masks + kGroup * g - kLookBack, groups[g].offset);
+  Group groups[kHistoryGroups];
+  for (std::size_t g = 0; g < kHistoryGroups; ++g) {
+    make_offsets(masks + kGroup * g - kHistory, groups[g].offset);
     groups[g].sums[0] = _mm_setzero_si128();
-    for (std::size_t l = 0; l < kGroup; ++l) put(groups[g], l, load(before + kGroup * g + l));
+    for (std::size_t l = 0; l < kGroup; ++l)
+      extend_sums(groups[g], l, load(before + kGroup * g + l));
   }
   const std::size_t done = count / kGroup * kGroup, rest = count - done;
   for (std::size_t at = 0; at < done; at += kGroup) {
-    const std::size_t now = kReach + at / kGroup;
-    make_offsets(masks + at, groups[now % kReach].offset);
-    step(groups, now, y + at);
+    const std::size_t current = kHistoryGroups + at / kGroup;
+    make_offsets(masks + at, groups[current % kHistoryGroups].offset);
+    convolve_group(groups, current, y + at);
   }
   if (rest == 0) return;
-  Block last[kLookBack];
-  for (std::size_t i = 0; i < kLookBack; ++i) {
-    last[i] = done + i < kLookBack ? before[done + i] : y[done + i - kLookBack];
+  Block last[kHistory];
+  for (std::size_t i = 0; i < kHistory; ++i) {
+    last[i] = done + i < kHistory ? before[done + i] : y[done + i - kHistory];
   }
   portable::convolve(masks + done, last, y + done, rest);
 }

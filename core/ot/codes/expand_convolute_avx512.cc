@@ -20,7 +20,7 @@ namespace nescio::ot::avx512 {
 namespace {
 
 constexpr int kGroup = 8;
-constexpr int kReach = kLookBack / kGroup;
+constexpr int kHistoryGroups = kHistory / kGroup;
 /// Groups whose matrices are computed at a time.
 constexpr std::size_t kChunk = 64;
 
@@ -54,14 +54,14 @@ struct Group {
   __m512i half[2];
 };
 
-struct Turn {
+struct Transposer {
   __m512i to_lanes[2] = {load(kToLanes<0>), load(kToLanes<1>)};
   __m512i to_blocks[2] = {load(kToBlocks<0>), load(kToBlocks<1>)};
   __m512i rising = _mm512_set1_epi64(static_cast<long long>(0x8040201008040201ull));
   __m512i falling = _mm512_set1_epi64(0x0102040810204080ll);
 };
 
-inline Group turn(const Turn& t, const Block* y) {
+inline Group transpose(const Transposer& t, const Block* y) {
   const __m512i a = _mm512_loadu_si512(y), b = _mm512_loadu_si512(y + 4);
   Group g;
   for (int h = 0; h < 2; ++h) {
@@ -71,7 +71,7 @@ inline Group turn(const Turn& t, const Block* y) {
   return g;
 }
 
-inline void turn_back(const Turn& t, Group g, Block* y) {
+inline void transpose_back(const Transposer& t, Group g, Block* y) {
   for (int h = 0; h < 2; ++h) {
     g.half[h] = _mm512_gf2p8affine_epi64_epi8(t.rising, g.half[h], 0);
   }
@@ -85,12 +85,12 @@ struct alignas(64) Matrices {
   std::uint64_t inverse, to_next[7];
 };
 
-inline __m512i rows_of(const Turn& t, __m512i columns) {
+inline __m512i rows_of(const Transposer& t, __m512i columns) {
   return _mm512_gf2p8affine_epi64_epi8(t.falling, columns, 0);
 }
 
 /// (I + L)^-1 = (I + L^4) (I + L^2) (I + L), because L^8 = 0. Only lane 0 of the result is used.
-inline __m512i inverse_rows(const Turn& t, __m512i columns, __m512i rows) {
+inline __m512i inverse_rows(const Transposer& t, __m512i columns, __m512i rows) {
   const __m512i columns2 = _mm512_gf2p8affine_epi64_epi8(columns, rows, 0);
   const __m512i rows2 = rows_of(t, columns2);
   const __m512i rows4 = rows_of(t, _mm512_gf2p8affine_epi64_epi8(columns2, rows2, 0));
@@ -102,7 +102,7 @@ inline __m512i inverse_rows(const Turn& t, __m512i columns, __m512i rows) {
 
 /// Block l is added to block l + 1 + j if bit j of its mask is set. Byte h of the mask shifted by
 /// l + 1 describes the additions to the blocks h groups later: it is column l of A_h.
-inline void make_matrices(const Turn& t, const std::uint32_t* masks, Matrices* out) {
+inline void make_matrices(const Transposer& t, const std::uint32_t* masks, Matrices* out) {
   const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(masks));
   const __m512i low = _mm512_and_si512(_mm512_cvtepu32_epi64(words), _mm512_set1_epi64(0xFFFFFF));
   const __m512i shifted = _mm512_sllv_epi64(_mm512_or_si512(low, _mm512_set1_epi64(0x1000000)),
@@ -117,7 +117,7 @@ inline __m512i multiply(std::uint64_t rows, __m512i x) {
 }
 
 /// Computes z_g from r_g. at[-h] are the matrices, z[h - 1] the results of h groups before.
-inline Group step(const Matrices* at, Group r, const Group* z) {
+inline Group convolve_group(const Matrices* at, Group r, const Group* z) {
   constexpr std::uint64_t kLastToFirst = 0x8000000000000000ull;
   for (int k = 0; k < 2; ++k) {
     const __m512i far = _mm512_xor_si512(multiply(at[-3].to_next[2], z[2].half[k]),
@@ -133,20 +133,21 @@ inline Group step(const Matrices* at, Group r, const Group* z) {
 }  // namespace
 
 void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::size_t count) {
-  const Turn t;
-  Matrices matrices[kReach + kChunk];
-  Group z[kReach];
-  for (int h = 0; h < kReach; ++h) z[h] = turn(t, before + kGroup * (kReach - 1 - h));
+  const Transposer t;
+  Matrices matrices[kHistoryGroups + kChunk];
+  Group z[kHistoryGroups];
+  for (int h = 0; h < kHistoryGroups; ++h)
+    z[h] = transpose(t, before + kGroup * (kHistoryGroups - 1 - h));
   const std::size_t groups = count / kGroup;
   for (std::size_t first = 0; first < groups; first += kChunk) {
     const std::size_t chunk = groups - first < kChunk ? groups - first : kChunk;
-    for (std::size_t g = 0; g < kReach + chunk; ++g) {
-      make_matrices(t, masks + kGroup * (first + g) - kLookBack, &matrices[g]);
+    for (std::size_t g = 0; g < kHistoryGroups + chunk; ++g) {
+      make_matrices(t, masks + kGroup * (first + g) - kHistory, &matrices[g]);
     }
     for (std::size_t g = 0; g < chunk; ++g) {
-      Block* own = y + kGroup * (first + g);
-      const Group done = step(&matrices[kReach + g], turn(t, own), z);
-      turn_back(t, done, own);
+      Block* group = y + kGroup * (first + g);
+      const Group done = convolve_group(&matrices[kHistoryGroups + g], transpose(t, group), z);
+      transpose_back(t, done, group);
       z[3] = z[2];
       z[2] = z[1];
       z[1] = z[0];
@@ -155,9 +156,9 @@ void convolve(const std::uint32_t* masks, const Block* before, Block* y, std::si
   }
   const std::size_t done = groups * kGroup, rest = count - done;
   if (rest == 0) return;
-  Block last[kLookBack];
-  for (std::size_t i = 0; i < kLookBack; ++i) {
-    last[i] = done + i < kLookBack ? before[done + i] : y[done + i - kLookBack];
+  Block last[kHistory];
+  for (std::size_t i = 0; i < kHistory; ++i) {
+    last[i] = done + i < kHistory ? before[done + i] : y[done + i - kHistory];
   }
   portable::convolve(masks + done, last, y + done, rest);
 }

@@ -19,7 +19,7 @@ constexpr std::size_t kPiece = 256, kTask = std::size_t{1} << 14;
 void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
                    Tier tier) {
-  if (seeds.empty() || seeds.size() > kMostSeeds) {
+  if (seeds.empty() || seeds.size() > kMaxSeeds) {
     throw Error(ErrorKind::argument, "seeds of a primal code: found " +
                                          std::to_string(seeds.size()) + ", expected 1 to 2^31");
   }
@@ -40,7 +40,7 @@ namespace portable {
 
 void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows,
               Block* noise) {
-  add_all_rows(words, seeds, k, rows, noise);
+  add_rows_impl(words, seeds, k, rows, noise);
 }
 
 }  // namespace portable

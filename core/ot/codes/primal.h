@@ -15,10 +15,10 @@
 namespace nescio::ot {
 
 inline constexpr std::size_t kRowWeight = 10;
-inline constexpr std::uint64_t kMostSeeds = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t kMaxSeeds = std::uint64_t{1} << 31;
 
 /// XORs the ten seeds of row first_row + i into noise[i]. Throws Error(argument) unless there are 1
-/// to kMostSeeds seeds. Addresses depend on the code only, which is public.
+/// to kMaxSeeds seeds. Addresses depend on the code only, which is public.
 void encode_primal(std::span<Block> noise, std::span<const Block> seeds,
                    const std::uint8_t code_seed[16], std::uint64_t first_row, ThreadPool& pool,
                    Tier tier);

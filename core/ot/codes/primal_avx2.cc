@@ -6,7 +6,7 @@ namespace nescio::ot::avx2 {
 
 void add_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k, std::size_t rows,
               Block* noise) {
-  add_all_rows(words, seeds, k, rows, noise);
+  add_rows_impl(words, seeds, k, rows, noise);
 }
 
 }  // namespace nescio::ot::avx2

@@ -12,7 +12,7 @@ namespace {
 
 /// Turns `count` words into the offsets of the seeds they select, in units of 8 bytes: x86-64
 /// addressing modes scale by up to 8, so that the hot loop computes no addresses.
-inline void to_places(std::uint64_t k, std::size_t count, std::uint32_t* words) {
+inline void to_offsets(std::uint64_t k, std::size_t count, std::uint32_t* words) {
   if ((k & (k - 1)) == 0) {
     const auto mask = static_cast<std::uint32_t>(k - 1);
     for (std::size_t i = 0; i < count; ++i) words[i] = (words[i] & mask) << 1;
@@ -23,15 +23,15 @@ inline void to_places(std::uint64_t k, std::size_t count, std::uint32_t* words) 
   }
 }
 
-inline void add_all_rows(std::uint32_t* words, const Block* seeds, std::uint64_t k,
-                         std::size_t rows, Block* noise) {
-  to_places(k, rows * kRowWeight, words);
-  const std::uint32_t* place = words;
+inline void add_rows_impl(std::uint32_t* words, const Block* seeds, std::uint64_t k,
+                          std::size_t rows, Block* noise) {
+  to_offsets(k, rows * kRowWeight, words);
+  const std::uint32_t* offset = words;
   const auto* base = reinterpret_cast<const char*>(seeds);
-  for (std::size_t row = 0; row < rows; ++row, place += kRowWeight) {
+  for (std::size_t row = 0; row < rows; ++row, offset += kRowWeight) {
     Block sum = noise[row];
     for (std::size_t j = 0; j < kRowWeight; ++j)
-      sum ^= *reinterpret_cast<const Block*>(base + 8 * std::uint64_t{place[j]});
+      sum ^= *reinterpret_cast<const Block*>(base + 8 * std::uint64_t{offset[j]});
     noise[row] = sum;
   }
 }

@@ -22,17 +22,17 @@ namespace nescio::ot {
 
 /// A scratch buffer for products that is kept between calls: page faults on newly allocated memory
 /// can take half as long as a product. It holds secrets and is overwritten when it is freed.
-class QuasiCyclicRoom {
+class QuasiCyclicScratch {
  public:
   /// The buffers for a product at `points` points, not initialized, and the lock that keeps them.
-  struct Use {
+  struct Lease {
     std::unique_lock<std::mutex> lock;
     std::span<Block> product;
     std::span<std::uint32_t> values;
   };
   /// Locks the buffers, after waiting for a product of another thread, and resizes them if
   /// necessary.
-  Use use(std::size_t points);
+  Lease acquire(std::size_t points);
 
  private:
   std::mutex mutex_;
@@ -47,6 +47,6 @@ class QuasiCyclicRoom {
 /// p.
 Buffer<Block> encode_quasi_cyclic(std::span<const Block> noise, const std::uint8_t code_seed[16],
                                   std::size_t count, ThreadPool& pool, Tier tier,
-                                  QuasiCyclicRoom& room);
+                                  QuasiCyclicScratch& scratch);
 
 }  // namespace nescio::ot

@@ -5,7 +5,7 @@
 namespace nescio::ot {
 namespace {
 
-std::uint32_t multiply_bytes(std::uint32_t a, std::uint32_t b) {
+std::uint32_t multiply_gf256(std::uint32_t a, std::uint32_t b) {
   std::uint32_t product = 0;
   for (; b != 0; b >>= 1, a = (a << 1) ^ ((a >> 7) * 0x11B)) {
     if (b & 1) product ^= a;
@@ -16,7 +16,7 @@ std::uint32_t multiply_bytes(std::uint32_t a, std::uint32_t b) {
 /// The product in the subfield of 2^bits elements, for 8, 16 or 32 bits. The generator w over the
 /// next smaller field satisfies w^2 = w + c.
 std::uint32_t multiply(unsigned bits, std::uint32_t a, std::uint32_t b) {
-  if (bits == 8) return multiply_bytes(a, b);
+  if (bits == 8) return multiply_gf256(a, b);
   const unsigned half = bits / 2;
   const std::uint32_t mask = (1u << half) - 1, c = half == 8 ? kB7 : kB15;
   const std::uint32_t high = multiply(half, a >> half, b >> half);
@@ -31,7 +31,7 @@ std::uint32_t multiply(unsigned bits, std::uint32_t a, std::uint32_t b) {
 std::optional<std::uint32_t> solve(unsigned bits, std::uint32_t b) {
   if (bits == 8) {
     for (std::uint32_t y = 0; y < 256; ++y) {
-      if ((multiply_bytes(y, y) ^ y) == b) return y;
+      if ((multiply_gf256(y, y) ^ y) == b) return y;
     }
     return std::nullopt;
   }

@@ -111,7 +111,7 @@ struct ChiSum : AesKernel {
   const Block* rows;   ///< the second factors, starting at the row of the first leaf
   std::uint32_t* sum;  ///< four words; the caller sets them to zero
 
-  std::size_t shared_bytes() const { return kXorBytes; }
+  std::size_t shared_bytes() const { return kXorScratchBytes; }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {

@@ -14,18 +14,20 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
                                      std::uint64_t first_row, PrimalWay way) {
   open(noise);
   open(seeds);
-  if (seeds.size() == 0 || seeds.size() > kMostSeeds) {
-    throw wrong("blocks of the short secret", seeds.size(), "1 to " + std::to_string(kMostSeeds));
+  if (seeds.size() == 0 || seeds.size() > kMaxSeeds) {
+    throw argument_error("blocks of the short secret", seeds.size(),
+                         "1 to " + std::to_string(kMaxSeeds));
   }
   if (first_row > std::numeric_limits<std::uint64_t>::max() / kRowWeight - noise.size()) {
-    throw wrong("first row", first_row, "a smaller row: a code has 2^64 / 10 rows");
+    throw argument_error("first row", first_row, "a smaller row: a code has 2^64 / 10 rows");
   }
   if (noise.size() == 0) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::uint64_t pairs = EncodePrimal::pairs(first_row, noise.size());
-  EncodePrimal encode = {
-      aes(),     columns_of(code_seed), seeds.data(), static_cast<std::uint32_t>(seeds.size()),
-      first_row, noise.size(),          nullptr,      noise.data()};
+  EncodePrimal encode = {aes(),        round_keys_of(code_seed),
+                         seeds.data(), static_cast<std::uint32_t>(seeds.size()),
+                         first_row,    noise.size(),
+                         nullptr,      noise.data()};
   std::unique_ptr<Room<Block>> words, product;
   if (way != PrimalWay::fused) {
     words = room<Block>(pairs * kPrimalBlocks);
@@ -65,42 +67,42 @@ auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments
 /// Accumulates `places` blocks in place.
 template <class Device>
 void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys,
-                                 const Cut& cut) {
+                                 const EcTuning& tuning) {
   const auto masks = room<Block>(ceil_div(places, kBlockWords));
   const MakeWords make = {aes(), keys, 0, masks->data()};
   launch_tiles(make, masks->size());
   auto* words = reinterpret_cast<SharedWord*>(y);
-  const Segments of = {places, cut.segment, reinterpret_cast<const SharedWord*>(masks->data()),
+  const Segments of = {places, tuning.segment, reinterpret_cast<const SharedWord*>(masks->data()),
                        words};
   std::unique_ptr<Room<std::uint32_t>> before;
   if (of.count() > 1) {
     const auto states = room<std::uint32_t>(of.count() * kStateWords);
-    launch(MeasureSegments{{of.count() * kCarriedWords}, of, states->data()});
+    launch(MeasureSegments{{of.count() * kEntryWords}, of, states->data()});
     before = chain(states->data(), of.count());
   }
-  const auto over = room<std::uint32_t>(kDistance * kBlockWords);
+  const auto over = room<std::uint32_t>(kAccumulatorSize * kBlockWords);
   launch(
       RunSegments{{of.count() * kBlockWords}, of, before ? before->data() : nullptr, over->data()});
   launch(WrapAround{{over->size()}, over->data(), words});
 }
 
 template <class Device>
-void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut) {
+void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const EcTuning& tuning) {
   open(noise);
   const std::uint64_t n = noise.size() / 2;
-  if (noise.size() % 2 != 0 || n < kFewestOutputs || n > std::uint64_t{1} << 32) {
-    throw wrong("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
+  if (noise.size() % 2 != 0 || n < kMinOutputs || n > std::uint64_t{1} << 32) {
+    throw argument_error("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
   }
-  if (cut.segment == 0 || cut.segment % kDistance != 0) {
-    throw wrong("segment", cut.segment, "a positive multiple of 25 blocks");
+  if (tuning.segment == 0 || tuning.segment % kAccumulatorSize != 0) {
+    throw argument_error("segment", tuning.segment, "a positive multiple of 25 blocks");
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   Block* y = noise.data() + n;
-  convolute(y, n, columns_of(code_seed, 1), cut);
-  convolute(y, n, columns_of(code_seed, 2), cut);
-  ExpandRows expand = {aes(), columns_of(code_seed, 3), {}, y, noise.data(), n};
-  for (unsigned j = 0; j <= kGathered; ++j) expand.bounds[j] = j * n / kGathered;
-  launch_tiles(expand, ceil_div(n, kExpandRows));
+  convolute(y, n, round_keys_of(code_seed, 1), tuning);
+  convolute(y, n, round_keys_of(code_seed, 2), tuning);
+  ExpandRows expand = {aes(), round_keys_of(code_seed, 3), {}, y, noise.data(), n};
+  for (unsigned j = 0; j <= kExpanderWeight; ++j) expand.bounds[j] = j * n / kExpanderWeight;
+  launch_tiles(expand, ceil_div(n, kExpanderRows));
   device().finish();
 }
 
@@ -109,9 +111,9 @@ DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t 
                                             std::uint64_t tag, Block base, Block delta) {
   open(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Blocks out = made(blocks.size());
-  const auto keys = stretch_keys(base, first, blocks.size());
-  const HashEach kernel = {aes(), keys->data(), blocks.data(), out.data(), delta, first, tag};
+  const Blocks out = new_blocks(blocks.size());
+  const auto keys = period_keys(base, first, blocks.size());
+  const HashTransfers kernel = {aes(), keys->data(), blocks.data(), out.data(), delta, first, tag};
   launch_tiles(kernel, blocks.size());
   device().finish();
   return out;
@@ -123,7 +125,7 @@ Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto sum = room<std::uint32_t>(kBlockWords);
   device().zero(sum->data(), sizeof(Block));
-  const auto keys = columns_of(chi_seed);
+  const auto keys = round_keys_of(chi_seed);
   const auto factors = room<Block>(kChiRow);
   const auto rows = room<Block>(ceil_div(first % kChiRow + leaves.size(), kChiRow));
   launch_tiles(ChiFactors{aes(), keys, 0, 0, factors->data()}, factors->size());
@@ -141,7 +143,7 @@ void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto own = uploaded(positions);
   const auto chi = room<Block>(positions.size());
-  const ChiAt kernel = {aes(), columns_of(chi_seed), own->data(), chi->data()};
+  const ChiAt kernel = {aes(), round_keys_of(chi_seed), own->data(), chi->data()};
   launch_tiles(kernel, positions.size());
   device().download(out, chi->data(), positions.size() * sizeof(Block));
   device().finish();
@@ -163,7 +165,7 @@ DeviceBlocks<Device> OtDevice<Device>::transpose_bits(const std::uint8_t* rows,
   constexpr std::size_t kRows = 128;
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto own = uploaded(std::span<const std::uint8_t>(rows, checked_product(kRows, row_bytes)));
-  const Blocks out = made(checked_product(8, row_bytes));
+  const Blocks out = new_blocks(checked_product(8, row_bytes));
   launch(TransposeBits{{row_bytes}, own->data(), row_bytes, out.data()});
   device().finish();
   return out;

@@ -40,7 +40,7 @@ inline constexpr std::array<std::string_view, 3> kTreeWays = {"fused", "separate
 inline constexpr std::array<std::string_view, 3> kPrimalWays = {"fused", "words", "separate"};
 
 /// Tuning of expand-convolute encoding. The result does not depend on it.
-struct Cut {
+struct EcTuning {
   std::uint64_t segment = 200;  ///< blocks of a segment, a multiple of 25
 };
 
@@ -105,7 +105,7 @@ class OtDevice {
                      std::uint64_t first_row, PrimalWay way);
 
   /// Compresses 2n blocks into the first n; the others are overwritten.
-  void encode_ec(const Blocks& noise, Seed code_seed, const Cut& cut);
+  void encode_ec(const Blocks& noise, Seed code_seed, const EcTuning& tuning);
 
   /// Returns h(x ^ delta, i) for transfers first, first + 1, ...
   Blocks hash(const Blocks& blocks, std::uint64_t first, std::uint64_t tag, Block base,
@@ -130,7 +130,7 @@ class OtDevice {
   std::unique_ptr<Room<T>> room(std::size_t size);
   template <class T>
   std::unique_ptr<Room<T>> uploaded(std::span<const T> from);
-  Blocks made(std::size_t count);
+  Blocks new_blocks(std::size_t count);
 
   template <class Kernel>
   void launch(const Kernel& kernel);
@@ -140,13 +140,14 @@ class OtDevice {
 
   using Keys = std::unique_ptr<Room<prg::AesColumns>>;
   Keys tree_keys(TreeBase base, std::uint64_t trees, unsigned depth);
-  Keys stretch_keys(Block base, std::uint64_t first, std::uint64_t count);
+  Keys period_keys(Block base, std::uint64_t first, std::uint64_t count);
 
   struct Trees;
-  Blocks plant(Trees& trees);
+  Blocks start_trees(Trees& trees);
   template <bool punctured>
   void grow_level(const Trees& trees, unsigned level, bool fused);
-  void convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys, const Cut& cut);
+  void convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys,
+                 const EcTuning& tuning);
   std::unique_ptr<Room<std::uint32_t>> chain(const std::uint32_t* states, std::uint64_t segments);
   void open(const Blocks& blocks) const;
 

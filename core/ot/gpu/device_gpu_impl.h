@@ -16,14 +16,15 @@
 
 namespace nescio::ot {
 
-inline prg::AesColumns columns_of(Seed seed, std::uint8_t number = 0) {
+inline prg::AesColumns round_keys_of(Seed seed, std::uint8_t number = 0) {
   std::uint8_t key[sizeof(Block)];
   std::copy(seed.begin(), seed.end(), key);
   key[0] ^= number;
   return prg::aes_round_keys(public_round_keys(key));
 }
 
-inline Error wrong(const std::string& what, std::uint64_t found, const std::string& expected) {
+inline Error argument_error(const std::string& what, std::uint64_t found,
+                            const std::string& expected) {
   return Error(ErrorKind::argument,
                what + ": found " + std::to_string(found) + ", expected " + expected);
 }
@@ -79,7 +80,7 @@ auto OtDevice<Device>::uploaded(std::span<const T> from) -> std::unique_ptr<Room
 }
 
 template <class Device>
-DeviceBlocks<Device> OtDevice<Device>::made(std::size_t count) {
+DeviceBlocks<Device> OtDevice<Device>::new_blocks(std::size_t count) {
   checked_product(count, sizeof(Block));
   return Blocks(std::make_shared<typename Blocks::Array>(memory_, count));
 }
@@ -88,8 +89,8 @@ DeviceBlocks<Device> OtDevice<Device>::made(std::size_t count) {
 template <class Device>
 void OtDevice<Device>::open(const Blocks& blocks) const {
   if (blocks.device() != number()) {
-    throw wrong("device of the blocks", blocks.device(),
-                std::to_string(number()) + "; copy them to that device with join()");
+    throw argument_error("device of the blocks", blocks.device(),
+                         std::to_string(number()) + "; copy them to that device with join()");
   }
   blocks.settle();
 }
@@ -114,7 +115,7 @@ void OtDevice<Device>::launch_tiles(Kernel kernel, std::uint64_t items) {
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::empty(std::size_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Blocks blocks = made(count);
+  const Blocks blocks = new_blocks(count);
   device().zero(blocks.data(), count * sizeof(Block));
   device().finish();
   return blocks;
@@ -123,7 +124,7 @@ DeviceBlocks<Device> OtDevice<Device>::empty(std::size_t count) {
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::upload(std::span<const Block> from) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Blocks blocks = made(from.size());
+  const Blocks blocks = new_blocks(from.size());
   device().upload(blocks.data(), from.data(), from.size_bytes());
   device().finish();
   return blocks;
@@ -134,7 +135,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::size_t count = 0;
   for (const Blocks& part : parts) count += part.size();
-  const Blocks all = made(count);
+  const Blocks all = new_blocks(count);
   Block* to = all.data();
   for (const Blocks& part : parts) {
     part.settle();
@@ -150,18 +151,17 @@ template <class Device>
 auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
   auto keys = room<prg::AesColumns>(checked_product(trees, depth));
   const std::uint64_t first = base.first_tree << kLevelBits;
-  launch(ExpandKeysEach{
+  launch(ExpandKeys{
       {keys->size()}, table_->data(), base.base, first, depth, kLevelBits, keys->data()});
   return keys;
 }
 
 /// Expands the keys of transfers first to first + count - 1, one per key period.
 template <class Device>
-auto OtDevice<Device>::stretch_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
-  constexpr std::uint64_t kStretch = std::uint64_t{1} << kStretchBits;
-  auto keys = room<prg::AesColumns>((first % kStretch + count + kStretch - 1) / kStretch);
-  launch(
-      ExpandKeysEach{{keys->size()}, table_->data(), base, first / kStretch, 1, 0, keys->data()});
+auto OtDevice<Device>::period_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
+  constexpr std::uint64_t kPeriod = std::uint64_t{1} << kPeriodBits;
+  auto keys = room<prg::AesColumns>((first % kPeriod + count + kPeriod - 1) / kPeriod);
+  launch(ExpandKeys{{keys->size()}, table_->data(), base, first / kPeriod, 1, 0, keys->data()});
   return keys;
 }
 
@@ -174,7 +174,7 @@ struct OtDevice<Device>::Trees {
   const Block* seeds;
   Block delta;
   const prg::AesColumns* keys;
-  Punctures holes;
+  Puncture puncture;
   Block* nodes[2];
   std::uint32_t* sums;
 
@@ -184,11 +184,11 @@ struct OtDevice<Device>::Trees {
 
 /// Allocates the leaves and writes level 1.
 template <class Device>
-DeviceBlocks<Device> OtDevice<Device>::plant(Trees& trees) {
-  const Blocks leaves = made(checked_leaves(trees.count, trees.depth));
+DeviceBlocks<Device> OtDevice<Device>::start_trees(Trees& trees) {
+  const Blocks leaves = new_blocks(checked_leaves(trees.count, trees.depth));
   trees.nodes[0] = leaves.data();
   device().zero(trees.sums, trees.sum_words() * sizeof(std::uint32_t));
-  launch(PlantTrees{{trees.count}, trees.seeds, trees.delta, trees.depth, trees.at(1), trees.sums});
+  launch(StartTrees{{trees.count}, trees.seeds, trees.delta, trees.depth, trees.at(1), trees.sums});
   return leaves;
 }
 
@@ -202,7 +202,7 @@ void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused
                                      trees.at(level),
                                      trees.at(level + 1),
                                      fused ? trees.sums : nullptr,
-                                     trees.holes};
+                                     trees.puncture};
   launch_tiles(grow, trees.count << level);
   if (fused) return;
   const SumLevel sum = {aes(), level, trees.depth, grow.children, trees.sums};
@@ -222,7 +222,7 @@ DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, 
   const auto scratch = room<Block>(seeds.size() << (depth - 1));
   trees.nodes[1] = scratch->data();
   trees.sums = own_sums->data();
-  const Blocks leaves = plant(trees);
+  const Blocks leaves = start_trees(trees);
   for (unsigned level = 1; level < depth; ++level) {
     if (way != TreeWay::single) {
       grow_level<false>(trees, level, way == TreeWay::fused);
@@ -261,9 +261,9 @@ DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sid
                                                       unsigned depth, TreeBase base) {
   checked_leaves(0, depth);
   if (sides.size() % depth != 0 || sides.size() != choices.size()) {
-    throw wrong("choices", choices.size(),
-                "one for each of " + std::to_string(sides.size()) +
-                    " sides, and a multiple of the depth, " + std::to_string(depth));
+    throw argument_error("choices", choices.size(),
+                         "one for each of " + std::to_string(sides.size()) +
+                             " sides, and a multiple of the depth, " + std::to_string(depth));
   }
   const std::uint64_t count = sides.size() / depth;
   checked_leaves(count, depth);
@@ -274,16 +274,17 @@ DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sid
   wipe(alphas.data(), alphas.size() * sizeof(std::uint32_t));
   const auto missing = room<Block>(2 * count);
   const auto keys = tree_keys(base, count, depth);
-  const Punctures holes = {own_sides->data(), own_alphas->data()};
-  Trees trees = {count, depth, nullptr, {}, keys->data(), holes, {}, nullptr};
+  const Puncture puncture = {own_sides->data(), own_alphas->data()};
+  Trees trees = {count, depth, nullptr, {}, keys->data(), puncture, {}, nullptr};
   const auto sums = room<std::uint32_t>(trees.sum_words());
   const auto scratch = room<Block>(count << (depth - 1));
   trees.nodes[1] = scratch->data();
   trees.sums = sums->data();
-  const Blocks leaves = plant(trees);
+  const Blocks leaves = start_trees(trees);
   for (unsigned level = 1; level < depth; ++level) grow_level<true>(trees, level, true);
-  launch(OpenLeaves{{count}, depth, trees.sums, trees.holes, missing->data()});
-  launch(PlaceLeaves{{leaves.size()}, depth, trees.holes.alphas, missing->data(), leaves.data()});
+  launch(RecoverLeaves{{count}, depth, trees.sums, trees.puncture, missing->data()});
+  launch(StoreMissingLeaves{
+      {leaves.size()}, depth, trees.puncture.alphas, missing->data(), leaves.data()});
   device().finish();
   return leaves;
 }

@@ -25,11 +25,11 @@
 namespace nescio::ot {
 
 /// Words of an entry of the state: a block, and a row of the segment's map.
-inline constexpr unsigned kCarriedWords = kBlockWords + 1;
+inline constexpr unsigned kEntryWords = kBlockWords + 1;
 /// Words of the state after a segment: entry r is to be added to the block r after its end.
-inline constexpr unsigned kStateWords = kDistance * kCarriedWords;
+inline constexpr unsigned kStateWords = kAccumulatorSize * kEntryWords;
 
-/// y and its masks, in segments of `length` blocks, a multiple of kDistance. The last may be
+/// y and its masks, in segments of `length` blocks, a multiple of kAccumulatorSize. The last may be
 /// shorter.
 struct Segments {
   std::uint64_t places;
@@ -45,35 +45,36 @@ struct Segments {
 };
 
 /// Runs a segment on one word of its blocks, or on zeros if `word` is kBlockWords. Before the
-/// segment, `carried[r]` is to be added to its block r; after it, to the next block whose index in
-/// the segment is r modulo kDistance. Branches on masks are safe: the code is public.
+/// segment, `state[r]` is to be added to its block r; after it, to the next block whose index in
+/// the segment is r modulo kAccumulatorSize. Branches on masks are safe: the code is public.
 template <bool write>
 NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, unsigned word,
-                                   std::uint32_t (&carried)[kDistance]) {
-  constexpr unsigned kAhead = 5;  // masks that are loaded ahead
-  static_assert(kDistance % kAhead == 0);
+                                   std::uint32_t (&state)[kAccumulatorSize]) {
+  constexpr unsigned kMasksAhead = 5;  // masks that are loaded ahead
+  static_assert(kAccumulatorSize % kMasksAhead == 0);
   const std::uint64_t end = of.end(segment);
-  for (std::uint64_t base = of.first(segment); base < end; base += kDistance) {
-    const auto left = static_cast<unsigned>(end - base < kDistance ? end - base : kDistance);
+  for (std::uint64_t base = of.first(segment); base < end; base += kAccumulatorSize) {
+    const auto left =
+        static_cast<unsigned>(end - base < kAccumulatorSize ? end - base : kAccumulatorSize);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kDistance; ++r) {
-      if (r < left && word < kBlockWords) carried[r] ^= of.y[(base + r) * kBlockWords + word];
+    for (unsigned r = 0; r < kAccumulatorSize; ++r) {
+      if (r < left && word < kBlockWords) state[r] ^= of.y[(base + r) * kBlockWords + word];
     }
     NESCIO_UNROLL
-    for (unsigned some = 0; some < kDistance; some += kAhead) {
-      std::uint32_t masks[kAhead];
+    for (unsigned begin = 0; begin < kAccumulatorSize; begin += kMasksAhead) {
+      std::uint32_t masks[kMasksAhead];
       NESCIO_UNROLL
-      for (unsigned i = 0; i < kAhead; ++i) {
-        masks[i] = some + i < left ? of.masks[base + some + i] : 0;
+      for (unsigned i = 0; i < kMasksAhead; ++i) {
+        masks[i] = begin + i < left ? of.masks[base + begin + i] : 0;
       }
       NESCIO_UNROLL
-      for (unsigned i = 0; i < kAhead; ++i) {
-        const unsigned r = some + i;
-        const std::uint32_t z = carried[r];
+      for (unsigned i = 0; i < kMasksAhead; ++i) {
+        const unsigned r = begin + i;
+        const std::uint32_t z = state[r];
         if (write && r < left) of.y[(base + r) * kBlockWords + word] = z;
         NESCIO_UNROLL
-        for (unsigned j = 0; j + 1 < kDistance; ++j) {
-          if (((masks[i] >> j) & 1) != 0) carried[(r + 1 + j) % kDistance] ^= z;
+        for (unsigned j = 0; j + 1 < kAccumulatorSize; ++j) {
+          if (((masks[i] >> j) & 1) != 0) state[(r + 1 + j) % kAccumulatorSize] ^= z;
         }
       }
     }
@@ -92,16 +93,16 @@ struct MeasureSegments : PlainKernel {
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = item(block);
     if (id >= items) return;
-    const std::uint64_t segment = id / kCarriedWords;
-    const auto word = static_cast<unsigned>(id % kCarriedWords);
+    const std::uint64_t segment = id / kEntryWords;
+    const auto word = static_cast<unsigned>(id % kEntryWords);
     const bool map = word == kBlockWords;
-    std::uint32_t carried[kDistance];
+    std::uint32_t state[kAccumulatorSize];
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kDistance; ++r) carried[r] = map ? 1u << r : 0;
-    convolve<false>(of, segment, word, carried);
+    for (unsigned r = 0; r < kAccumulatorSize; ++r) state[r] = map ? 1u << r : 0;
+    convolve<false>(of, segment, word, state);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kDistance; ++r) {
-      states[segment * kStateWords + r * kCarriedWords + word] = carried[r];
+    for (unsigned r = 0; r < kAccumulatorSize; ++r) {
+      states[segment * kStateWords + r * kEntryWords + word] = state[r];
     }
   }
 };
@@ -126,25 +127,25 @@ struct ChainSegments {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     auto* x = reinterpret_cast<std::uint32_t*>(block.shared());
-    const unsigned id = block.thread(), thing = id / kCarriedWords, word = id % kCarriedWords;
+    const unsigned id = block.thread(), entry = id / kEntryWords, word = id % kEntryWords;
     const bool busy = id < kStateWords;
-    std::uint32_t own = word == kBlockWords && busy ? 1u << thing : 0;
+    std::uint32_t own = word == kBlockWords && busy ? 1u << entry : 0;
     if (in != nullptr && busy) own = in[block.x() * kStateWords + id];
     const std::uint64_t first = block.x() * group;
     const std::uint64_t end = count - first < group ? count : first + group;
     for (std::uint64_t i = first; i < end; ++i) {
       // Two buffers in turn, so that one barrier per step is enough.
-      std::uint32_t* now = x + (i - first) % 2 * kStateWords;
-      if (busy) now[id] = own;
+      std::uint32_t* current = x + (i - first) % 2 * kStateWords;
+      if (busy) current[id] = own;
       block.sync();
       if (!busy) continue;
       if (before != nullptr) before[i * kStateWords + id] = own;
       const std::uint32_t* state = states + i * kStateWords;
-      const std::uint32_t row = state[thing * kCarriedWords + kBlockWords];
+      const std::uint32_t row = state[entry * kEntryWords + kBlockWords];
       own = word == kBlockWords ? 0 : state[id];
       NESCIO_UNROLL
-      for (unsigned r = 0; r < kDistance; ++r) {
-        own ^= now[r * kCarriedWords + word] & (0u - ((row >> r) & 1));
+      for (unsigned r = 0; r < kAccumulatorSize; ++r) {
+        own ^= current[r * kEntryWords + word] & (0u - ((row >> r) & 1));
       }
     }
     if (after != nullptr && busy) after[block.x() * kStateWords + id] = own;
@@ -157,7 +158,7 @@ struct RunSegments : PlainKernel {
 
   Segments of;
   const std::uint32_t* before;  ///< the state before each segment; null if there is only one
-  std::uint32_t* over;          ///< out: the state after the last segment, four words per block
+  std::uint32_t* end_state;     ///< out: the state after the last segment, four words per block
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
@@ -165,42 +166,40 @@ struct RunSegments : PlainKernel {
     if (id >= items) return;
     const std::uint64_t segment = id / kBlockWords;
     const auto word = static_cast<unsigned>(id % kBlockWords);
-    std::uint32_t carried[kDistance];
+    std::uint32_t state[kAccumulatorSize];
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kDistance; ++r) {
-      carried[r] = before == nullptr ? 0 : before[segment * kStateWords + r * kCarriedWords + word];
+    for (unsigned r = 0; r < kAccumulatorSize; ++r) {
+      state[r] = before == nullptr ? 0 : before[segment * kStateWords + r * kEntryWords + word];
     }
-    convolve<true>(of, segment, word, carried);
+    convolve<true>(of, segment, word, state);
     if (segment + 1 != of.count()) return;
-    const auto begin = static_cast<unsigned>((of.places - of.first(segment)) % kDistance);
+    const auto begin = static_cast<unsigned>((of.places - of.first(segment)) % kAccumulatorSize);
     NESCIO_UNROLL
-    for (unsigned r = 0; r < kDistance; ++r) {
-      over[(r + kDistance - begin) % kDistance * kBlockWords + word] = carried[r];
+    for (unsigned r = 0; r < kAccumulatorSize; ++r) {
+      end_state[(r + kAccumulatorSize - begin) % kAccumulatorSize * kBlockWords + word] = state[r];
     }
   }
 };
 
 /// Adds the state after the last segment to the first blocks, one thread per word.
 struct WrapAround : PlainKernel {
-  const std::uint32_t* over;
+  const std::uint32_t* end_state;
   SharedWord* y;
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    if (item(block) < items) y[item(block)] ^= over[item(block)];
+    if (item(block) < items) y[item(block)] ^= end_state[item(block)];
   }
 };
 
-/// Parts of y; each output sums one block of each.
-inline constexpr unsigned kGathered = 7;
 /// Outputs of a thread. Their indices are seven whole blocks of the public stream.
-inline constexpr unsigned kExpandRows = 4;
+inline constexpr unsigned kExpanderRows = 4;
 
 /// XORs one block of each part of y into out[i], at indices from a public stream: four outputs per
 /// thread.
 struct ExpandRows : AesKernel {
   prg::AesColumns keys;
-  std::uint64_t bounds[kGathered + 1];  ///< first block of each part, and the end
+  std::uint64_t bounds[kExpanderWeight + 1];  ///< first block of each part, and the end
   const Block* y;
   Block* out;
   std::uint64_t count;
@@ -213,20 +212,20 @@ struct ExpandRows : AesKernel {
 
  private:
   NESCIO_DEVICE void rows(const prg::AesGpu& cipher, std::uint64_t item) const {
-    Block sums[kExpandRows] = {};
+    Block sums[kExpanderRows] = {};
     NESCIO_UNROLL
-    for (unsigned i = 0; i < kGathered; ++i) {
-      const Block four = cipher.encrypt(keys, {item * kGathered + i, 0});
+    for (unsigned i = 0; i < kExpanderWeight; ++i) {
+      const Block four = cipher.encrypt(keys, {item * kExpanderWeight + i, 0});
       NESCIO_UNROLL
       for (unsigned j = 0; j < kBlockWords; ++j) {
-        const unsigned word = i * kBlockWords + j, part = word % kGathered;
+        const unsigned word = i * kBlockWords + j, part = word % kExpanderWeight;
         const std::uint64_t size = bounds[part + 1] - bounds[part];
-        sums[word / kGathered] ^= y[bounds[part] + ((word_of(four, j) * size) >> 32)];
+        sums[word / kExpanderWeight] ^= y[bounds[part] + ((word_of(four, j) * size) >> 32)];
       }
     }
     NESCIO_UNROLL
-    for (unsigned i = 0; i < kExpandRows; ++i) {
-      const std::uint64_t row = item * kExpandRows + i;
+    for (unsigned i = 0; i < kExpanderRows; ++i) {
+      const std::uint64_t row = item * kExpanderRows + i;
       if (row < count) out[row] ^= sums[i];
     }
   }

@@ -12,7 +12,7 @@ namespace nescio::ot {
 /// Computes h(x ^ delta, i) with the tweakable hash h(x, i) = pi(pi(x) ^ i) ^ pi(x) (Guo, Katz,
 /// Wang, Yu, IEEE S&P 2020, section 7.4), one thread per block. The lower half of i is the number
 /// of the transfer, the upper half a tag; pi is AES under the key of the transfer's period.
-struct HashEach : AesKernel {
+struct HashTransfers : AesKernel {
   const prg::AesColumns* keys;  ///< starting with the key period of the first transfer
   const Block* from;
   Block* to;
@@ -21,14 +21,14 @@ struct HashEach : AesKernel {
   std::uint64_t tag;
 
   /// The largest key period: numbers of transfers wrap around at 2^64, and periods with them.
-  static constexpr std::uint64_t kStretches = ~std::uint64_t{0} >> kStretchBits;
+  static constexpr std::uint64_t kPeriodMask = ~std::uint64_t{0} >> kPeriodBits;
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t i) {
-      const std::uint64_t stretch = ((first + i) >> kStretchBits) - (first >> kStretchBits);
-      const prg::AesColumns& own = keys[stretch & kStretches];
+      const std::uint64_t period = ((first + i) >> kPeriodBits) - (first >> kPeriodBits);
+      const prg::AesColumns& own = keys[period & kPeriodMask];
       const Block inner = cipher.encrypt(own, from[i] ^ delta);
       to[i] = cipher.encrypt(own, inner ^ Block{first + i, tag}) ^ inner;
     });

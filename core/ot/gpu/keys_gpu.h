@@ -10,7 +10,7 @@ namespace nescio::ot {
 
 /// Expands public keys (FIPS 197, section 5.2), one thread per key. Key i is
 /// base ^ (first + ((i / run) << shift) + i % run).
-struct ExpandKeysEach : PlainKernel {
+struct ExpandKeys : PlainKernel {
   const std::uint32_t* table;  ///< prg::aes_table(), whose second byte is the S-box
   Block base;
   std::uint64_t first;

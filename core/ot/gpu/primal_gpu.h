@@ -60,7 +60,7 @@ struct EncodePrimal : AesKernel {
                                           : cipher.encrypt(keys, {number * kPrimalBlocks + i, 0});
       NESCIO_UNROLL
       for (unsigned j = 0; j < kBlockWords; ++j) {
-        sums[(i * kBlockWords + j) / kRowWeight] ^= seeds[place(word_of(four, j))];
+        sums[(i * kBlockWords + j) / kRowWeight] ^= seeds[column(word_of(four, j))];
       }
     }
     NESCIO_UNROLL
@@ -70,7 +70,7 @@ struct EncodePrimal : AesKernel {
     }
   }
 
-  NESCIO_DEVICE std::uint32_t place(std::uint32_t word) const {
+  NESCIO_DEVICE std::uint32_t column(std::uint32_t word) const {
     return (k & (k - 1)) == 0 ? word & (k - 1)
                               : static_cast<std::uint32_t>((std::uint64_t{word} * k) >> 32);
   }

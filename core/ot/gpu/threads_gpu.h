@@ -70,13 +70,13 @@ NESCIO_INLINE Block block_of(const std::uint32_t* words) {
 
 /// XORs a block into four words atomically.
 template <class B>
-NESCIO_DEVICE inline void flip_block(B& block, std::uint32_t* to, Block value) {
+NESCIO_DEVICE inline void atomic_xor_block(B& block, std::uint32_t* to, Block value) {
   NESCIO_UNROLL
   for (unsigned word = 0; word < kBlockWords; ++word) block.flip(to + word, word_of(value, word));
 }
 
 /// Bytes of shared memory that xor_threads needs, in addition to the AES table.
-inline constexpr std::size_t kXorBytes = kWarps * sizeof(Block);
+inline constexpr std::size_t kXorScratchBytes = kWarps * sizeof(Block);
 
 /// XORs `value` over all threads of a block into four words. All threads must call it, with the
 /// same `shared` and `to`.
@@ -109,14 +109,14 @@ struct AesKernel {
   Tiles tiles;
   const std::uint32_t* table;  ///< prg::aes_table()
 
-  std::size_t shared_bytes() const { return prg::AesGpu::kSharedBytes + kXorBytes; }
+  std::size_t shared_bytes() const { return prg::AesGpu::kSharedBytes + kXorScratchBytes; }
 
   template <class B>
   NESCIO_DEVICE prg::AesGpu aes(B& block) const {
     return prg::AesGpu(block, table, block.shared(), kAesThreads);
   }
   template <class B>
-  NESCIO_DEVICE std::uint32_t* xor_room(const B& block) const {
+  NESCIO_DEVICE std::uint32_t* xor_scratch(const B& block) const {
     return reinterpret_cast<std::uint32_t*>(block.shared() + prg::AesGpu::kSharedBytes);
   }
 };

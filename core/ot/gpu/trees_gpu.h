@@ -38,7 +38,7 @@ NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level
     if (narrow) {
       sum = xor_lanes(block, sum, width);
       if (block.lane() % width == 0 && item < tiles.items) {
-        flip_block(block, sums + tree * stride, sum);
+        atomic_xor_block(block, sums + tree * stride, sum);
       }
     } else if (tile + 1 == end || (item + kAesThreads) >> level != tree) {
       xor_threads(block, sum, shared, sums + tree * stride);
@@ -51,7 +51,7 @@ NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level
 
 /// Writes level 1 of trees and the sum of its left nodes, one thread per tree. For punctured trees
 /// both are zero.
-struct PlantTrees : PlainKernel {
+struct StartTrees : PlainKernel {
   const Block* seeds;  ///< null for punctured trees
   Block delta;
   unsigned depth;
@@ -74,7 +74,7 @@ struct PlantTrees : PlainKernel {
 };
 
 /// The receiver's inputs for its trees.
-struct Punctures {
+struct Puncture {
   const Block* sides;  ///< `depth` per tree: the XOR of a level's nodes off the path's side
   const std::uint32_t* alphas;  ///< the index of the punctured leaf of each tree
 
@@ -95,7 +95,7 @@ struct GrowLevel : AesKernel {
   const Block* parents;
   Block* children;
   std::uint32_t* sums;  ///< `depth` blocks per tree; null if SumLevel sums this level
-  Punctures holes;
+  Puncture puncture;
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
@@ -104,7 +104,7 @@ struct GrowLevel : AesKernel {
       for_each_item(block, tiles, [&](std::uint64_t id) { grow(cipher, id); });
       return;
     }
-    sum_trees(block, tiles, level, xor_room(block), sums + level * kBlockWords,
+    sum_trees(block, tiles, level, xor_scratch(block), sums + level * kBlockWords,
               std::uint64_t{depth} * kBlockWords,
               [&](std::uint64_t id) { return grow(cipher, id); });
   }
@@ -116,12 +116,12 @@ struct GrowLevel : AesKernel {
     Block known = {~std::uint64_t{0}, ~std::uint64_t{0}}, right_side = {0, 0};
     if constexpr (punctured) {
       const std::uint64_t tree = id >> level, node = id & ((std::uint64_t{1} << level) - 1);
-      const std::uint32_t path = holes.alphas[tree] >> (depth - level - 1);  // of the children
+      const std::uint32_t path = puncture.alphas[tree] >> (depth - level - 1);  // of the children
       known = block_mask(1 - equal_bit(node, path >> 1));
       right_side = block_mask(1 - (path & 1));
       // The nodes of the path and its sibling are zero in memory.
       x ^= block_mask(equal_bit(node, (path >> 1) ^ 1)) &
-           holes.sibling(sums, tree * depth + level - 1);
+           puncture.sibling(sums, tree * depth + level - 1);
     }
     const Block s = {x.hi, x.hi ^ x.lo};
     const Block left = (cipher.encrypt(keys[(id >> level) * depth + level], s) ^ s) & known;
@@ -142,7 +142,7 @@ struct SumLevel : AesKernel {
   Block* children;
   std::uint32_t* sums;
 
-  std::size_t shared_bytes() const { return kXorBytes; }
+  std::size_t shared_bytes() const { return kXorScratchBytes; }
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
@@ -166,10 +166,10 @@ struct SumLevel : AesKernel {
 /// the XOR of all other leaves, which takes the place of the punctured leaf. The children of a node
 /// XOR to it. So the known nodes of a level XOR to those of the level above and the sibling of the
 /// path's node, and all leaves XOR to all siblings of the path.
-struct OpenLeaves : PlainKernel {
+struct RecoverLeaves : PlainKernel {
   unsigned depth;
   const std::uint32_t* sums;
-  Punctures holes;
+  Puncture puncture;
   Block* missing;  ///< two per tree
 
   template <class B>
@@ -178,7 +178,7 @@ struct OpenLeaves : PlainKernel {
     if (tree >= items) return;
     Block sibling = {0, 0}, all = {0, 0};
     for (unsigned l = 0; l < depth; ++l) {
-      sibling = holes.sibling(sums, tree * depth + l);
+      sibling = puncture.sibling(sums, tree * depth + l);
       all ^= sibling;
     }
     missing[2 * tree] = {sibling.lo & ~std::uint64_t{1}, sibling.hi};
@@ -187,7 +187,7 @@ struct OpenLeaves : PlainKernel {
 };
 
 /// XORs the missing leaves into their positions, which are zero, one thread per leaf.
-struct PlaceLeaves : PlainKernel {
+struct StoreMissingLeaves : PlainKernel {
   unsigned depth;
   const std::uint32_t* alphas;
   const Block* missing;

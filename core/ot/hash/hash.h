@@ -20,7 +20,7 @@ namespace nescio::ot {
 void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::uint64_t tag,
                  Block base, Block delta, Block* out, ThreadPool& pool, Tier tier);
 
-NESCIO_TIERS(void hash_some(const RoundKeys& keys, const Block* blocks, std::size_t n,
+NESCIO_TIERS(void hash_period(const RoundKeys& keys, const Block* blocks, std::size_t n,
                             Block first_tweak, Block delta, Block* out);)
 
 }  // namespace nescio::ot

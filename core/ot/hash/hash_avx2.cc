@@ -9,7 +9,7 @@ namespace nescio::ot::avx2 {
 namespace aes = prg::aes128::avx2;
 using aes::kLanes;
 
-void hash_some(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
+void hash_period(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
                Block delta, Block* out) {
   const aes::Keys keys = aes::load_keys(round_keys);
   const __m128i shift = aes::load(&delta), first = aes::load(&first_tweak);

@@ -29,7 +29,7 @@ inline __m512i broadcast(Block b) {
 
 }  // namespace
 
-void hash_some(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
+void hash_period(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
                Block delta, Block* out) {
   const aes::Keys keys = aes::load_keys(round_keys);
   const __m512i shift = broadcast(delta);
@@ -46,10 +46,10 @@ void hash_some(const RoundKeys& round_keys, const Block* blocks, std::size_t n, 
     tweak = aes::add_to_counters(tweak, 4 * kRegisters);
   }
   for (; i < n; i += 4) {
-    const __mmask8 mine = aes::first_blocks(n - i);
-    __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mine, blocks + i), shift);
+    const __mmask8 mask = aes::first_blocks(n - i);
+    __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(mask, blocks + i), shift);
     hash_registers<1>(keys, tweak, &x);
-    _mm512_mask_storeu_epi64(out + i, mine, x);
+    _mm512_mask_storeu_epi64(out + i, mask, x);
     tweak = aes::add_to_counters(tweak, 4);
   }
 }

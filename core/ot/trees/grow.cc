@@ -26,10 +26,10 @@ class Grower {
     nodes_[0] = seed;
     nodes_[1] = seed ^ delta_;
     if (depth_ == 1) {
-      for (std::size_t i = 0; i < 2; ++i) leaves[i] = cleared(nodes_[i]);
+      for (std::size_t i = 0; i < 2; ++i) leaves[i] = clear_low_bit(nodes_[i]);
       return;
     }
-    keys_.turn_to(tree);
+    keys_.select_tree(tree);
     walk_.descend(keys_, 1, nodes_.data(), 2, leaves, sums);
   }
 
@@ -46,7 +46,7 @@ class Grower {
 void grow_trees(std::span<const Block> seeds, unsigned depth, Block delta, TreeBase keys,
                 Block* leaves, Block* sums, ThreadPool& pool, Tier tier) {
   check_depth(depth);
-  const std::size_t group = trees_of_task(seeds.size(), depth, kTaskLeaves, pool.threads());
+  const std::size_t group = trees_per_task(seeds.size(), depth, kTaskLeaves, pool.threads());
   std::vector<std::optional<Grower>> growers(pool.threads());
   pool.run((seeds.size() + group - 1) / group, [&](std::size_t task, unsigned worker) {
     if (!growers[worker]) growers[worker].emplace(tier, depth, delta, keys.base);

@@ -20,18 +20,20 @@ constexpr Block sigma(Block s) { return {s.hi, s.hi ^ s.lo}; }
 constexpr Block blend(Block mask, Block a, Block b) { return b ^ (mask & (a ^ b)); }
 
 /// Stores the pair at its position if that is among n nodes, where nodes[0] has the number `first`.
-void patch_some(Block* nodes, std::size_t first, std::size_t n, const Pair& pair) {
+void store_pair_among(Block* nodes, std::size_t first, std::size_t n, const Pair& pair) {
   for (std::size_t i = 0; i < n; ++i) {
-    const Block here = block_mask(equal_bit((first + i) / 2, pair.place));
+    const Block here = block_mask(equal_bit((first + i) / 2, pair.index));
     nodes[i] = blend(here, pair.nodes[i % 2], nodes[i]);
   }
 }
 
-void patch(Block* nodes, std::size_t n, const Pair& pair) { patch_some(nodes, 0, n, pair); }
+void store_pair(Block* nodes, std::size_t n, const Pair& pair) {
+  store_pair_among(nodes, 0, n, pair);
+}
 
 /// Expands at most kNodes nodes x and writes their children masked with `keep`.
-Block expand_some(const RoundKeys& keys, const Block* x, std::size_t n, Block keep,
-                  Block* children) {
+Block expand_chunk(const RoundKeys& keys, const Block* x, std::size_t n, Block keep,
+                   Block* children) {
   std::array<Block, kNodes> in{}, out;
   for (std::size_t i = 0; i < n; ++i) in[i] = sigma(x[i]);
   prg::aes128::portable::encrypt(keys, in.data(), n, out.data());
@@ -50,26 +52,26 @@ Block expand(const RoundKeys& keys, const Block* nodes, std::size_t n, Block* ch
   constexpr Block kKeep = {~std::uint64_t{last}, ~std::uint64_t{0}};
   Block sum{};
   for (std::size_t i = 0; i < n; i += kNodes) {
-    sum ^= expand_some(keys, nodes + i, std::min(kNodes, n - i), kKeep, children + 2 * i);
+    sum ^= expand_chunk(keys, nodes + i, std::min(kNodes, n - i), kKeep, children + 2 * i);
   }
   return sum;
 }
 
 template <bool last>
-Block expand_patched(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
-                     Block* children) {
+Block expand_with_pair(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
+                       Block* children) {
   Block sum{};
   for (std::size_t i = 0; i < n; i += kNodes) {
     std::array<Block, kNodes> own;
     const std::size_t count = std::min(kNodes, n - i);
     std::copy_n(nodes + i, count, own.begin());
-    patch_some(own.data(), i, count, pair);
+    store_pair_among(own.data(), i, count, pair);
     sum ^= expand<last>(keys, own.data(), count, children + 2 * i);
   }
   return sum;
 }
 
-void place_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
+void store_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
                 const Block* from) {
   for (std::size_t part = 0; part < parts; ++part, blocks += n) {
     const Block here = block_mask(equal_bit(part, place));
@@ -79,8 +81,8 @@ void place_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t p
 
 }  // namespace
 
-const TreeKernels kTreeKernels = {expand<false>,        expand<true>, expand_patched<false>,
-                                  expand_patched<true>, patch,        place_part};
+const TreeKernels kTreeKernels = {expand<false>,          expand<true>, expand_with_pair<false>,
+                                  expand_with_pair<true>, store_pair,   store_part};
 
 }  // namespace portable
 }  // namespace nescio::ot

@@ -11,10 +11,10 @@
 
 namespace nescio::ot {
 
-/// Two siblings of a level, nodes 2 * place and 2 * place + 1. `place` is secret: kernels compare
+/// Two siblings of a level, nodes 2 * index and 2 * index + 1. `index` is secret: kernels compare
 /// it with the number of every pair and blend in registers.
 struct Pair {
-  std::uint64_t place;
+  std::uint64_t index;
   Block nodes[2];
 };
 
@@ -28,15 +28,15 @@ struct TreeKernels {
 
   Expand expand;
   Expand expand_last;  ///< clears the lowest bit of each child
-  ExpandPatched expand_patched;
-  ExpandPatched expand_last_patched;
+  ExpandPatched expand_with_pair;
+  ExpandPatched expand_last_with_pair;
 
   /// Stores the pair at its position among n nodes, n even.
-  void (*patch)(Block* nodes, std::size_t n, const Pair& pair);
+  void (*store_pair)(Block* nodes, std::size_t n, const Pair& pair);
 
   /// Copies `from` to part `place`, which is secret, of `parts` parts of n blocks. n is a multiple
   /// of 4.
-  void (*place_part)(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
+  void (*store_part)(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
                      const Block* from);
 };
 

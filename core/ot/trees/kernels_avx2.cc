@@ -13,11 +13,11 @@ using aes::load;
 using aes::store;
 
 /// A pair in registers.
-struct Patch {
+struct PairBlend {
   __m128i place, nodes[2];
 
-  explicit Patch(const Pair& pair)
-      : place(_mm_set1_epi64x(static_cast<long long>(pair.place))),
+  explicit PairBlend(const Pair& pair)
+      : place(_mm_set1_epi64x(static_cast<long long>(pair.index))),
         nodes{load(pair.nodes), load(pair.nodes + 1)} {}
 
   /// `node`, or the node of the pair if i is its position.
@@ -45,11 +45,11 @@ inline void expand_lanes(const aes::Keys& keys, const __m128i* x, int count, Blo
   }
 }
 
-template <bool last, bool patched>
-inline Block expand_all(const RoundKeys& round_keys, const Block* nodes, std::size_t n,
-                        const Pair& pair, Block* children) {
+template <bool last, bool with_pair>
+inline Block expand_nodes(const RoundKeys& round_keys, const Block* nodes, std::size_t n,
+                          const Pair& pair, Block* children) {
   const aes::Keys keys = aes::load_keys(round_keys);
-  const Patch patch(pair);
+  const PairBlend blend(pair);
   __m128i sum = _mm_setzero_si128();
   for (std::size_t i = 0; i < n; i += kLanes) {
     const std::size_t left = n - i;
@@ -57,7 +57,7 @@ inline Block expand_all(const RoundKeys& round_keys, const Block* nodes, std::si
     __m128i x[kLanes] = {};
     for (int k = 0; k < kLanes; ++k) {
       if (k < count) x[k] = load(nodes + i + k);
-      if (patched) x[k] = patch(i + static_cast<std::size_t>(k), x[k]);
+      if (with_pair) x[k] = blend(i + static_cast<std::size_t>(k), x[k]);
     }
     expand_lanes<last>(keys, x, count, children + 2 * i, &sum);
   }
@@ -68,21 +68,21 @@ inline Block expand_all(const RoundKeys& round_keys, const Block* nodes, std::si
 
 template <bool last>
 Block expand(const RoundKeys& keys, const Block* nodes, std::size_t n, Block* children) {
-  return expand_all<last, false>(keys, nodes, n, {}, children);
+  return expand_nodes<last, false>(keys, nodes, n, {}, children);
 }
 
 template <bool last>
-Block expand_patched(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
-                     Block* children) {
-  return expand_all<last, true>(keys, nodes, n, pair, children);
+Block expand_with_pair(const RoundKeys& keys, const Block* nodes, std::size_t n, const Pair& pair,
+                       Block* children) {
+  return expand_nodes<last, true>(keys, nodes, n, pair, children);
 }
 
-void patch(Block* nodes, std::size_t n, const Pair& pair) {
-  const Patch patch_of(pair);
-  for (std::size_t i = 0; i < n; ++i) store(nodes + i, patch_of(i, load(nodes + i)));
+void store_pair(Block* nodes, std::size_t n, const Pair& pair) {
+  const PairBlend blend(pair);
+  for (std::size_t i = 0; i < n; ++i) store(nodes + i, blend(i, load(nodes + i)));
 }
 
-void place_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
+void store_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t place,
                 const Block* from) {
   for (std::size_t part = 0; part < parts; ++part, blocks += n) {
     const __m128i here = _mm_set1_epi64x(-static_cast<long long>(equal_bit(part, place)));
@@ -94,7 +94,7 @@ void place_part(Block* blocks, std::size_t parts, std::size_t n, std::uint64_t p
 
 }  // namespace
 
-const TreeKernels kTreeKernels = {expand<false>,        expand<true>, expand_patched<false>,
-                                  expand_patched<true>, patch,        place_part};
+const TreeKernels kTreeKernels = {expand<false>,          expand<true>, expand_with_pair<false>,
+                                  expand_with_pair<true>, store_pair,   store_part};
 
 }  // namespace nescio::ot::avx2

@@ -12,15 +12,15 @@
 namespace nescio::ot {
 namespace {
 
-/// Trees up to depth kShallow are expanded level by level. In deeper trees, the subtrees of height
-/// kSubtree that are off the path are expanded depth-first, one after the other. The subtree on the
+/// Trees up to depth kMaxShallowDepth are expanded level by level. In deeper trees, the subtrees of height
+/// kSubtreeHeight that are off the path are expanded depth-first, one after the other. The subtree on the
 /// path, which needs the sums of all others, is expanded last.
-constexpr unsigned kShallow = 13, kSubtree = 10;
+constexpr unsigned kMaxShallowDepth = 13, kSubtreeHeight = 10;
 
 /// Leaves of the trees of one task: with their levels they fit in the private cache of a core.
 constexpr std::size_t kTaskLeaves = std::size_t{1} << 13;
 
-constexpr std::array<Block, kMostDepth> kZeros{};
+constexpr std::array<Block, kMaxDepth> kZeros{};
 
 /// The path in one tree to the punctured leaf.
 class Path {
@@ -36,8 +36,8 @@ class Path {
     sibling_ = side ^ left ^ (right_ & known_);
     known_ ^= sibling_;
     const Block left_node = blend(right_, Block{}, sibling_), right_node = sibling_ & right_;
-    pair_ = {place_, {left_node, right_node}};
-    place_ = 2 * place_ + (~right_.lo & 1);
+    pair_ = {index_, {left_node, right_node}};
+    index_ = 2 * index_ + (~right_.lo & 1);
   }
 
   /// The path's node, held as zero, and its sibling.
@@ -46,18 +46,18 @@ class Path {
   /// The punctured leaf, which is the XOR of all others with the lowest bit set, and its sibling
   /// with the lowest bit cleared.
   Pair leaves() const {
-    const Block sibling = cleared(sibling_), own = {known_.lo | 1, known_.hi};
-    return {pair_.place, {blend(right_, own, sibling), blend(right_, sibling, own)}};
+    const Block sibling = clear_low_bit(sibling_), own = {known_.lo | 1, known_.hi};
+    return {pair_.index, {blend(right_, own, sibling), blend(right_, sibling, own)}};
   }
 
   /// Enters the subtree below the path's node: positions are relative to it from now on. Returns
   /// the position of that node.
-  std::uint64_t enter() { return std::exchange(place_, 0); }
+  std::uint64_t enter_subtree() { return std::exchange(index_, 0); }
 
  private:
   static Block blend(Block mask, Block a, Block b) { return b ^ (mask & (a ^ b)); }
 
-  std::uint64_t place_ = 0;
+  std::uint64_t index_ = 0;
   Block right_{}, sibling_{}, known_{};
   Pair pair_{};
 };
@@ -68,13 +68,13 @@ class Puncturer {
   Puncturer(Tier tier, unsigned depth, std::size_t group, Block base)
       : kernels_(tree_kernels(tier)),
         depth_(depth),
-        top_(depth > kShallow ? depth - kSubtree : 0),
+        top_(depth > kMaxShallowDepth ? depth - kSubtreeHeight : 0),
         keys_(group, TreeKeys(tier, base, depth)),
         paths_(group),
         nodes_(group << std::max(depth - top_, top_) >> 1),
         children_(nodes_.size()),
         roots_(top_ == 0 ? 0 : std::size_t{1} << top_),
-        subtree_(top_ == 0 ? 0 : std::size_t{1} << kSubtree) {
+        subtree_(top_ == 0 ? 0 : std::size_t{1} << kSubtreeHeight) {
     if (top_ > 0) walk_.emplace(kernels_, depth);
   }
 
@@ -82,44 +82,45 @@ class Puncturer {
   void puncture(std::uint64_t first_tree, std::size_t trees, const Block* sides,
                 const std::uint8_t* choices, Block* leaves) {
     for (std::size_t tree = 0; tree < trees; ++tree) {
-      keys_[tree].turn_to(first_tree + tree);
+      keys_[tree].select_tree(first_tree + tree);
       paths_[tree] = Path{};
     }
-    const Knowledge known = {sides, choices};
+    const Inputs known = {sides, choices};
     if (top_ > 0) return puncture_deep(known, leaves);
-    go_down(known, trees, 0, depth_, kZeros.data(), leaves);
+    expand_levels(known, trees, 0, depth_, kZeros.data(), leaves);
     for (std::size_t tree = 0; tree < trees; ++tree) {
-      kernels_.patch(leaves + (tree << depth_), std::size_t{1} << depth_, paths_[tree].leaves());
+      kernels_.store_pair(leaves + (tree << depth_), std::size_t{1} << depth_,
+                          paths_[tree].leaves());
     }
   }
 
  private:
   /// The receiver's inputs for some trees, `depth_` items per tree.
-  struct Knowledge {
+  struct Inputs {
     const Block* sides;
     const std::uint8_t* choices;
   };
 
-  void puncture_deep(Knowledge known, Block* leaves) {
-    const std::size_t parts = std::size_t{1} << top_, part = std::size_t{1} << kSubtree;
-    go_down(known, 1, 0, top_, kZeros.data(), roots_.data());
-    kernels_.patch(roots_.data(), parts, paths_[0].pair());
+  void puncture_deep(Inputs known, Block* leaves) {
+    const std::size_t parts = std::size_t{1} << top_, part = std::size_t{1} << kSubtreeHeight;
+    expand_levels(known, 1, 0, top_, kZeros.data(), roots_.data());
+    kernels_.store_pair(roots_.data(), parts, paths_[0].pair());
     // The path's node is held as zero; adding its contribution a second time cancels it.
-    std::array<Block, kMostDepth> others{};
+    std::array<Block, kMaxDepth> others{};
     const Block zero{};
     walk_->descend(keys_[0], top_, &zero, 1, subtree_.data(), others.data());
     walk_->descend(keys_[0], top_, roots_.data(), parts, leaves, others.data());
-    const std::uint64_t place = paths_[0].enter();
-    go_down(known, 1, top_, kSubtree, others.data(), subtree_.data());
-    kernels_.patch(subtree_.data(), part, paths_[0].leaves());
-    kernels_.place_part(leaves, parts, part, place, subtree_.data());
+    const std::uint64_t place = paths_[0].enter_subtree();
+    expand_levels(known, 1, top_, kSubtreeHeight, others.data(), subtree_.data());
+    kernels_.store_pair(subtree_.data(), part, paths_[0].leaves());
+    kernels_.store_part(leaves, parts, part, place, subtree_.data());
   }
 
   /// Expands `height` levels below the path's node on level `top`. others[l] is the XOR of the left
   /// nodes of level l + 1 outside the subtree of that node. Writes the nodes of the lowest level,
   /// with lowest bits cleared if they are leaves; the caller has to store the pairs of the paths.
-  void go_down(Knowledge known, std::size_t trees, unsigned top, unsigned height,
-               const Block* others, Block* out) {
+  void expand_levels(Inputs known, std::size_t trees, unsigned top, unsigned height,
+                     const Block* others, Block* out) {
     const auto step = [&](std::size_t tree, unsigned level, Block left) {
       const std::size_t item = tree * depth_ + level;
       paths_[tree].step(known.sides[item], known.choices[item], left ^ others[level]);
@@ -143,7 +144,7 @@ class Puncturer {
   Block expand(const Block* nodes, std::size_t tree, std::size_t width, unsigned level,
                Block* children) {
     const auto kernel =
-        level + 1 == depth_ ? kernels_.expand_last_patched : kernels_.expand_patched;
+        level + 1 == depth_ ? kernels_.expand_last_with_pair : kernels_.expand_with_pair;
     return kernel(keys_[tree][level], nodes, width, paths_[tree].pair(), children);
   }
 
@@ -178,9 +179,9 @@ void check_choices(std::span<const std::uint8_t> choices) {
 }  // namespace
 
 void check_depth(unsigned depth) {
-  if (depth >= 1 && depth <= kMostDepth) return;
+  if (depth >= 1 && depth <= kMaxDepth) return;
   throw Error(ErrorKind::argument, "depth of a tree: found " + std::to_string(depth) +
-                                       ", expected 1 to " + std::to_string(kMostDepth));
+                                       ", expected 1 to " + std::to_string(kMaxDepth));
 }
 
 void puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> choices,
@@ -188,7 +189,7 @@ void puncture_trees(std::span<const Block> sides, std::span<const std::uint8_t> 
   check_depth(depth);
   check_choices(choices);
   const std::size_t trees = choices.size() / depth;
-  const std::size_t group = trees_of_task(trees, depth, kTaskLeaves, pool.threads());
+  const std::size_t group = trees_per_task(trees, depth, kTaskLeaves, pool.threads());
   std::vector<std::optional<Puncturer>> puncturers(pool.threads());
   pool.run((trees + group - 1) / group, [&](std::size_t task, unsigned worker) {
     if (!puncturers[worker]) puncturers[worker].emplace(tier, depth, group, keys.base);

@@ -25,9 +25,9 @@
 
 namespace nescio::ot {
 
-inline constexpr unsigned kMostDepth = 32;
+inline constexpr unsigned kMaxDepth = 32;
 
-/// Throws Error(argument) unless 1 <= depth <= kMostDepth.
+/// Throws Error(argument) unless 1 <= depth <= kMaxDepth.
 void check_depth(unsigned depth);
 
 /// The keys under which trees are hashed: derived from `base`, starting with tree `first_tree`.
