@@ -70,7 +70,7 @@ void bind_ot_codes(nb::module_& m) {
       "Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in "
       "`out` into that.");
   nb::class_<ot::QuasiCyclicScratch>(m, "QuasiCyclicRoom",
-                                  "Memory for encode_qc, kept from one call to the next.")
+                                     "Memory for encode_qc, kept from one call to the next.")
       .def(nb::init<>());
   m.def("encode_qc", &encode_qc, nb::arg("noise"), nb::arg("code_seed"), nb::arg("count"),
         nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("room").none() = nb::none(),

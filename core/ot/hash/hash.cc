@@ -50,7 +50,7 @@ void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::
 namespace portable {
 
 void hash_period(const RoundKeys& keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out) {
+                 Block delta, Block* out) {
   constexpr std::size_t kBlocks = 64;
   for (std::size_t i = 0; i < n; i += kBlocks) {
     const std::size_t count = std::min(kBlocks, n - i);

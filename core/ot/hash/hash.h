@@ -21,6 +21,6 @@ void hash_blocks(std::span<const Block> blocks, std::uint64_t first_index, std::
                  Block base, Block delta, Block* out, ThreadPool& pool, Tier tier);
 
 NESCIO_TIERS(void hash_period(const RoundKeys& keys, const Block* blocks, std::size_t n,
-                            Block first_tweak, Block delta, Block* out);)
+                              Block first_tweak, Block delta, Block* out);)
 
 }  // namespace nescio::ot

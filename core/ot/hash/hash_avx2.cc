@@ -10,7 +10,7 @@ namespace aes = prg::aes128::avx2;
 using aes::kLanes;
 
 void hash_period(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out) {
+                 Block delta, Block* out) {
   const aes::Keys keys = aes::load_keys(round_keys);
   const __m128i shift = aes::load(&delta), first = aes::load(&first_tweak);
   for (std::size_t i = 0; i < n; i += kLanes) {

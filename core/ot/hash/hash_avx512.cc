@@ -30,7 +30,7 @@ inline __m512i broadcast(Block b) {
 }  // namespace
 
 void hash_period(const RoundKeys& round_keys, const Block* blocks, std::size_t n, Block first_tweak,
-               Block delta, Block* out) {
+                 Block delta, Block* out) {
   const aes::Keys keys = aes::load_keys(round_keys);
   const __m512i shift = broadcast(delta);
   __m512i tweak =
