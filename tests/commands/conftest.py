@@ -1,6 +1,7 @@
 """The command line as a user runs it: processes, their output, their exit codes."""
 
 import contextlib
+import io
 import os
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nescio.cli import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -17,6 +20,17 @@ def nescio(*arguments, **options):
     """Runs a command to its end."""
     command = [sys.executable, "-m", "nescio", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+
+
+def nescio_here(*arguments):
+    """Runs a command to its end in this process: for the many that only refuse their arguments."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            code = main([*map(str, arguments)])
+        except SystemExit as error:  # of argparse
+            code = error.code
+    return subprocess.CompletedProcess(arguments, code, output.getvalue(), errors.getvalue())
 
 
 def benchmark(folder, *arguments, **options):

@@ -1,8 +1,10 @@
-"""What tests of devices start from: random blocks, and trees as the specification has them."""
+"""Inputs of the tests of devices, and results of the specification, computed once for all."""
+
+from functools import cache
 
 import numpy as np
 
-from spec import ot_trees
+from spec import ot_check, ot_codes, ot_primal, ot_trees
 
 SEED = bytes(range(7, 23))
 
@@ -18,6 +20,22 @@ def integers(blocks):
 
 def odd(block):
     return block | np.array([1, 0], np.uint64)
+
+
+@cache
+def specified_ec(noise):
+    """The specification's product by an expand-convolute code; noise is a tuple of integers."""
+    return ot_codes.encode_ec(list(noise), SEED)
+
+
+@cache
+def specified_primal(noise, seeds, first_row):
+    return ot_primal.encode(list(noise), list(seeds), SEED, first_row)
+
+
+@cache
+def specified_chi_sum(leaves):
+    return ot_check.chi_sum(list(leaves), SEED)
 
 
 def grown(rng, trees, depth):

@@ -4,8 +4,11 @@ import threading
 
 from nescio.net import Channel
 from nescio.ot import Receiver, Sender
+from nescio.ot.parameters import Primal
 
 SETS = [("primal", "b10"), ("dual", "ec"), ("dual", "qc")]
+TINY = Primal("insecure_tiny", t=40, depth=7, k=256, bits=20, source="tests")
+"""A primal set without security, for emulated devices and for many sessions."""
 TIMEOUT = 60
 
 

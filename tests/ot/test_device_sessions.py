@@ -8,18 +8,16 @@ from nescio.errors import ArgumentError, ResourceError
 from nescio.net import Channel
 from nescio.ot import Sender, parameters
 from nescio.ot.device import DeviceBlocks
-from nescio.ot.parameters import Primal
-from ot.parties import session
+from ot.parties import TINY, session
 
 N = 700
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """A primal set that is worth nothing, small enough for an emulated device."""
-    tiny = Primal("insecure_tiny", t=40, depth=7, k=256, bits=20, source="this test")
-    monkeypatch.setattr(parameters, "PRIMAL", (*parameters.PRIMAL, tiny))
-    return {"family": "primal", "parameters": tiny.name}
+    """Options for a primal set that is small enough for an emulated device."""
+    monkeypatch.setattr(parameters, "PRIMAL", (*parameters.PRIMAL, TINY))
+    return {"family": "primal", "parameters": TINY.name}
 
 
 def drawn(draw, options):
@@ -47,8 +45,9 @@ def same(found, expected):
 
 
 @pytest.mark.parametrize("device", devices.FIRST)
-@pytest.mark.parametrize("malicious", [False, True])
-@pytest.mark.parametrize("family", ["primal", "dual"])
+@pytest.mark.parametrize(
+    ("family", "malicious"), [("primal", False), ("primal", True), ("dual", True)]
+)
 def test_a_device_gives_what_the_processor_gives(family, malicious, device, small):
     options = {**(small if family == "primal" else {"family": "dual"}), "malicious": malicious}
 

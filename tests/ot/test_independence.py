@@ -5,7 +5,8 @@ import pytest
 
 from nescio.net import Channel
 from nescio.ot import _receiver, _sender
-from ot.parties import session
+from nescio.ot import parameters as sets
+from ot.parties import TINY, session
 
 SESSIONS = 64
 ROWS = 8
@@ -58,8 +59,11 @@ def farthest(deltas, seen):
     return np.abs(np.array(deltas).T @ np.array(seen)).max() / np.sqrt(len(deltas))
 
 
-@pytest.mark.parametrize("family", ["primal", "dual"])
-def test_nothing_that_the_receiver_sees_tells_of_delta(family, quick_seeds):
+@pytest.mark.parametrize(("family", "parameters"), [("primal", TINY.name), ("dual", "ec")])
+def test_nothing_that_the_receiver_sees_tells_of_delta(
+    family, parameters, quick_seeds, monkeypatch
+):
+    monkeypatch.setattr(sets, "PRIMAL", (*sets.PRIMAL, TINY))
     deltas, seen, planted = [], [], []
     for _ in range(SESSIONS):
         first, second = Channel.pair(timeout=20)
@@ -69,6 +73,7 @@ def test_nothing_that_the_receiver_sees_tells_of_delta(family, quick_seeds):
             lambda c: c.extend(ROWS),
             (first, ear),
             family=family,
+            parameters=parameters,
             malicious=True,
         )
         frames = [

@@ -1,5 +1,7 @@
 """Seed correlations: against the specification, and against parties that cheat."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,19 @@ def test_choices_and_blocks_are_balanced(delta):
     assert len(np.unique(sender.get(), axis=0)) == count
 
 
+BASE_COINS = 16 + 128 * 128, 16 + 64  # bytes that base OTs draw: receiver's, sender's
+
+
+@cache
+def specified_base(number, names):
+    """The base OTs of a session: hello, reply, and the keys of both parties."""
+    coins = [insecure_seeded(name).draw for name in names]
+    sender = ot_base.Sender(coins[1])
+    bits = [number >> j & 1 for j in range(128)]
+    reply, chosen = ot_base.receive(coins[0], bits, sender.hello())
+    return sender.hello(), reply, chosen, sender.keys(128, reply)
+
+
 @pytest.mark.parametrize("malicious", [False, True])
 def test_a_transcript_is_that_of_the_specification(delta, malicious):
     count, names = 21, (b"sender", b"receiver")
@@ -73,12 +88,13 @@ def test_a_transcript_is_that_of_the_specification(delta, malicious):
     coins = [insecure_seeded(name).draw for name in names]
     number = integers([delta])[0]
 
-    base = ot_base.Sender(coins[1])
-    reply, chosen = ot_base.receive(coins[0], [number >> j & 1 for j in range(128)], base.hello())
+    hello, reply, chosen, keys = specified_base(number, names)
+    for draw, spent in zip(coins, BASE_COINS, strict=True):
+        draw(spent)
     rows = ot_iknp.rows_for(count, malicious)
-    second = ot_iknp.Receiver(base.keys(128, reply), coins[1](rows // 8), rows)
+    second = ot_iknp.Receiver(keys, coins[1](rows // 8), rows)
     first = ot_iknp.Sender(chosen, number, second.columns(), rows)
-    sent, answered = [("OTBR", reply)], [("OTBS", base.hello()), ("OTSU", second.columns())]
+    sent, answered = [("OTBR", reply)], [("OTBS", hello), ("OTSU", second.columns())]
     if malicious:
         sent.append(("OTSC", coins[0](16)))
         answered.append(("OTSP", second.proof(sent[-1][1])))
