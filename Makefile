@@ -25,19 +25,25 @@ export SENTENCE
 
 ENGINE := $(shell find core cmake -type f) CMakeLists.txt
 CXX_FILES := $(shell find core tests -name "*.cc" -o -name "*.h" -o -name "*.cu")
-CMAKE := $(BIN)/cmake -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python
 
-.PHONY: demo test engine-test compat check build bench fuzz docs format clean
+# Everything but the sanitizers' build shares build/engine: the package, the engine's tests, the lints.
+# STRICT=ON, which `make check` sets, makes warnings errors there.
+BUILD := build/engine
+ENGINE_OPTIONS = $(if $(CUDA),-D NESCIO_CUDA=$(CUDA)) $(if $(STRICT),-D NESCIO_STRICT=$(STRICT))
+check: export STRICT := ON
+
+.PHONY: FORCE demo test engine-test compat check build bench fuzz docs format clean
 
 demo: $(VENV)/.demo
-	$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
+	@echo "Starting the demonstration: $(BIN)/nescio demo"
+	@$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
 
 test: $(VENV)/.test engine-test
 	$(BIN)/python -m pytest tests $(PYTEST_ARGS)
 
 # The engine alone, under the address and undefined-behaviour sanitizers.
 engine-test: $(VENV)/.test
-	@$(CMAKE) -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
+	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo > build/sanitize.log || (cat build/sanitize.log; false)
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
@@ -52,11 +58,11 @@ check: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
-	@$(CMAKE) -S . -B build/strict -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON > build/strict.log || (cat build/strict.log; false)
-	$(BIN)/cmake --build build/strict
-	$(BIN)/python scripts/check_stub.py build/strict src/nescio/_core.pyi
-	$(BIN)/python scripts/check_tiers.py build/strict
-	$(BIN)/ctest --test-dir build/strict --output-on-failure
+	$(BIN)/cmake -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON $(BUILD) > build/check.log || (cat build/check.log; false)
+	$(BIN)/cmake --build $(BUILD)
+	$(BIN)/python scripts/check_stub.py $(BUILD) src/nescio/_core.pyi
+	$(BIN)/python scripts/check_tiers.py $(BUILD)
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 
 build: $(VENV)/.build
 
@@ -85,21 +91,38 @@ clean:
 	rm -rf build dist $(VENV)
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Nescio needs Python 3.11 or later, {sys.executable} is {v.major}.{v.minor}: name another with make PYTHON=python3.12")'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"Nescio needs Python 3.11 or newer, {sys.executable} is {v.major}.{v.minor}: name another with make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import ensurepip, venv' || (echo "error: $(PYTHON) cannot make environments; on Debian and Ubuntu: sudo apt install python3-venv" >&2; false)
+	@echo "Making a Python environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || (rm -rf $(VENV); false)
+
+# CUDA=... of the last call that had one.
+$(VENV)/.cuda: $(BIN)/python FORCE
+	@[ -e $@ ] && [ "$(CUDA)" = "" -o "$(CUDA)" = "$$(cat $@)" ] || echo "$(CUDA)" > $@
+FORCE:
 
 # The package is installed in place: Python sources are used as they are, the engine is rebuilt when
-# its own sources change. Each extra adds what one of the lines above needs. The tools of the build
-# stay in the environment, so that an install that changes no source compiles nothing.
-$(VENV)/.build: $(BIN)/python pyproject.toml constraints.txt $(ENGINE)
-	mkdir -p build
-	$(BIN)/pip install --quiet $$($(BIN)/python scripts/build_requires.py)
-	$(BIN)/pip install --quiet --no-build-isolation --editable .
-	touch $@
+# its own sources change. The build's tools stay in the environment, so that an install that changes no
+# source compiles nothing.
+$(VENV)/.build: $(BIN)/python $(VENV)/.cuda scripts/install.py pyproject.toml constraints.txt $(ENGINE)
+	@echo "Installing the build's tools into $(VENV)"
+	@mkdir -p build && $(BIN)/python scripts/requirements.py build > build/build.txt && $(BIN)/pip install --quiet -r build/build.txt
+	@$(BIN)/python scripts/install.py $(ENGINE_OPTIONS)
+	@touch $@
 
-$(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.test $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
-	$(BIN)/pip install --quiet --no-build-isolation --editable '.[$*]'
-	touch $@
+# Each extra adds what one of the lines above needs.
+$(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
+	@echo "Installing the packages of the extra '$*'"
+	@$(BIN)/python scripts/requirements.py $* > build/$*.txt && $(BIN)/pip install --quiet -r build/$*.txt
+	@touch $@
+
+# Tests also need the GPU kernels compiled for the processor, which no wheel contains.
+$(VENV)/.test: $(VENV)/.build
+	@echo "Installing the packages of the extra 'test', and compiling the emulated device"
+	@$(BIN)/python scripts/requirements.py test > build/test.txt && $(BIN)/pip install --quiet -r build/test.txt
+	@$(BIN)/cmake --build $(BUILD) --target _emulated
+	@$(BIN)/cmake --install $(BUILD) --component emulated --prefix $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+	@touch $@
 
 # The tables and figures of papers, outside the package: see benchmarks/. RESULTS is their folder.
 RESULTS ?= results
