@@ -1,20 +1,27 @@
 # One line for each thing a person does; CI runs the same lines.
 #
-#   make demo     build, then look the words of a sentence up privately
-#   make test     build, then run every test
-#   make compat   build, install PyTorch (its CUDA builds are gigabytes), test what needs it
-#   make check    format, lint, types, C++ warnings, constant time
-#   make build    build into .venv
-#   make bench    measure
+#   make demo        build, then look up the words of a sentence privately
+#   make test        build, then run the tests of the package
+#   make sanitize    test the engine under the address and undefined-behavior sanitizers
+#   make test-tiers  run the tests that depend on it with each CPU tier of this machine
+#   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
+#   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time
+#   make build       build into .venv
+#   make wheel       build wheels for glibc 2.28 and newer into dist, and check them
+#   make bench       measure
 #   make paper-lookup, paper-ot, paper-quant, paper-audit    a paper's tables and figures (ARGS)
-#   make fuzz     feed the parsers garbage for FUZZ_SECONDS
-#   make docs     the documentation as HTML
-#   make format   rewrite the sources as `make check` wants them
-#   make clean    remove everything that was built
+#   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
+#   make docs        build the documentation as HTML
+#   make format      rewrite the sources as `make check` expects them
+#   make clean       remove everything that was built
+#
+# CUDA=ON with any of them compiles for NVIDIA GPUs on a machine without one, CUDA=OFF leaves that out;
+# without it, the machine's own GPU decides. JOBS is how many tests run at a time (auto: a processor each).
 
 PYTHON ?= python3
 VENV ?= .venv
 FUZZ_SECONDS ?= 60
+JOBS ?= auto
 BIN := $(VENV)/bin
 CONSTRAINTS := $(abspath constraints.txt)
 
@@ -32,26 +39,38 @@ BUILD := build/engine
 ENGINE_OPTIONS = $(if $(CUDA),-D NESCIO_CUDA=$(CUDA)) $(if $(STRICT),-D NESCIO_STRICT=$(STRICT))
 check: export STRICT := ON
 
-.PHONY: FORCE demo test engine-test compat check build bench fuzz docs format clean
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+TIER_TESTS := tests/base tests/prg tests/dpf tests/pir tests/ot tests/bitserial tests/quant
+
+.PHONY: FORCE demo test test-tiers sanitize compat check build bench fuzz docs format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
 	@$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
 
-test: $(VENV)/.test engine-test
-	$(BIN)/python -m pytest tests $(PYTEST_ARGS)
+# Tests of behaviour under load run after the others, alone. Pytest exits with 5 where none is selected.
+test: $(VENV)/.test
+	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) tests -m load $(PYTEST_ARGS) || [ $$? = 5 ]
+
+# Each CPU tier of this machine as the one in use: the tests that do not name a tier themselves.
+test-tiers: $(VENV)/.test
+	@for tier in $$($(BIN)/python -c 'from nescio import _core; print(*_core.supported_tiers())'); do \
+	  echo "NESCIO_CPU=$$tier"; \
+	  NESCIO_CPU=$$tier $(PYTEST) -n $(JOBS) --only-default-tier $(TIER_TESTS) $(PYTEST_ARGS) || exit 1; \
+	done
 
 # The engine alone, under the address and undefined-behaviour sanitizers.
-engine-test: $(VENV)/.test
+sanitize: $(VENV)/.build
 	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
-	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo > build/sanitize.log || (cat build/sanitize.log; false)
+	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" > build/sanitize.log || (cat build/sanitize.log; false)
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
 
 # What needs PyTorch: `make test` runs the same files and skips what it cannot import.
 compat: $(VENV)/.test $(VENV)/.compat
-	$(BIN)/python -m pytest tests/audit/leakage tests/compat tests/quant tests/docs \
-	  tests/commands/test_bench_quant*.py $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) tests/audit/leakage tests/compat tests/quant tests/docs \
+	  tests/commands/test_bench_quant*.py -m "not load" $(PYTEST_ARGS)
 
 check: $(VENV)/.check
 	$(BIN)/ruff format --check .
@@ -73,7 +92,7 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench service
 	$(BIN)/nescio bench table
 
-fuzz: $(VENV)/.fuzz engine-test
+fuzz: $(VENV)/.fuzz sanitize
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 	$(BIN)/python tests/fuzz/fuzz_quant.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0
@@ -106,20 +125,20 @@ FORCE:
 # source compiles nothing.
 $(VENV)/.build: $(BIN)/python $(VENV)/.cuda scripts/install.py pyproject.toml constraints.txt $(ENGINE)
 	@echo "Installing the build's tools into $(VENV)"
-	@mkdir -p build && $(BIN)/python scripts/requirements.py build > build/build.txt && $(BIN)/pip install --quiet -r build/build.txt
+	@mkdir -p build && $(BIN)/python scripts/requirements.py build > build/build.txt && $(BIN)/pip install --quiet --no-compile -r build/build.txt
 	@$(BIN)/python scripts/install.py $(ENGINE_OPTIONS)
 	@touch $@
 
 # Each extra adds what one of the lines above needs.
 $(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
 	@echo "Installing the packages of the extra '$*'"
-	@$(BIN)/python scripts/requirements.py $* > build/$*.txt && $(BIN)/pip install --quiet -r build/$*.txt
+	@$(BIN)/python scripts/requirements.py $* > build/$*.txt && $(BIN)/pip install --quiet --no-compile -r build/$*.txt
 	@touch $@
 
 # Tests also need the GPU kernels compiled for the processor, which no wheel contains.
 $(VENV)/.test: $(VENV)/.build
 	@echo "Installing the packages of the extra 'test', and compiling the emulated device"
-	@$(BIN)/python scripts/requirements.py test > build/test.txt && $(BIN)/pip install --quiet -r build/test.txt
+	@$(BIN)/python scripts/requirements.py test > build/test.txt && $(BIN)/pip install --quiet --no-compile -r build/test.txt
 	@$(BIN)/cmake --build $(BUILD) --target _emulated
 	@$(BIN)/cmake --install $(BUILD) --component emulated --prefix $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 	@touch $@

@@ -31,7 +31,11 @@ def main() -> None:
     found: list[str] = []
     for name in sys.argv[1:]:
         if name == "build":
-            found += [*table["build-system"]["requires"], *table["project"]["dependencies"], *_TOOLS]
+            found += [
+                *table["build-system"]["requires"],
+                *table["project"]["dependencies"],
+                *_TOOLS,
+            ]
         else:
             found += _of_extra(table["project"]["optional-dependencies"], name)
     print("\n".join(dict.fromkeys(found)))

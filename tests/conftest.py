@@ -21,6 +21,23 @@ else:
 TIERS = _core.supported_tiers()
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--only-default-tier",
+        action="store_true",
+        help="leave out tests that name their CPU tier, use an emulated device or measure load",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--only-default-tier"):
+        return
+    left = [i for i in items if not {"tier", "device", "devices"} & set(i.fixturenames)]
+    left = [i for i in left if "device" not in i.path.name and not i.get_closest_marker("load")]
+    config.hook.pytest_deselected(items=[i for i in items if i not in set(left)])
+    items[:] = left
+
+
 @pytest.fixture(params=TIERS)
 def tier(request):
     """Each CPU tier that this machine has."""

@@ -20,6 +20,8 @@ from nescio.errors import (
 )
 from nescio.net import Channel, _transport
 
+pytestmark = pytest.mark.load
+
 
 def head(kind=b"DATA", sequence=0, length=0):
     return struct.pack("<4sIQ", kind, sequence, length)

@@ -10,6 +10,8 @@ from nescio.errors import ArgumentError, MalformedMessageError, PeerRefusedError
 from nescio.net import Channel, Link
 from nescio.net._link import Wire
 
+pytestmark = pytest.mark.load
+
 
 @pytest.mark.parametrize(
     ("rtt", "rate", "expected"),

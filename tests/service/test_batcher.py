@@ -11,6 +11,8 @@ from nescio.pir._wire import QueryMessage
 from nescio.service._batcher import Batcher
 from nescio.service._quotas import Quotas, RefusedError
 
+pytestmark = pytest.mark.load
+
 
 def query(number, keys=1):
     """A query that answers with its number; a batcher looks at nothing but how many keys it has."""

@@ -21,6 +21,8 @@ from nescio.errors import (
 )
 from service.conftest import VALUES, make_app, running
 
+pytestmark = pytest.mark.load
+
 
 class Flaky:
     """Answers `failures` requests with `response` before it lets the application answer."""

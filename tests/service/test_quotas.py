@@ -15,6 +15,8 @@ from nescio.errors import ArgumentError
 from nescio.service import Quotas
 from service.conftest import VALUES, error_of, make_app, post, raw_request, running
 
+pytestmark = pytest.mark.load
+
 
 def test_too_many_keys(client):
     with running(make_app(0, quotas=Quotas(max_keys=3))) as url:

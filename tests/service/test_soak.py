@@ -12,6 +12,8 @@ from nescio.errors import MismatchError
 from nescio.service import RemoteTable, TableAdmin, create_app
 from service.conftest import running
 
+pytestmark = pytest.mark.load
+
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
 ROWS = 5000  # that there always are
 TOKENS = ["the token of party 0", "the token of party 1"]
