@@ -2,9 +2,9 @@
 
     python scripts/check_words.py
 
-A docstring starts with a verb or a noun phrase, not with What, Whether, Where, Who, How or Which; the
-same holds for the `///` comments of the engine. The subject of a commit has at most 72 characters,
-where the history since the rule began is there to be read.
+A docstring starts with a verb or a noun phrase, not with What, Whether, Where, Who, How or Which.
+The same holds for the `///` comments of the engine. The subject of a commit has at most 72
+characters; a clone without the history from the first such commit on skips this check.
 """
 
 import ast
@@ -62,7 +62,7 @@ def wrong_openings(root: Path = _ROOT) -> list[str]:
 
 
 def long_subjects(root: Path = _ROOT) -> list[str]:
-    """Returns a line for every commit whose subject is too long; none without the history."""
+    """Returns a line for every commit whose subject is too long, or none without the history."""
     git = ["git", "-C", str(root)]
     try:
         log = subprocess.run(
@@ -82,9 +82,9 @@ def long_subjects(root: Path = _ROOT) -> list[str]:
 
 
 def main() -> int:
-    """Returns 0 if all is as it should be."""
+    """Returns 0 if no problem is found."""
     problems = wrong_openings() + long_subjects()
-    print("\n".join(problems) or "docstrings, comments and commit subjects open as they should")
+    print("\n".join(problems) or "wording: no problem in docstrings, comments and commit subjects")
     return 1 if problems else 0
 
 

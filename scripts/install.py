@@ -20,7 +20,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _LOG = _ROOT / "build" / "install.log"
 _STEP = re.compile(r"\s*\[(\d+)/(\d+)\] ")
-_NO_COMPILER = """error: found no C++ compiler. Nescio's engine needs one for C++20: install the package
+_NO_COMPILER = """error: found no C++ compiler; the engine needs one for C++20. Install the package
   g++      on Debian and Ubuntu:  sudo apt install g++
   gcc-c++  on Fedora and RHEL:    sudo dnf install gcc-c++
 or on macOS run: xcode-select --install. CXX=/path/to/compiler names another."""
