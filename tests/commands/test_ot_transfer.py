@@ -41,7 +41,7 @@ def test_two_processes(options, tmp_path):
     assert found.returncode == process.returncode == 0, found.stderr + errors
     for text in (found.stdout, printed):
         assert "16,384 correlated OTs" in text
-        assert "million a second" in text
+        assert "million per second" in text
     sent, received = np.load(mine), np.load(yours)
     choices = received["choices"].astype(np.uint64)
     assert np.array_equal(received["t"], sent["r"] ^ choices[:, None] * sent["delta"])
@@ -76,7 +76,7 @@ def test_parties_that_want_different_things():
         (["receive", "--set", "b9"], "'b9'"),
         (["receive", "--set", "cuot"], "insecure_cuot"),
         (["send", "--family", "dual", "--set", "b10"], "'b10'"),
-        (["send", "--out", "no/such/folder/x.npz"], "there is no such folder"),
+        (["send", "--out", "no/such/folder/x.npz"], "its folder does not exist"),
         (["send", "--rtt", "soon"], "rtt"),
         (["send", "--threads", "-1"], "threads"),
         (["send", "--n", "0"], "n: found 0"),

@@ -1,4 +1,4 @@
-"""`nescio ot`: oblivious transfer, and what its parameters are worth."""
+"""`nescio ot`: oblivious transfer, and security estimates of its parameter sets."""
 
 import argparse
 import json
@@ -32,28 +32,35 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Declares the command and its own commands."""
-    parser = commands.add_parser("ot", help="oblivious transfers, and what their sets are worth")
-    whats = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
-    add_send(whats)
-    add_receive(whats)
-    _add_estimate(whats)
+    """Declares the command and its subcommands."""
+    parser = commands.add_parser(
+        "ot", help="make oblivious transfers; estimate the security of their parameter sets"
+    )
+    subcommands = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
+    add_send(subcommands)
+    add_receive(subcommands)
+    _add_estimate(subcommands)
 
 
-def _add_estimate(whats: Subparsers) -> None:
-    parser = whats.add_parser(
+def _add_estimate(subcommands: Subparsers) -> None:
+    parser = subcommands.add_parser(
         "estimate",
-        help="what each known attack on a parameter set costs",
-        description="Prints log2 of the cost of each known attack, by published formulas. Without "
-        "options: all sets of Nescio, and the dual codes at two sizes.",
+        help="print the cost of each known attack on a parameter set",
+        description="Prints log2 of the cost of each known attack on LPN parameters, by published "
+        "formulas. Without options, it prints all parameter sets of Nescio and the dual codes at "
+        "two sizes.",
     )
     add = parser.add_argument
-    add("--set", metavar="NAME", help="one primal set, such as b13")
-    add("--dual", choices=("ec", "qc"), help="a dual code, with --n outputs")
-    add("--n", type=count, help="samples of regular LPN, or outputs of --dual; 2^20 is a number")
-    add("--k", type=count, help="bits of the secret")
-    add("--t", type=count, help="blocks, with one noisy sample each")
-    add("--json", action="store_true", help="print JSON")
+    add("--set", metavar="NAME", help="estimate one primal parameter set, such as b13")
+    add("--dual", choices=("ec", "qc"), help="estimate a dual code that makes --n outputs")
+    add(
+        "--n",
+        type=count,
+        help="number of samples of regular LPN, or of outputs with --dual, such as 2^20",
+    )
+    add("--k", type=count, help="number of bits of the LPN secret, with --n and --t")
+    add("--t", type=count, help="number of blocks, with one noisy sample each, with --n and --k")
+    add("--json", action="store_true", help="print JSON instead of a table")
     parser.set_defaults(run=_run_estimate)
 
 
@@ -80,7 +87,7 @@ def _run_estimate(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(arguments: argparse.Namespace) -> "list[tuple[str, Parameters]]":
-    """The sets that the options name: one, or all."""
+    """Returns the sets that the options select: one, or all."""
     from ..ot.estimate import Instance  # noqa: PLC0415
     from ..ot.parameters import PRIMAL, dual, primal  # noqa: PLC0415
 
@@ -96,7 +103,7 @@ def _chosen(arguments: argparse.Namespace) -> "list[tuple[str, Parameters]]":
             *((c, dual(c, n, prime=prime if c == "qc" else None)) for c, n, prime in duals),
         ]
     if given == {"set"}:
-        # An estimate endangers nobody: "cuot" is enough for "insecure_cuot" here.
+        # Estimating a weak set is harmless, so "cuot" selects "insecure_cuot" here.
         names = {one.name.removeprefix("insecure_"): one.name for one in PRIMAL}
         one = primal(names.get(arguments.set, arguments.set))
         return [(one.name, one)]
@@ -106,12 +113,12 @@ def _chosen(arguments: argparse.Namespace) -> "list[tuple[str, Parameters]]":
         return [("-", Instance(arguments.n, arguments.k, arguments.t))]
     raise ArgumentError(
         f"found {' '.join(f'--{option}' for option in sorted(given))}; expected --set, or --dual "
-        "and --n, or --n, --k and --t, or none of them for all sets"
+        "and --n, or --n, --k and --t, or none of these options for all sets"
     )
 
 
 def _numbers(parameters: "Parameters") -> dict[str, int]:
-    """N, k and t as the attacks are given them."""
+    """Returns N, k and t of the instance that the attacks solve."""
     from ..ot.estimate import instance_of  # noqa: PLC0415
 
     it = instance_of(parameters)

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .._arrays import as_count, as_threads
 from .._device import describe, parse_device_list
-from ..errors import ArgumentError
+from ..errors import FileError
 from . import Subparsers, count, devices
 
 if TYPE_CHECKING:
@@ -22,54 +22,104 @@ _FAMILIES = ("primal", "dual")
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-def add_send(whats: Subparsers) -> None:
+def add_send(subcommands: Subparsers) -> None:
     """Declares `send`, which waits for a receiver."""
-    parser = whats.add_parser(
+    parser = subcommands.add_parser(
         "send",
-        help="the sender of oblivious transfers: waits for a receiver",
-        description="Waits for `nescio ot receive` and makes correlated OTs with it: r here, and "
-        "there choices and t, with t[i] == r[i] ^ choices[i] * delta.",
+        help="run the sender of oblivious transfers, which waits for a receiver",
+        description="Waits for `nescio ot receive` and makes correlated OTs with it. The sender "
+        "gets delta and r, the receiver gets choices and t, with t[i] == r[i] ^ choices[i] * delta.",
     )
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--tls-cert", type=Path, help="TLS certificate chain, PEM")
-    add("--tls-key", type=Path, help="its private key, PEM")
-    add("--tls-ca", type=Path, help="certificates that receivers must come from, PEM")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address on which the sender listens (default: %(default)s)",
+    )
+    add("--tls-cert", type=Path, help="PEM file with the sender's certificate chain; enables TLS")
+    add("--tls-key", type=Path, help="PEM file with the private key of --tls-cert")
+    add(
+        "--tls-ca",
+        type=Path,
+        help="PEM file with the authorities that must have issued the receiver's certificate",
+    )
     _add_common(parser)
     parser.set_defaults(run=_run_send)
 
 
-def add_receive(whats: Subparsers) -> None:
+def add_receive(subcommands: Subparsers) -> None:
     """Declares `receive`, which connects to a sender."""
-    parser = whats.add_parser(
+    parser = subcommands.add_parser(
         "receive",
-        help="the receiver of oblivious transfers: connects to a sender",
-        description="Connects to `nescio ot send`, and gets choices and t.",
+        help="run the receiver of oblivious transfers, which connects to a sender",
+        description="Connects to `nescio ot send` and makes correlated OTs with it. The receiver "
+        "gets choices and t, the sender gets delta and r, with t[i] == r[i] ^ choices[i] * delta.",
     )
     add = parser.add_argument
-    add("--host", default="127.0.0.1", help="the sender's address (default: %(default)s)")
-    add("--tls", action="store_true", help="the sender has a certificate")
-    add("--tls-ca", type=Path, help="trust these certificates, PEM, in place of the system's")
-    add("--tls-cert", type=Path, help="certificate to show to a sender that asks for one, PEM")
-    add("--tls-key", type=Path, help="its private key, PEM")
+    add("--host", default="127.0.0.1", help="address of the sender (default: %(default)s)")
+    add("--tls", action="store_true", help="connect by TLS; the sender must have a certificate")
+    add(
+        "--tls-ca",
+        type=Path,
+        help="PEM file with the authorities to trust for the sender's certificate (default: the "
+        "system's); enables TLS",
+    )
+    add(
+        "--tls-cert",
+        type=Path,
+        help="PEM file with the receiver's certificate chain, if the sender requires one",
+    )
+    add("--tls-key", type=Path, help="PEM file with the private key of --tls-cert")
     _add_common(parser)
     parser.set_defaults(run=_run_receive)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--port", type=int, default=_PORT, help="port of the sender (default: %(default)s)")
-    add("--n", type=count, default=1 << 20, help="OTs to make; 2^24 is a number (default: 2^20)")
-    add("--family", choices=_FAMILIES, default="primal", help="(default: %(default)s)")
-    add("--set", metavar="NAME", help="parameters: b10 to b13 of primal, ec or qc of dual")
-    add("--malicious", action="store_true", help="notice a party that cheats")
-    add("--threads", type=int, default=0, help="0 is every processor")
-    add("--device", type=devices, default="auto", help="cpu, cuda, cuda:1 (default: cpu)")
-    add("--timeout", type=float, default=60.0, help="seconds without a word (default: 60)")
-    add("--rtt", default=None, help="act as if a round trip took so long: 40ms (both parties)")
-    add("--rate", default=None, help="act as if the network had this rate: 100mbit (both parties)")
-    add("--out", type=Path, metavar="FILE.npz", help="write what comes out: it is secret")
-    add("--json", action="store_true", help="print JSON")
+    add("--port", type=int, default=_PORT, help="TCP port of the sender (default: %(default)s)")
+    add("--n", type=count, default=1 << 20, help="number of OTs, such as 2^24 (default: 2^20)")
+    add(
+        "--family",
+        choices=_FAMILIES,
+        default="primal",
+        help="LPN family: primal (faster) or dual (fewer bytes sent) (default: %(default)s)",
+    )
+    add(
+        "--set",
+        metavar="NAME",
+        help="parameter set: b10 to b13 for primal, ec or qc for dual (default: b10 or ec)",
+    )
+    add("--malicious", action="store_true", help="detect cheating by the other party")
+    add("--threads", type=int, default=0, help="number of CPU threads; 0 uses all processors")
+    add(
+        "--device",
+        type=devices,
+        default="auto",
+        help='device that computes: cpu, cuda, cuda:1, or several joined by "+" (default: cpu)',
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=60.0,
+        help="seconds without progress by the other party until an error (default: 60)",
+    )
+    add(
+        "--rtt",
+        default=None,
+        help="emulate this round-trip time, such as 40ms; pass it to both parties",
+    )
+    add(
+        "--rate",
+        default=None,
+        help="emulate this network rate, such as 100mbit; pass it to both parties",
+    )
+    add(
+        "--out",
+        type=Path,
+        metavar="FILE.npz",
+        help="write this party's secret results to a file that only its owner can read",
+    )
+    add("--json", action="store_true", help="print results as JSON instead of a sentence")
 
 
 def _run_send(arguments: argparse.Namespace) -> int:
@@ -117,18 +167,18 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():
-        raise ArgumentError(f"{out} cannot be written: there is no such folder")
-    check_family(arguments.family, arguments.set)  # before anybody is waited for
+        raise FileError(f"{out} cannot be written: its folder does not exist")
+    check_family(arguments.family, arguments.set)  # before the parties connect
     as_count(arguments.n, "n", 1, MAX_OTS)
     as_threads(arguments.threads)
-    places = parse_device_list(arguments.device)
-    describe(places)
+    used = parse_device_list(arguments.device)
+    describe(used)
     return {
         "family": arguments.family,
         "parameters": arguments.set,
         "malicious": arguments.malicious,
         "threads": arguments.threads,
-        "devices": [str(place) for place in places] or None,
+        "devices": [str(device) for device in used] or None,
     }
 
 
@@ -141,7 +191,7 @@ def _link(arguments: argparse.Namespace) -> Any:  # noqa: ANN401 - imported when
 
 
 def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Receiver") -> int:
-    """Makes the OTs, writes them if asked to, and prints what they took."""
+    """Makes the OTs, writes them to `--out`, and prints time and bytes."""
     import numpy as np  # noqa: PLC0415
 
     begin = time.perf_counter()
@@ -176,15 +226,15 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
 
 
 def _private(path: Path) -> IO[bytes]:
-    """A file that nobody else may read."""
+    """Opens a file that only its owner can read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _warn_of_plain_text(host: str, *, tls: bool) -> None:
     if not tls and host not in _LOOPBACK:
         print(
-            f"nescio: without TLS whoever is between here and {host} can read what both parties "
-            "make, and be either of them (--tls-cert, --tls-ca)",
+            f"nescio: without TLS, anyone on the network to {host} can read the results of both "
+            "parties or act as either of them; use --tls-cert and --tls-ca",
             file=sys.stderr,
         )
 
@@ -193,7 +243,7 @@ def _sentence(facts: dict[str, Any]) -> str:
     kind = f"{facts['family']} {facts['parameters']}{', malicious' if facts['malicious'] else ''}"
     return (
         f"{facts['n']:,} correlated OTs ({kind}) in {facts['seconds']:.3f} s: "
-        f"{facts['ots_per_second'] / 1e6:.1f} million a second; "
+        f"{facts['ots_per_second'] / 1e6:.1f} million per second; "
         f"{facts['sent_bytes']:,} bytes sent, {facts['received_bytes']:,} received, "
         f"{facts['rounds']} rounds"
     )

@@ -12,6 +12,7 @@ from .._arrays import as_count, shown
 from ..errors import (
     ArgumentError,
     ChannelError,
+    FileError,
     PeerGoneError,
     PeerRefusedError,
     PeerTimeoutError,
@@ -31,7 +32,7 @@ class TlsFiles(NamedTuple):
     ca: Path | str | None = None
 
     def context(self, purpose: int) -> ssl.SSLContext:
-        """Creates a TLS 1.3 context for one side. Raises ArgumentError for invalid files."""
+        """Creates a TLS 1.3 context for one side. Raises FileError for invalid files."""
         if (self.cert is None) != (self.key is None):
             raise ArgumentError("TLS needs both a certificate and its key (tls_cert, tls_key)")
         context = ssl.SSLContext(purpose)
@@ -42,9 +43,10 @@ class TlsFiles(NamedTuple):
             if self.ca is not None:
                 context.load_verify_locations(self.ca)
         except (OSError, TypeError, ValueError) as error:  # ssl.SSLError is an OSError
-            raise ArgumentError(
+            reason = getattr(error, "strerror", None) or error
+            raise FileError(
                 f"TLS files: found {self.cert}, {self.key}, {self.ca}, expected PEM files with a "
-                f"certificate, its key and the other party's authority: {error}"
+                f"certificate, its key and the other party's authority: {reason}"
             ) from error
         return context
 
