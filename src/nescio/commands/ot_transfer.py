@@ -28,7 +28,8 @@ def add_send(subcommands: Subparsers) -> None:
         "send",
         help="run the sender of oblivious transfers, which waits for a receiver",
         description="Waits for `nescio ot receive` and makes correlated OTs with it. The sender "
-        "gets delta and r, the receiver gets choices and t, with t[i] == r[i] ^ choices[i] * delta.",
+        "gets delta and r, the receiver gets choices and t, with "
+        "t[i] == r[i] ^ choices[i] * delta.",
     )
     add = parser.add_argument
     add(
