@@ -1,5 +1,6 @@
-"""Matrices on devices as layers use them: against matrices on the processor, bit for bit."""
+"""Matrices on devices against matrices on the CPU, bit for bit."""
 
+import contextlib
 import sys
 import types
 
@@ -7,7 +8,8 @@ import numpy as np
 import pytest
 
 import devices
-from nescio.errors import ArgumentError, ResourceError
+from nescio import _emulated
+from nescio.errors import ArgumentError, DeviceFailedError, ResourceError
 from nescio.quant import BitSerialMatrix, from_integers, quantize_weights
 from nescio.quant import device as device_module
 from nescio.quant.device import DeviceMatrix
@@ -73,7 +75,7 @@ def test_batches_of_any_size(rng, monkeypatch):
         matrix.queue(x[:9], out)
 
 
-def test_work_areas_are_bounded_and_each_stream_has_its_own(weights, rng, monkeypatch):
+def test_scratch_buffers_are_bounded_and_each_stream_has_its_own(weights, rng, monkeypatch):
     matrix, expected = DeviceMatrix(weights, device="emulated"), BitSerialMatrix(weights)
     x = rng.standard_normal((5, 90)).astype(np.float32)
     monkeypatch.setattr(device_module, "_MAX_CACHED_PRODUCTS", 3)
@@ -83,6 +85,81 @@ def test_work_areas_are_bounded_and_each_stream_has_its_own(weights, rng, monkey
         matrix.queue(x[:2], np.zeros((2, 21), np.float32), stream)
     assert len(matrix._products) == 3
     assert matrix._products[2, 1] is not matrix._products[2, 2]
+
+
+@pytest.fixture
+def capture():
+    """Starts a capture on the emulated device, in which allocations, releases and waits fail."""
+
+    @contextlib.contextmanager
+    def run():
+        _emulated.begin_capture()
+        try:
+            yield
+        finally:
+            _emulated.end_capture()
+
+    return run
+
+
+def test_the_capture_of_the_emulated_device_forbids_allocations(weights, capture):
+    matrix = DeviceMatrix(weights, device="emulated")
+    with capture(), pytest.raises(DeviceFailedError, match="allocation during the capture"):
+        DeviceMatrix(weights, device="emulated")
+    with capture(), pytest.raises(DeviceFailedError, match="during the capture"):
+        matrix.queue(np.zeros((1, 90), np.float32), np.zeros((1, 21), np.float32))
+    with pytest.raises(DeviceFailedError, match="a release of memory during the capture"):
+        with capture():
+            del matrix
+
+
+@pytest.mark.parametrize("warm_up", ["prepare", "queue"])
+@pytest.mark.parametrize("kernel", [None, "count", "count-fused", "matrix", "matrix-fused"])
+def test_a_graph_captures_without_allocating(weights, rng, capture, kernel, warm_up):
+    """As docs/quant-gpu.md has it: the warm-up is on another stream than the capture."""
+    matrix, expected = (
+        DeviceMatrix(weights, device="emulated", kernel=kernel),
+        BitSerialMatrix(weights),
+    )
+    x, out = rng.standard_normal((3, 90)).astype(np.float32), np.zeros((3, 21), np.float32)
+    if warm_up == "prepare":
+        matrix.prepare(3)
+    else:
+        matrix.queue(x, out, 7)
+    out[:] = 0
+    with capture():
+        for _ in range(2):
+            matrix.queue(x, out, 8)
+    assert np.array_equal(out, expected(x))
+
+
+def test_a_graph_has_scratch_buffers_of_its_own(weights, rng, capture, monkeypatch):
+    matrix = DeviceMatrix(weights, device="emulated")
+    monkeypatch.setattr(device_module, "_MAX_CACHED_PRODUCTS", 2)
+    x, out = rng.standard_normal((5, 90)).astype(np.float32), np.zeros((5, 21), np.float32)
+    matrix.queue(x[:1], out[:1], 7)
+    with capture():
+        matrix.queue(x[:1], out[:1], 7)
+        with pytest.raises(ArgumentError, match=r"call prepare\(1\) before the capture"):
+            matrix.queue(x[:1], out[:1], 8)
+    captured = matrix._captured[1, 7]
+    for batch in range(1, 6):
+        matrix.queue(x[:batch], out[:batch], 7)  # drops others from the cache
+    assert (len(matrix._products), len(matrix._spares)) == (2, 2)
+    with capture():
+        matrix.queue(x[:1], out[:1], 7)
+    assert matrix._captured == {(1, 7): captured}
+    assert captured not in matrix._products.values()
+
+
+def test_large_batches_are_captured_in_slices(weights, rng, capture, monkeypatch):
+    monkeypatch.setattr(device_module, "_MAX_BATCH", 4)
+    matrix = DeviceMatrix(weights, device="emulated")
+    x, out = rng.standard_normal((10, 90)).astype(np.float32), np.zeros((10, 21), np.float32)
+    matrix.prepare(10)
+    with capture():
+        matrix.queue(x, out, 7)
+    assert np.array_equal(out, BitSerialMatrix(weights)(x))
 
 
 def test_kernels_and_facts(weights):

@@ -132,6 +132,8 @@ struct BitSerialBindings {
         .def_prop_ro("columns", &Matrix::columns)
         .def_prop_ro("bits", &Matrix::bits)
         .def_prop_ro("packed_bytes", &Matrix::packed_bytes, "Bytes that a product reads.")
+        .def("capturing", &Matrix::capturing, nb::arg("stream"),
+             "True while a graph is captured from the stream of that number.")
         .def("product", &product, nb::arg("activation_bits"), nb::arg("batch") = 1,
              nb::arg("kernel") = nb::none(),
              "What multiplies it with batches of one size and precision.");

@@ -56,6 +56,9 @@ class DeviceBitMatrix {
   const float* bias() const { return bias_ ? bias_->data() : nullptr; }
   const std::shared_ptr<gpu::Memory<Device>>& memory() const { return memory_; }
 
+  /// True if the caller is recording a graph from this stream.
+  bool capturing(std::uintptr_t stream) const { return memory_->device().capturing(stream); }
+
   /// Declares that streams of the caller read the weights from now on.
   void show() {
     quads_.show();

@@ -242,6 +242,16 @@ void CudaDevice::settle(unsigned device) {
   check_cuda(cudaDeviceSynchronize(), "earlier work on a GPU failed");
 }
 
+bool CudaDevice::capturing(std::uintptr_t stream) const {
+  constexpr std::uintptr_t kLegacyStream = 1;  // cudaStreamLegacy; neither it nor 0 can be captured
+  if (stream <= kLegacyStream) return false;
+  const Current current(device_);
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(reinterpret_cast<cudaStream_t>(stream), &status),
+             "the capture status of a stream cannot be read");
+  return status != cudaStreamCaptureStatusNone;
+}
+
 void CudaDevice::allow_shared(const void* kernel, std::size_t bytes) const {
   if (bytes <= kPlainSharedBytes) return;
   if (bytes > info_.shared_bytes_max) throw too_much_shared(bytes, info_);

@@ -74,6 +74,8 @@ class CudaDevice {
   void zero(void* memory, std::size_t bytes);
   void finish();
   static void settle(unsigned device);
+  /// True if the caller is recording a graph from this stream.
+  bool capturing(std::uintptr_t stream) const;
   MemoryUse memory_use() const { return memory_use_; }
   void forget_peak() { memory_use_.most = memory_use_.now; }
 

@@ -2,6 +2,7 @@
 
 // The processor as a device: memory is memory, and a kernel runs when it is launched, block by block.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -37,6 +38,7 @@ class EmulatedDevice {
   }
 
   void* allocate(std::size_t bytes) {
+    check_not_capturing("an allocation");
     void* memory = bytes > kMemory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
     if (memory == nullptr) {
       throw Error(ErrorKind::resource,
@@ -48,6 +50,7 @@ class EmulatedDevice {
     return memory;
   }
   void release(void* memory, std::size_t bytes) noexcept {
+    if (capturing_) ++releases_in_capture_;
     memory_use_.now -= bytes;
     std::free(memory);
   }
@@ -77,8 +80,22 @@ class EmulatedDevice {
   }
   void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
-  void finish() {}
-  static void settle(unsigned) {}
+  void finish() { check_not_capturing("a wait"); }
+  static void settle(unsigned) { check_not_capturing("a wait"); }
+
+  /// Tests call these to pretend that every stream is recording a graph. As with CUDA, memory may then be
+  /// neither allocated nor released, and nothing may be waited for.
+  static void begin_capture() {
+    releases_in_capture_ = 0;
+    capturing_ = true;
+  }
+  /// Throws Error(device) if memory was released since begin_capture.
+  static void end_capture() {
+    capturing_ = false;
+    if (releases_in_capture_ != 0) throw forbidden_in_capture("a release of memory");
+  }
+  static bool capturing(std::uintptr_t) { return capturing_; }
+
   MemoryUse memory_use() const { return memory_use_; }
   void forget_peak() { memory_use_.most = memory_use_.now; }
 
@@ -120,6 +137,16 @@ class EmulatedDevice {
   }
 
  private:
+  static Error forbidden_in_capture(const std::string& what) {
+    return Error(ErrorKind::device, what + " during the capture of a graph");
+  }
+  static void check_not_capturing(const char* what) {
+    if (capturing_) throw forbidden_in_capture(what);
+  }
+
+  static inline std::atomic<bool> capturing_ = false;
+  static inline std::atomic<unsigned> releases_in_capture_ = 0;
+
   static constexpr std::size_t kMemory = std::size_t{1} << 30;
 
   template <class Work>

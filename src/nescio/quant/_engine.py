@@ -29,6 +29,7 @@ class EngineMatrix(Protocol):
 
     packed_bytes: int
 
+    def capturing(self, stream: int) -> bool: ...
     def product(
         self, activation_bits: int, batch: int, kernel: str | None = None
     ) -> EngineProduct: ...

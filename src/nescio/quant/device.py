@@ -31,7 +31,7 @@ _MAX_BATCH = 1024
 """Vectors per product; larger batches are split."""
 
 _MAX_CACHED_PRODUCTS = 16
-"""Work areas that are kept: one for each batch size and stream, the least recently used goes."""
+"""Products, each with its scratch buffers, in the cache of least recently used ones."""
 
 
 class DeviceMatrix:
@@ -40,9 +40,9 @@ class DeviceMatrix:
     Activations are rounded to 8, 16 or 32 bits. `device` is "cuda", "cuda:1" or "emulated".
     `kernel` overrides the choice of kernel: "count", "matrix", "count-fused" or "matrix-fused".
 
-    May be used from several threads, and queued on several streams, each of which has a work area
-    of its own. Raises ArgumentError for names that are none and for activation bits, ResourceError
-    for a device that is not there or out of memory.
+    Thread-safe. Products can be queued on several streams; each stream has its own scratch buffers.
+    Raises ArgumentError for unknown names and invalid activation bits, ResourceError for a device
+    that does not exist or is out of memory.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class DeviceMatrix:
         )
         self._kernel = kernel
         self._products: OrderedDict[tuple[int, int | None], EngineProduct] = OrderedDict()
+        self._captured: dict[tuple[int, int], EngineProduct] = {}
+        self._spares: OrderedDict[int, EngineProduct] = OrderedDict()
         self._lock = threading.Lock()
         self._product(1)  # so that an unknown kernel raises here
 
@@ -120,20 +122,38 @@ class DeviceMatrix:
     def queue(self, x: DeviceArray, out: DeviceArray, stream: int | None = None) -> None:
         """Queues products of x (batch, columns) into out (batch, rows), C-contiguous GPU float32.
 
-        With a stream nothing is allocated, copied or waited for, but by the first call of a batch
-        size on that stream, so that a CUDA graph can record the later ones. Raises ArgumentError
-        for other arrays.
+        With a stream, only the first call for a batch size on that stream allocates memory; nothing
+        is copied or waited for. A CUDA graph can capture a call after `prepare(batch)` or after a
+        call for that batch size outside a capture. The graph uses scratch buffers that no other
+        work uses, except graphs captured from the same stream, which must not run at the same time.
+        Keep the matrix as long as the graph.
+
+        Raises ArgumentError for other arrays, and in a capture without scratch buffers.
         """
         batch = _batch_of(x)
         if batch != _batch_of(out):
             raise ArgumentError(f"out: found shape {out.shape}, expected ({batch}, {self.rows})")
         if batch <= _MAX_BATCH:
             if batch:
-                _queue(self._product(batch, stream), x, out, stream)
+                _queue(self._product_on(batch, stream), x, out, stream)
             return
         for part in _slices(batch):
             own = x[part]
-            _queue(self._product(own.shape[0], stream), own, out[part], stream)
+            _queue(self._product_on(own.shape[0], stream), own, out[part], stream)
+
+    def prepare(self, batch: int = 1) -> None:
+        """Allocates the scratch buffers with which a CUDA graph can capture a batch of this size.
+
+        Calls of `queue` outside a capture do the same for their batch size.
+        """
+        for part in _slices(batch):
+            size = part.stop - part.start
+            with self._lock:
+                if size not in self._spares:
+                    self._spares[size] = self._new_product(size)
+                self._spares.move_to_end(size)
+                while len(self._spares) > _MAX_CACHED_PRODUCTS:
+                    self._spares.popitem(last=False)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
         """Multiplies exactly with integer host vectors (batch, columns): int64 (batch, rows).
@@ -160,11 +180,32 @@ class DeviceMatrix:
         """Measures the seconds per product in a graph of `count` consecutive products."""
         return self._product(batch).seconds_each(count)
 
+    def _product_on(self, batch: int, stream: int | None) -> EngineProduct:
+        """Returns the product for a call of `queue`; allocates nothing in a capture."""
+        if stream is None:
+            return self._product(batch)
+        if self._matrix.capturing(stream):
+            return self._captured_product(batch, stream)
+        self.prepare(batch)
+        return self._product(batch, stream)
+
+    def _captured_product(self, batch: int, stream: int) -> EngineProduct:
+        with self._lock:
+            product = self._captured.get((batch, stream)) or self._spares.pop(batch, None)
+            if product is None:
+                raise ArgumentError(
+                    f"x: found a batch of {batch} in a graph capture, expected one for which "
+                    f"scratch buffers exist; call prepare({batch}) before the capture"
+                )
+            self._captured[batch, stream] = product
+            return product
+
+    def _new_product(self, batch: int) -> EngineProduct:
+        return self._matrix.product(self.activation_bits, batch, self._kernel)
+
     def _product(self, batch: int, stream: int | None = None) -> EngineProduct:
         with self._lock:
-            product = self._products.pop((batch, stream), None)
-            if product is None:
-                product = self._matrix.product(self.activation_bits, batch, self._kernel)
+            product = self._products.pop((batch, stream), None) or self._new_product(batch)
             self._products[batch, stream] = product
             while len(self._products) > _MAX_CACHED_PRODUCTS:
                 self._products.popitem(last=False)
@@ -172,7 +213,8 @@ class DeviceMatrix:
 
 
 def _slices(batch: int) -> list[slice]:
-    return [slice(first, first + _MAX_BATCH) for first in range(0, batch, _MAX_BATCH)]
+    starts = range(0, batch, _MAX_BATCH)
+    return [slice(first, min(first + _MAX_BATCH, batch)) for first in starts]
 
 
 def _queue(product: EngineProduct, x: DeviceArray, out: DeviceArray, stream: int | None) -> None:

@@ -169,7 +169,7 @@ class BitSerialLinear(torch.nn.Module):
         """Queues the products on PyTorch's current stream of the layer's GPU.
 
         PyTorch owns all memory except the scratch buffers, which the first product of a batch size
-        on a stream allocates. Later products can be captured in a graph.
+        on a stream allocates. After it, a CUDA graph can capture products of that batch size.
         """
         device = self.planes.device
         if x.dtype != torch.float32 or x.device != device:
