@@ -108,7 +108,8 @@ def test_kernels_that_a_card_or_a_shape_has_not():
     with pytest.raises(ArgumentError, match="found 65600 columns, expected at most 32768"):
         matrix.product(8, 1, "matrix-fused")
     turing = _emulated.BitSerialDevice(2).upload(planes, 65600, scale)
-    with pytest.raises(ArgumentError, match="found 'matrix', expected one of count, count-fused on "):
+    message = "found 'matrix', expected one of count, count-fused on "
+    with pytest.raises(ArgumentError, match=message):
         turing.product(8, 1, "matrix")
 
 

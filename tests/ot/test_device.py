@@ -214,7 +214,8 @@ def test_sizes_that_cannot_be(device, rng):
         ):
             device.encode_ec(some[:count], SEED)
     for segment in (0, 26):
-        with pytest.raises(ArgumentError, match=f"segment: found {segment}, expected a positive multiple of 25"):
+        message = f"segment: found {segment}, expected a positive multiple of 25"
+        with pytest.raises(ArgumentError, match=message):
             device.encode_ec(some, SEED, segment)
     with pytest.raises(ArgumentError, match=r"short secret: found 0, expected 1 to"):
         device.encode_primal(some, some[:0], SEED)
