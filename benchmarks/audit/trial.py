@@ -1,6 +1,5 @@
 """One attack on a planted run, held against what was planted."""
 
-import os
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -10,9 +9,10 @@ import numpy as np
 
 from nescio._report import Case
 from nescio.audit import Log, Run, Setting, simulate, solve
+from nescio.audit import Options as AttackOptions
+from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.milp import has_solver
 from nescio.audit._attack.search import Columnwise
-from nescio.audit._attack.span import column_space
 from nescio.bench.memory import PeakMemory
 from nescio.bench.timing import WrongResultError
 
@@ -98,15 +98,7 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     limit, active = options.time_limit, np.flatnonzero(~log.idle)
     deadline = float("inf") if limit is None else time.monotonic() + limit
     space = column_space(log, len(active), None, seed)
-    search = Columnwise(
-        log,
-        space,
-        active,
-        seed=seed,
-        deadline=deadline,
-        column_limit=None,
-        threads=os.cpu_count() or 1,
-    )
+    search = Columnwise(log, space, active, AttackOptions(seed=seed), deadline)
     if options.method != "program":
         search.reflect()
     if options.method == "auto":

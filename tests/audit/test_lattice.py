@@ -9,8 +9,8 @@ from audit.records import Run, never_wrong
 from nescio import audit
 from nescio.audit._attack import without_counts
 from nescio.audit._attack.basis import binary_pairs, select_basis
+from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.lattice import lattice_columns
-from nescio.audit._attack.span import column_space
 from nescio.errors import ArgumentError
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from audit.records import Run
 from nescio.audit import Log
+from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.local_search import LocalSearch
-from nescio.audit._attack.span import column_space
 from nescio.audit._log.windows import agree, batches
 
 

@@ -10,7 +10,7 @@ import pytest
 from audit.digits import run
 from audit.records import Run
 from audit.test_drift import drifting
-from nescio.audit import Log, solve
+from nescio.audit import Log, Options, solve
 from nescio.audit._attempt import attack_and_grade
 from nescio.audit._audit_log import audit_log
 from nescio.audit._certify.control import Control
@@ -90,7 +90,7 @@ def test_the_page_has_every_attempt(learned):
 def test_probabilities_count_the_attempts():
     data = Run(10, 60, 100, noise=3.0, seed=1)
     log = Log(data.aggregates, 10, data.windows, data.counts, data.participants)
-    options = {"seed": 0, "time_limit": 0.05, "method": "reflect"}
+    options = Options(time_limit=0.05, method="reflect")
     one, five = (
         attack_and_grade(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
         for many in (1, 5)
@@ -103,7 +103,7 @@ def test_a_search_that_failed_is_held_against_the_log_but_not_against_a_remedy()
     """Sums without noise are a risk by themselves; few rounds that show little of it are not."""
     data = Run(40, 60, 100, seed=1)
     log = Log(data.aggregates, 40, data.windows, data.counts, data.participants)
-    options = {"seed": 0, "time_limit": 1e-6, "method": "reflect"}
+    options = Options(time_limit=1e-6, method="reflect")
     grades = [
         attack_and_grade(Remedy("a", log), options, Thresholds(), attempts=many).verdict.grade
         for many in (1, 5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from audit.records import Run
-from nescio.audit import Log
+from nescio.audit import Log, Options
 from nescio.audit._audit_log import audit_log
 from nescio.audit._certify.control import _rank_sum, shuffled_control
 from nescio.audit._certify.grade import Thresholds
@@ -101,7 +101,7 @@ def test_the_control_is_even_where_there_is_nothing():
     for seed in range(8):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
         nothing = solve(log, method="reflect", updates=False)
-        found.append(shuffled_control(log, nothing, seed=seed).probability)
+        found.append(shuffled_control(log, nothing, Options(seed=seed)).probability)
     assert min(found) > 4e-4, "as small as ten users can make it"
     assert max(found) > 0.2
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import flower, leakage
+    from ._attack.options import Options
     from ._audit_log import audit_log
     from ._certify.grade import Thresholds, Verdict
     from ._certify.result import Certificate, Result
@@ -38,6 +39,7 @@ __all__ = [
     "Defense",
     "Findings",
     "Log",
+    "Options",
     "Outcome",
     "Recorder",
     "Result",
@@ -64,6 +66,7 @@ _MODULES = {
     "Defense": "_simulate.defenses",
     "Findings": "_report.facts",
     "Log": "_log.record",
+    "Options": "_attack.options",
     "Outcome": "_simulate.runs",
     "Recorder": "_recording.recorder",
     "Result": "_certify.result",

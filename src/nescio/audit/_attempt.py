@@ -1,18 +1,17 @@
-"""One attack on a record in some remedy's way: what it found, against chance, and its grade.
+"""One attack on a log or on a remedy: its result, the comparison with chance, and the grade.
 
-Where updates change, several remedies are tried, and the best is told. The more are tried, the
-sooner one of them does well by chance: the probability of each is multiplied by the number of
-attempts (Bonferroni). The attack on the record as it is comes first, whatever follows, and keeps
-its own. So a harmless log is called at risk with twice the probability of the threshold at most.
+If updates drift, several remedies are tried, and the best is reported. The more are tried, the more
+likely one succeeds by chance, so the probability of each is multiplied by the number of attempts
+(Bonferroni). The attack on the original log comes first in any case and keeps its own probability.
+So a harmless log is graded "at risk" with at most twice the probability of the threshold.
 """
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from ._attack.options import Options
 from ._certify import quality
 from ._certify.control import Control, shuffled_control
 from ._certify.grade import Grade, Thresholds, Verdict, grade
@@ -24,12 +23,12 @@ from ._log.remedies import Remedy
 __all__ = ["AS_IT_IS", "Attempt", "Tried", "attack_and_grade"]
 
 AS_IT_IS = "the log as it is"
-"""The name of no remedy."""
+"""Name of the original log, without a remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An attempt in numbers.
+    """Summary of an attempt in numbers.
 
     `rounds` were left, in which `users` took part; of their columns `found` fit, `unique` are
     proven, `clear` fit far better than chance allows. `distance`, `chance`: the median distance of
@@ -50,13 +49,13 @@ class Tried:
     seconds: float
 
     def as_json(self) -> dict[str, object]:
-        """By name."""
+        """Returns the fields by name."""
         return asdict(self)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attempt:
-    """All of it."""
+    """All results of an attempt."""
 
     remedy: Remedy
     result: Result
@@ -67,17 +66,17 @@ class Attempt:
 
     @property
     def complete(self) -> bool:
-        """Whether there is nobody left to find."""
+        """True if every user was found."""
         return max(self.verdict.unique, self.verdict.clear) >= self.verdict.users
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Larger for what an operator should rather know of."""
+        """Sort key, larger for more serious findings."""
         verdict = self.verdict
         return (verdict.code, verdict.usable, verdict.unique, verdict.clear)
 
     def summary(self) -> Tried:
-        """The line of a table."""
+        """Returns the row of a table."""
         log, control, verdict = self.remedy.log, self.control, self.verdict
         active = ~log.idle
         distances = np.array([c.distance for c in self.result.certificates], np.float64)[active]
@@ -97,26 +96,21 @@ class Attempt:
 
 
 def attack_and_grade(
-    remedy: Remedy,
-    options: Mapping[str, Any],
-    thresholds: Thresholds,
-    *,
-    attempts: int = 1,
+    remedy: Remedy, options: Options, thresholds: Thresholds, *, attempts: int = 1
 ) -> Attempt:
-    """Attacks a remedy's record with the options of `solve`.
+    """Attacks a remedy's log and grades the result.
 
-    The control, which takes as long as two more attacks, is made where certificates alone do not
-    say that the log is broken. `attempts`: how many there are, which makes chance as much likelier.
+    The control, which takes as long as two more attacks, runs only if certificates alone do not
+    break the log. Probabilities are multiplied by `attempts`, the number of attempts in all.
     """
-    begun = time.monotonic()
-    log, seed = remedy.log, options["seed"]
-    result = solve(log, updates=False, **options)
-    worth = quality.measure(log, result, seed)
-    sharp = attempts == 1  # of few rounds there is little to see noise by
+    start, log = time.monotonic(), remedy.log
+    result = solve(log, options, updates=False)
+    worth = quality.measure(log, result, options.seed)
+    sharp = attempts == 1  # few rounds show little noise
     verdict, control = grade(log, result, worth, thresholds, sharp=sharp), None
     if verdict.grade != "broken":
-        control = shuffled_control(log, result, seed=seed, time_limit=options["time_limit"])
+        control = shuffled_control(log, result, options)
         if control is not None:
             control = replace(control, probability=min(1.0, attempts * control.probability))
         verdict = grade(log, result, worth, thresholds, control, sharp=sharp)
-    return Attempt(remedy, result, worth, control, verdict, time.monotonic() - begun)
+    return Attempt(remedy, result, worth, control, verdict, time.monotonic() - start)

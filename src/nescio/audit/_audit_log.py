@@ -1,9 +1,10 @@
-"""The whole audit of a log: the attack, what it is worth, the control, remedies, the verdict."""
+"""The whole audit of a log: attack, control, remedies for drift, verdict."""
 
 import time
 from dataclasses import replace
 from typing import Any
 
+from ._attack.options import Options, combined
 from ._attempt import AS_IT_IS, Attempt, Tried, attack_and_grade
 from ._certify.grade import Thresholds, Verdict
 from ._log import drift, remedies
@@ -17,56 +18,44 @@ __all__ = ["audit_log"]
 
 def audit_log(
     log: Log,
+    options: Options | None = None,
     *,
     thresholds: Thresholds | None = None,
     source: str = "log",
-    method: str = "auto",
-    noise: float | None = None,
-    time_limit: float | None = None,
-    column_limit: float | None = None,
-    seed: int = 0,
-    threads: int = 0,
+    **named: Any,  # noqa: ANN401 - the fields of Options
 ) -> Findings:
-    """Attacks a log and grades it; the options are those of `solve`.
+    """Attacks a log and grades it, with `options` or fields of Options as keywords.
 
-    Where updates change, and users are left, the attack is made again with each remedy, all of
-    them within the time of the first; the verdict is that of the best attempt. Raises ArgumentError
-    for options that cannot be.
+    If updates drift and users are left, the attack is repeated with each remedy, all of them within
+    the time limit of the first. The verdict is that of the best attempt. `source` names the log in
+    the report. Raises ArgumentError if an option is invalid.
     """
-    begun = time.monotonic()
-    thresholds = thresholds or Thresholds()
-    options: dict[str, Any] = {
-        "method": method,
-        "noise": noise,
-        "time_limit": time_limit,
-        "column_limit": column_limit,
-        "seed": seed,
-        "threads": threads,
-    }
+    start = time.monotonic()
+    options, thresholds = combined(options, named), thresholds or Thresholds()
     best = attack_and_grade(Remedy(AS_IT_IS, log), options, thresholds)
-    changes = drift.measure(log, seed)
+    measured = drift.measure(log, options.seed)
     tried: list[Tried] = []
-    if not (changes.small or best.complete or log.counts is None):
+    if not (measured.small or best.complete or log.counts is None):
         best, tried = _with_remedies(best, options, thresholds)
     return Findings(
         log,
         best,
-        changes,
+        measured,
         tuple(tried),
         thresholds,
-        _worded(best, changes, tried),
+        _explained(best, measured, tried),
         source,
-        time.monotonic() - begun,
+        time.monotonic() - start,
     )
 
 
 def _with_remedies(
-    best: Attempt, options: dict[str, Any], thresholds: Thresholds
+    best: Attempt, options: Options, thresholds: Thresholds
 ) -> tuple[Attempt, list[Tried]]:
-    """The best of all attempts, the first among them, and all in numbers."""
+    """Returns the best of all attempts, including the first, and a summary of each."""
     tried, possible = [best.summary()], remedies.remedies(best.remedy.log)
-    limit = options["time_limit"]
-    shared = {**options, "time_limit": limit and limit / max(len(possible), 1)}
+    limit = options.time_limit
+    shared = replace(options, time_limit=limit and limit / max(len(possible), 1))
     for remedy in possible:
         one = attack_and_grade(remedy, shared, thresholds, attempts=1 + len(possible))
         tried.append(one.summary())
@@ -74,18 +63,18 @@ def _with_remedies(
     return best, tried
 
 
-def _worded(best: Attempt, changes: Drift, tried: list[Tried]) -> Verdict:
-    """The verdict, with what remedies have to do with it among the reasons."""
+def _explained(best: Attempt, measured: Drift, tried: list[Tried]) -> Verdict:
+    """Returns the verdict, with the effect of the remedies among its reasons."""
     name = best.remedy.name
     if len(tried) > 1 and name != AS_IT_IS:
         why = (
-            f"the attack found this with {name}, the best of {len(tried)} attempts, because "
-            "updates change; that there were several is counted against it"
+            f"updates drift; this was found with {name}, the best of {len(tried)} attempts, and "
+            "probabilities are corrected for their number"
         )
     elif len(tried) > 1:
-        why = f"updates change, and none of {len(tried) - 1} remedies found more"
-    elif not changes.small and best.remedy.log.counts is None:
-        why = "updates change, and without counts no remedy was tried"
+        why = f"updates drift, and none of {len(tried) - 1} remedies found more"
+    elif not measured.small and best.remedy.log.counts is None:
+        why = "updates drift, and without counts no remedy was tried"
     else:
         return best.verdict
     return replace(best.verdict, reasons=(*best.verdict.reasons, why))

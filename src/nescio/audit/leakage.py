@@ -1,13 +1,13 @@
-"""What one user's update tells of the user's data, alone and in a sum: why disaggregation matters.
+"""Attacks on one user's update, alone and in a sum: what a recovered update reveals.
 
-    data         CIFAR-10 as pictures, from a folder
-    networks     the networks of the chapter: LeNet, multilayer perceptrons
-    updates      gradients and FedAvg updates of one user, as vectors
-    inversion    pictures from gradients (Zhu et al.) and from FedAvg updates (Geiping et al.)
-    properties   whether a user's data have a property (Melis et al.), as an AUC
+    gradient, local_update            gradients and FedAvg updates of one user, as vectors
+    invert_gradient, invert_update    images from gradients (Zhu et al.) and from FedAvg updates
+                                      (Geiping et al.); `psnr` and `best_psnr` rate them
+    property_scores, auc              inference of properties of a user's data (Melis et al.)
+    lenet, perceptron                 the networks of the chapter
 
-Thesis chapter 6, sections 6.4.2 and 6.4.3. Small and real: for showing on one's own data what a
-recovered update gives away. Needs PyTorch: pip install 'nescio[audit-attacks]'.
+Thesis chapter 6, sections 6.4.2 and 6.4.3: small implementations to show what a recovered update
+reveals. Needs PyTorch: pip install 'nescio[audit-attacks]'.
 """
 
 from ._leakage.inversion import best_psnr, invert_gradient, invert_update, psnr

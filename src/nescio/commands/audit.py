@@ -1,4 +1,4 @@
-"""`nescio audit`: what a server that sees only sums can tell of its users."""
+"""`nescio audit`: attacks on logs of secure aggregation, and on simulated runs."""
 
 import argparse
 import json
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     _Parsers = argparse._SubParsersAction["_Parser"]
 
 NO_VERDICT = 3
-"""The exit code of `nescio audit run` where it could not come to a verdict: 0 to 2 are verdicts."""
+"""Exit code of `nescio audit run` without a verdict; 0 to 2 are verdicts."""
 
 _METHODS = ("auto", "reflect", "program", "lattice", "skewness")
 
 
 def add_parser(commands: Subparsers) -> None:
-    """Declares the command and its own commands."""
+    """Declares the command and its subcommands."""
     parser = commands.add_parser(
         "audit",
-        help="what sums of updates tell of single users",
-        description="An audit of secure aggregation, on logs of one's own system.",
+        help="audit secure aggregation: recover single users' updates from sums",
+        description="Audits secure aggregation. Attacks logs of your own system, or simulated "
+        "runs, and reports what the server can learn about single users.",
     )
     whats = parser.add_subparsers(
         title="commands", required=True, metavar="WHAT", parser_class=_Parser
@@ -38,9 +39,9 @@ def add_parser(commands: Subparsers) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Ends with a command's own `failure`, if it has one, where a command line makes no sense.
+    """Exits with a command's own `failure` code on an invalid command line.
 
-    Of `run`, argparse's 2 would mean that the log is broken.
+    For `run`, argparse's code 2 would mean that the log is broken.
     """
 
     def error(self, message: str) -> NoReturn:
@@ -51,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         found, rest = super().parse_known_args(args, namespace)
-        if rest:  # which the parser above would complain about, with its own exit code
+        if rest:  # the parent parser would exit with its own code
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest
 
@@ -59,35 +60,79 @@ class _Parser(argparse.ArgumentParser):
 def _add_run(whats: "_Parsers") -> None:
     parser = whats.add_parser(
         "run",
-        help="attack a log, and grade it",
-        description="Attacks a log of sums and counts, and writes what was found as HTML and JSON. "
-        "Ends with 0 if the log is safe under the thresholds, 1 if it is at risk, 2 if it is "
-        f"broken, {NO_VERDICT} if there is no verdict. That it is safe from this attack proves "
-        "nothing of others.",
+        help="attack a log and grade it",
+        description="Attacks a log of sums and counts, and writes a report as HTML and JSON. Exit "
+        "codes: 0 if the log is safe under the thresholds, 1 if it is at risk, 2 if it is broken, "
+        f"{NO_VERDICT} if there is no verdict. A log that is safe from this attack is not proven "
+        "safe from others.",
     )
     add = parser.add_argument
-    add("log", metavar="LOG.npz", help="written by nescio.audit.Log.save")
-    add("--html", metavar="FILE", help="(default: LOG.audit.html, beside the log)")
-    add("--json", metavar="FILE", help="(default: LOG.audit.json, beside the log)")
-    add("--broken", type=float, default=0.0, metavar="SHARE", help="of users, more: broken (0)")
-    add("--usable", type=float, default=1.0, metavar="ERROR", help="of an update that counts (1)")
-    add("--chance", type=float, default=1e-3, metavar="P", help="below which it is none (0.001)")
-    add("--noise", type=float, help="of an entry of an update between rounds; found out by default")
-    add("--column-limit", type=float, metavar="SECONDS", help="for each integer program")
-    add("--threads", type=int, default=0, help="of integer programs; 0 is every processor")
+    add("log", metavar="LOG.npz", help="log file written by nescio.audit.Log.save")
+    add("--html", metavar="FILE", help="HTML report (default: LOG.audit.html next to the log)")
+    add("--json", metavar="FILE", help="JSON report (default: LOG.audit.json next to the log)")
+    add(
+        "--broken",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="fraction of users above which the verdict is 'broken' (default: 0)",
+    )
+    add(
+        "--usable",
+        type=float,
+        default=1.0,
+        metavar="ERROR",
+        help="largest relative error at which an update counts as recovered (default: 1)",
+    )
+    add(
+        "--chance",
+        type=float,
+        default=1e-3,
+        metavar="P",
+        help="significance level of the shuffled-rounds test (default: 0.001)",
+    )
+    add(
+        "--noise",
+        type=float,
+        help="standard deviation of an entry of one user's update between rounds (default: "
+        "estimated)",
+    )
+    add(
+        "--column-limit",
+        type=float,
+        metavar="SECONDS",
+        help="time limit of each integer program (default: a limit on its search nodes)",
+    )
+    add(
+        "--threads",
+        type=int,
+        default=0,
+        help="threads for integer programs (default: 0, all processors)",
+    )
     _add_attack(parser)
     parser.set_defaults(run=_run, failure=NO_VERDICT)
 
 
 def _add_attack(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--method", choices=_METHODS, default="auto")
-    add("--time-limit", type=float, metavar="SECONDS", help="for each attack")
-    add("--seed", type=int, default=0)
+    add(
+        "--method",
+        choices=_METHODS,
+        default="auto",
+        help="method of the search: reflect (relaxed-reflect-reflect), program (integer programs), "
+        "lattice and skewness (both without counts), or auto to combine them (default)",
+    )
+    add(
+        "--time-limit",
+        type=float,
+        metavar="SECONDS",
+        help="time after which an attack starts no further search (default: none)",
+    )
+    add("--seed", type=int, default=0, help="seed of all random choices (default: 0)")
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..audit._audit_log import audit_log  # noqa: PLC0415 - needed only when the command runs
+    from ..audit._audit_log import audit_log  # noqa: PLC0415 - only for this command
     from ..audit._certify.grade import Thresholds  # noqa: PLC0415
     from ..audit._log.record import Log  # noqa: PLC0415
     from ..audit._report.facts import as_json  # noqa: PLC0415
@@ -116,7 +161,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
-    """What makes the HTML; without matplotlib None, or an error if the page is wanted."""
+    """Returns the HTML writer; None without matplotlib, unless the page is wanted."""
     try:
         from ..audit._report.html import as_html  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -133,7 +178,7 @@ def _check_files(log: Path, *written: Path) -> None:
     files = [path.resolve() for path in (log, *written)]
     if len(set(files)) < len(files):
         names = ", ".join(map(str, (log, *written)))
-        raise ArgumentError(f"found {names}; expected a file for each")
+        raise ArgumentError(f"files: found {names}, expected different files")
     for path in written:
         check_writable(str(path))
 
@@ -155,35 +200,88 @@ def _print_verdict(findings: "Findings", *written: Path) -> None:
 def _add_simulate(whats: "_Parsers") -> None:
     parser = whats.add_parser(
         "simulate",
-        help="at which settings the attack stops",
-        description="Attacks simulated runs, whose truth is known. Options take comma-separated "
-        "lists; every combination is tried, with more rounds until it is broken. Then prints how "
-        "many rounds break a setting, and how much noise still does not save it. Defences: "
-        "none, update-noise:S, sum-noise:S, count-noise:K, coarse-counts:Q, hidden-counts:F, "
-        "no-counts, batched:B, subset:F. That a setting resists this attack proves nothing of "
-        "others.",
+        help="find the settings at which the attack fails",
+        description="Attacks simulated runs whose participation is known. Options marked LIST take "
+        "comma-separated values; every combination is tried, with more and more rounds until it "
+        "is broken. Prints the rounds that break each setting, and the most noise that does not "
+        "prevent it. Defenses: none, update-noise:S, sum-noise:S, count-noise:K, coarse-counts:Q, "
+        "hidden-counts:F, no-counts, batched:B, subset:F. A setting that resists this attack is "
+        "not proven safe from others.",
     )
     add = parser.add_argument
-    add("--users", type=_list_of(int), default=[16, 32, 64])
-    add("--rounds", type=_list_of(int), help="(default: from 1.5 to 8 times the fewest users)")
-    add("--participation", type=_list_of(float), default=[0.1], help="of users in a round")
-    add("--granularity", type=_list_of(int), default=[10], help="rounds of a window of counts")
-    add("--noise", type=_list_of(float), default=[0.0], help="of updates, of their size")
-    add("--noise-directions", type=int, default=0, help="that the noise lies in (0: all)")
+    add(
+        "--users",
+        type=_list_of(int),
+        default=[16, 32, 64],
+        metavar="LIST",
+        help="numbers of users (default: 16,32,64)",
+    )
+    add(
+        "--rounds",
+        type=_list_of(int),
+        metavar="LIST",
+        help="numbers of rounds (default: from 1.5 to 8 times the users)",
+    )
+    add(
+        "--participation",
+        type=_list_of(float),
+        default=[0.1],
+        metavar="LIST",
+        help="probabilities that a user takes part in a round (default: 0.1)",
+    )
+    add(
+        "--granularity",
+        type=_list_of(int),
+        default=[10],
+        metavar="LIST",
+        help="rounds per window of counts (default: 10)",
+    )
+    add(
+        "--noise",
+        type=_list_of(float),
+        default=[0.0],
+        metavar="LIST",
+        help="noise of each update between rounds, relative to its size (default: 0)",
+    )
+    add(
+        "--noise-directions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of directions in which the noise lies (default: 0, all)",
+    )
     add(
         *("--defense", "--defence"),
         type=_list_of(str),
         default=["none"],
-        help="such as none,update-noise:0.5",
+        metavar="LIST",
+        help="defenses with their strengths, such as none,update-noise:0.5 (default: none)",
     )
-    add("--step", type=float, default=0.0, help="of the model, each round, to its goal (0: still)")
-    add("--dimensions", type=int, default=0, help="of an update (0: 4096 or more)")
-    add("--trials", type=int, default=3)
-    add("--share", type=float, default=1.0, help="of users, recovered in every trial: broken")
+    add(
+        "--step",
+        type=float,
+        default=0.0,
+        help="fraction of the way to the optimum that the model moves in each round (default: 0, a "
+        "fixed model)",
+    )
+    add(
+        "--dimensions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="dimensions of an update (default: 0, the larger of 4096 and four times the users)",
+    )
+    add("--trials", type=int, default=3, metavar="N", help="runs per setting (default: 3)")
+    add(
+        "--share",
+        type=float,
+        default=1.0,
+        help="fraction of users to recover in every trial for a setting to be broken (default: 1)",
+    )
     _add_attack(parser)
     add("--json", metavar="FILE", help="write cases and curves as JSON")
-    add("--plot", metavar="FILE.svg", help="draw the curves of rounds")
-    add("--plot-noise", metavar="FILE.svg", help="draw the curves of noise")
+    add("--plot", metavar="FILE.svg", help="plot the rounds that break each setting")
+    add("--plot-noise", metavar="FILE.svg", help="plot the noise at which settings still break")
     parser.set_defaults(run=_simulate)
 
 
@@ -196,7 +294,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     for path in (arguments.json, arguments.plot, arguments.plot_noise):
         check_writable(path)
     if arguments.plot or arguments.plot_noise:
-        from ..audit._report import charts as chart  # noqa: F401, PLC0415 - before the work, if it is missing
+        from ..audit._report import charts as chart  # noqa: F401, PLC0415 - fails before the work
     plan = sweeps.Sweep(
         users=arguments.users,
         rounds=arguments.rounds or _default_rounds(arguments.users),
@@ -211,7 +309,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
         share=arguments.share,
     )
     if arguments.plot_noise and len(arguments.noise) < 2:
-        raise ArgumentError("--plot-noise: found one noise, expected several, as --noise 0,0.5,1")
+        raise ArgumentError(
+            "--plot-noise: found one noise, expected several, such as --noise 0,0.5,1"
+        )
     report, cases = Report(_COLUMNS), []
     limits = {"method": arguments.method, "time_limit": arguments.time_limit}
     for case in sweeps.sweep(plan, **limits, seed=arguments.seed):
@@ -247,7 +347,7 @@ def _row(case: "Case") -> dict[str, object]:
 
 
 def _default_rounds(users: Sequence[int]) -> list[int]:
-    """Half octaves from 1.5 times the fewest users to 8 times the most."""
+    """Returns rounds in steps of 4 / 3 from 1.5 times the fewest users to 8 times the most."""
     rounds, one = [], 3 * min(users) // 2
     while one <= 8 * max(users):
         rounds.append(max(one, 2))
@@ -290,7 +390,7 @@ def _write(
 
 
 def _list_of(kind: Callable[[str], object]) -> Callable[[str], list[object]]:
-    """A comma-separated list for argparse."""
+    """Returns a parser of comma-separated lists for argparse."""
 
     def read(text: str) -> list[object]:
         return [*dict.fromkeys(kind(part) for part in text.split(","))]

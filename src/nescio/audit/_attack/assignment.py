@@ -1,10 +1,10 @@
-"""What all columns together say beyond each of them alone.
+"""Conditions on all columns together: independence, and assignment of columns to users.
 
-Columns of active users are independent, if their number is the rank of the span. So where recovered
-columns are dependent, one of those in the dependence is wrong, however well it fits: it is looked
-for again, outside of the span of the others. Where counts are inexact or missing, a column can fit
-several users: all columns are given to users at once, so that the squared errors of the counts are
-least (the chapter's soft constraint, over the whole matrix).
+Columns of active users are independent if their number is the rank of the span. So if recovered
+columns are dependent, one of them is wrong, however well it fits; it is searched again outside the
+span of the others. Where counts are inexact or missing, a column can fit several users. Then all
+columns are assigned to users so that the sum of squared count errors is smallest (the chapter's
+soft constraint, over the whole matrix).
 """
 
 import contextlib
@@ -23,9 +23,9 @@ _FORBIDDEN = 1e9
 
 
 def suspects(columns: Columns) -> IntArray:
-    """Which rows of `columns` (k, rounds) take part in a dependence."""
+    """Returns the rows of `columns` (k, rounds) that take part in a linear dependence."""
     points = columns.astype(np.float64)
-    with contextlib.suppress(np.linalg.LinAlgError):  # dependent: no root
+    with contextlib.suppress(np.linalg.LinAlgError):  # dependent: no Cholesky factor
         root = np.linalg.cholesky(points @ points.T)
         if np.diag(root).min(initial=1) > 1e-5:  # the distance of a row from those before it
             return np.zeros(0, np.int64)
@@ -35,7 +35,7 @@ def suspects(columns: Columns) -> IntArray:
 
 
 def outside_of(known: Columns, columns: Columns) -> npt.NDArray[np.bool_]:
-    """(k,): which rows of `columns` are not in the span of the rows `known`."""
+    """(k,): True for rows of `columns` outside the span of the rows `known`."""
     left, values, _ = np.linalg.svd(known.T.astype(np.float64), full_matrices=False)
     basis = left[:, values > 1e-9 * values.max(initial=1e-300)]
     points = columns.astype(np.float64)
@@ -44,9 +44,9 @@ def outside_of(known: Columns, columns: Columns) -> npt.NDArray[np.bool_]:
 
 
 def assigned(log: Log, users: IntArray, columns: Columns) -> IntArray:
-    """(k,): which row of `columns` (k, rounds) each of `users` gets.
+    """(k,): the row of `columns` (k, rounds) that each of `users` gets.
 
-    As it was, where no other choice allows counts within `count_error` for all.
+    Unchanged if no other assignment reduces the errors of the counts.
     """
     from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - an extra
 
@@ -60,7 +60,7 @@ def assigned(log: Log, users: IntArray, columns: Columns) -> IntArray:
 
 
 def _count_errors(log: Log, users: IntArray, columns: Columns) -> FloatArray:
-    """(users, columns): squared errors of the counts, huge where a count is off by too much."""
+    """(users, columns): squared errors of the counts, very large beyond `count_error`."""
     assert log.counts is not None
     sums = window_sums(columns, log.windows)
     cost = np.zeros((len(users), len(columns)))

@@ -1,10 +1,10 @@
-"""Which of several bases of binary columns: the one whose updates are smallest.
+"""Chooses among candidate binary bases the one with the smallest update norms.
 
-Where two columns never meet their sum is binary, too, and where one is inside the other their
-difference is; the span does not say which are users. The updates do. If v = c_1 x_1 + ... takes the
-place of x_j, with c_j = 1 or -1, the update of any other i becomes g_i - c_i c_j g_j. Updates of
-different users are nearly orthogonal beside what all have in common, so wrong ones, which are sums
-of several, are larger.
+The sum of two columns that never overlap is binary, and so is the difference if one contains the
+other; the span does not determine which are users. The updates do. If v = c_1 x_1 + ... replaces
+x_j, with c_j = 1 or -1, the update of any other i becomes g_i - c_i c_j g_j. Updates of different
+users are nearly orthogonal apart from their common part, so wrong ones, which are sums of several,
+are larger.
 """
 
 import numpy as np
@@ -19,14 +19,14 @@ __all__ = ["binary", "binary_pairs", "select_basis"]
 
 _ROUNDS = 8
 _FEW = 8
-"""Of fewer users the mean update is no common direction."""
+"""With fewer users, the mean update is not used as a common direction."""
 
 
 def select_basis(log: Log, columns: Columns, pool: Columns) -> Columns:
-    """The columns (k, rounds), independent, with some of the pool (m, rounds) in place of some.
+    """Returns the columns (k, rounds), independent, with some replaced from the pool (m, rounds).
 
-    The pool, and sums and differences of two of the columns. Always the exchange that makes the sum
-    of squares of the updates smallest, while there is one.
+    Candidates are the pool, and sums and differences of two columns. The exchange that reduces the
+    sum of squares of the updates most is repeated until none reduces it.
     """
     if not len(columns):
         return columns
@@ -44,12 +44,12 @@ def select_basis(log: Log, columns: Columns, pool: Columns) -> Columns:
 
 
 def _descend(columns: Columns, pool: Columns, weights: FloatArray, products: FloatArray) -> bool:
-    """Exchanges columns for those of the pool, in place; whether there was one to exchange.
+    """Exchanges columns with the pool in place; returns True if it exchanged any.
 
-    `weights` (m, k): of the columns in the pool. `products` (k, k): of updates.
+    `weights` (m, k): the pool in terms of the columns. `products` (k, k): of the updates.
     """
     for step in range(4 * len(columns)):
-        best = _best_exchange(weights, _apart(products))
+        best = _best_exchange(weights, _without_mean(products))
         if best is None:
             return step > 0
         new, place = best
@@ -63,7 +63,7 @@ def _descend(columns: Columns, pool: Columns, weights: FloatArray, products: Flo
 
 
 def binary_pairs(rows: npt.NDArray[np.int64]) -> Columns:
-    """uint8 (m, n): the different binary ones of rows (k, n), their sums and their differences."""
+    """uint8 (m, n): distinct binary rows among (k, n) rows, their sums and differences."""
     found = [rows]
     for k, row in enumerate(rows[:-1]):
         for others in (rows[k + 1 :] + row, rows[k + 1 :] - row):
@@ -72,7 +72,7 @@ def binary_pairs(rows: npt.NDArray[np.int64]) -> Columns:
 
 
 def binary(rows: npt.NDArray[np.int64]) -> Columns:
-    """uint8 (m, n): the different ones of rows (k, n) that are binary, up to their sign."""
+    """uint8 (m, n): the distinct binary rows among (k, n) rows, up to sign."""
     return np.unique(np.abs(rows[_is_binary(rows)]).astype(np.uint8), axis=0)
 
 
@@ -81,8 +81,8 @@ def _is_binary(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     return np.asarray(((low >= 0) & (high == 1)) | ((low == -1) & (high <= 0)))
 
 
-def _apart(products: FloatArray) -> FloatArray:
-    """Products of updates without their common direction, that of their mean."""
+def _without_mean(products: FloatArray) -> FloatArray:
+    """Returns products of updates without their common direction, that of their mean."""
     if len(products) < _FEW:
         return products
     along = products.sum(axis=1)
@@ -90,7 +90,7 @@ def _apart(products: FloatArray) -> FloatArray:
 
 
 def _best_exchange(weights: FloatArray, products: FloatArray) -> tuple[int, int] | None:
-    """(number in the pool, place in the basis) that lowers the sum of squares most; None: none."""
+    """Returns (index in the pool, place in the basis) of the best exchange; None if none helps."""
     squares = np.diag(products)
     others = (weights**2).sum(axis=1)[:, None] - 1
     change = squares * others - 2 * weights * (weights @ products - weights * squares)

@@ -1,10 +1,9 @@
-"""Short vectors of a lattice: LLL by FLINT, and blocks of it by a search of bounded width.
+"""Short vectors of a lattice: LLL by FLINT, and block reduction with a search of bounded width.
 
-BKZ (Schnorr and Euchner, 1994): in the projections of each block of neighbouring vectors a vector
-shorter than the first is looked for and put there. The search is breadth first: at each level the
-`width` partial vectors of least length are kept (what receivers of radio call K-best), so that it
-takes the same time always, in NumPy, and a large block is no more than a harder one. Nothing is
-random.
+BKZ (Schnorr and Euchner, 1994): in the projections of each block of neighboring vectors, a vector
+shorter than the first is searched and put in its place. The search is breadth first: each level
+keeps the `width` partial vectors of least length (K-best in MIMO detection). It therefore takes a
+fixed time in NumPy, also for large blocks. It is deterministic.
 """
 
 import time
@@ -23,7 +22,7 @@ __all__ = ["BLOCKS", "Blocks", "Lattice", "check_library", "has_library", "lll"]
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How to look for shorter vectors: the size of a block, partial vectors kept."""
+    """Parameters of the search: the size of a block, and the partial vectors kept."""
 
     size: int
     width: int
@@ -40,7 +39,7 @@ _GAIN = 0.2
 
 
 def has_library() -> bool:
-    """Whether python-flint is there."""
+    """Returns True if python-flint is installed."""
     try:
         import flint  # noqa: F401, PLC0415 - an extra
     except ModuleNotFoundError:
@@ -57,18 +56,18 @@ def check_library() -> None:
 
 
 class _Matrix(Protocol):
-    """FLINT's."""
+    """A matrix of FLINT."""
 
     def tolist(self) -> list[list[SupportsInt]]:
-        """Rows of FLINT's integers."""
+        """Returns rows of FLINT's integers."""
 
 
 class Lattice:
-    """A basis that gets shorter.
+    """A lattice basis under reduction.
 
-    `rows`: int64 (k, n), the vectors. `image`: float64 (k, m), vectors for them, linear in them,
-    whose lengths are meant; they must be independent. `triangle`: (k, k), upper, of a positive
-    diagonal: the same vectors as columns, in the coordinates that Gram and Schmidt give them.
+    `rows`: int64 (k, n), the vectors. `image`: float64 (k, m), a linear image of them whose lengths
+    are minimized; its rows must be independent. `triangle`: (k, k), upper triangular with a
+    positive diagonal: the vectors as columns, in Gram-Schmidt coordinates.
     """
 
     def __init__(self, rows: IntArray, image: FloatArray) -> None:
@@ -81,13 +80,13 @@ class Lattice:
         return np.asarray((self.triangle**2).sum(axis=0))
 
     def lll(self) -> None:
-        """Reduces the whole basis. One call of FLINT, which cannot be interrupted."""
+        """Reduces the whole basis. A single call of FLINT, which cannot be interrupted."""
         self._turn(0, len(self.rows), _lll_transform(self.triangle))
 
     def reduce(
         self, plan: Sequence[Blocks], done: Callable[[IntArray], bool], deadline: float
     ) -> None:
-        """Tours with blocks of each size, while they gain; until `done(rows)` or the clock."""
+        """Runs tours with blocks of each size, until `done(rows)` or the deadline."""
         self.lll()
         for blocks in plan:
             least = np.inf
@@ -100,17 +99,17 @@ class Lattice:
                     self.lll()
 
     def short(self, width: int, longest: float) -> IntArray:
-        """Vectors (m, n) whose squared length is at most `longest`, some `width` of them."""
+        """Returns about `width` vectors (m, n) whose squared length is at most `longest`."""
         vectors, _ = _search(self.triangle, width, np.full(len(self.rows), longest))
         return vectors.astype(np.int64) @ self.rows
 
     @property
     def _potential(self) -> float:
-        """What a reduction lowers: the mean of log det of the first i vectors."""
+        """The mean of log det of the first i vectors, which a reduction decreases."""
         return float(np.log(np.diag(self.triangle)).cumsum().mean())
 
     def _tour(self, blocks: Blocks, deadline: float) -> None:
-        """Each block once."""
+        """Reduces each block once."""
         size = len(self.rows)
         for start in range(size - 1):
             if time.monotonic() > deadline:
@@ -121,9 +120,10 @@ class Lattice:
                 self._insert(start, stop, *found)
 
     def _insert(self, start: int, stop: int, vector: IntArray, place: int) -> None:
-        """Puts a combination of a block, in place of its vector `place`, first; reduces the block.
+        """Puts a combination of a block first, in place of its vector `place`; reduces the block.
 
-        The combination has 1 or -1 of that vector, so what the block spans stays.
+        The combination contains that vector with coefficient 1 or -1, so the span of the block
+        stays.
         """
         turn = np.delete(np.eye(stop - start, dtype=np.int64), place, axis=0)
         self._turn(start, stop, np.concatenate((vector[None], turn)))
@@ -131,7 +131,7 @@ class Lattice:
         self._size_reduce(start, stop)
 
     def _size_reduce(self, start: int, stop: int) -> None:
-        """Takes from a block's vectors what they have along those before the block."""
+        """Removes from a block's vectors their components along the vectors before the block."""
         block, turn = self.triangle[:start, start:stop], np.zeros((stop - start, start), np.int64)
         for i in range(start - 1, -1, -1):
             times = np.rint(block[i] / self.triangle[i, i])
@@ -140,7 +140,7 @@ class Lattice:
         self.rows[start:stop] -= turn @ self.rows[:start]
 
     def _turn(self, start: int, stop: int, turn: IntArray) -> None:
-        """Combinations of a block's vectors in their place."""
+        """Replaces a block's vectors by combinations of them."""
         here = slice(start, stop)
         self.rows[here] = turn @ self.rows[here]
         self.triangle[:stop, here] = self.triangle[:stop, here] @ turn.T
@@ -150,23 +150,23 @@ class Lattice:
 
 
 def _triangle(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Q R = columns, the diagonal of R positive."""
+    """Returns Q and R with Q R = columns, the diagonal of R positive."""
     rotation, triangle = np.linalg.qr(columns)
     signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
     return np.asarray(rotation * signs), np.asarray(triangle * signs[:, None])
 
 
 def lll(rows: IntArray) -> IntArray:
-    """The LLL-reduced basis of integer rows, as int64 (k, m). Cannot be interrupted."""
+    """Returns the LLL-reduced basis of integer rows, int64 (k, m). Cannot be interrupted."""
     from flint import fmpz_mat  # noqa: PLC0415 - an extra
 
     return _as_array(fmpz_mat(rows.tolist()).lll())
 
 
 def _lll_transform(triangle: FloatArray) -> IntArray:
-    """int64 (k, k): what makes the columns of a triangle LLL-reduced, at a thousandth's precision.
+    """int64 (k, k): the transform that makes the columns LLL-reduced, at a precision of 1/1024.
 
-    A triangle of integers stays one, so the columns stay independent.
+    The columns stay independent, because the rounded triangle is still triangular.
     """
     from flint import fmpz_mat  # noqa: PLC0415 - an extra
 
@@ -180,7 +180,7 @@ def _as_array(matrix: _Matrix) -> IntArray:
 
 
 def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
-    """A combination of a block that is shorter than its first vector, and which vector it replaces.
+    """Returns a combination of a block shorter than its first vector, and the vector it replaces.
 
     `triangle`: (b, b), upper; its columns are the block's vectors.
     """
@@ -199,20 +199,20 @@ def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:
 def _search(
     triangle: FloatArray, width: int, bounds: FloatArray
 ) -> tuple[FloatArray, npt.NDArray[np.float64]]:
-    """Integer combinations (m, b), one of each pair of signs, and their squared lengths.
+    """Returns integer combinations (m, b), one per pair of signs, and their squared lengths.
 
-    From the last vector to the first, of what is at most `bounds` there the shortest `width`.
+    Goes from the last vector to the first and keeps the shortest `width` below `bounds`.
     """
     size = len(triangle)
     offsets = np.array([0.0, 1, -1, 2, -2])
     chosen, sums = np.zeros((1, size)), np.zeros((1, size))
     lengths = np.zeros(1)
     for i in range(size - 1, -1, -1):
-        centre = -sums[:, i] / triangle[i, i]
-        nearest = np.rint(centre)
-        signs = np.where(centre >= nearest, 1.0, -1.0)
+        center = -sums[:, i] / triangle[i, i]
+        nearest = np.rint(center)
+        signs = np.where(center >= nearest, 1.0, -1.0)
         values = nearest[:, None] + signs[:, None] * offsets
-        longer = lengths[:, None] + ((values - centre[:, None]) * triangle[i, i]) ** 2
+        longer = lengths[:, None] + ((values - center[:, None]) * triangle[i, i]) ** 2
         zero = np.asarray(~chosen.any(axis=1))
         good = longer <= bounds[i]
         good &= ~(zero[:, None] & (values < 0))

@@ -1,16 +1,16 @@
-"""Columns without any counts from many rounds: what the sums alone give away.
+"""Columns without counts from many rounds: independent component analysis of the sums.
 
-Rows of P are many samples of independent, skewed variables (who takes part), seen through an
-unknown mixture: independent component analysis. In whitened coordinates of the span, w <- mean of z
-(w z)^2 goes to directions of largest skewness, which single users are (Hyvarinen and Oja, 2000,
-with the skewness as contrast; the users' directions are its local maxima as long as participation
-is not one half). What comes out is rounded to two values, pulled into the span, and kept only if it
-lies there exactly. This takes about 6 rounds for every user.
+Rows of P are samples of independent, skewed variables (the users' participation), observed through
+an unknown mixture. In whitened coordinates of the span, w <- mean of z (w z)^2 converges to
+directions of largest skewness, which are single users (Hyvarinen and Oja, 2000, with the skewness
+as contrast; the users' directions are its local maxima unless participation is one half). The
+result is rounded to two values, moved into the span, and kept only if it lies there exactly. This
+takes about 6 rounds per user.
 
-Sums of columns that never meet are binary and in the span, too. So of all that was kept, those with
-the fewest ones are taken that are independent (a basis of least weight).
+Sums of columns that never overlap are binary and in the span as well. So of all kept columns the
+independent ones with the fewest ones are selected (a basis of minimum weight).
 
-Recovered columns have no names. Where there are counts, they are matched with users by them.
+Recovered columns have no user names. If there are counts, columns are matched with users by them.
 """
 
 import time
@@ -27,7 +27,7 @@ __all__ = ["ROUNDS_PER_USER", "ica_columns", "lightest", "match", "pull"]
 
 
 ROUNDS_PER_USER = 6
-"""From here on skewness finds nearly all columns."""
+"""From this ratio on, skewness finds nearly all columns."""
 
 _STEPS = 60
 _PULLS = 6
@@ -64,7 +64,7 @@ def _whitened(basis: FloatArray) -> FloatArray:
 
 
 def _without(white: FloatArray, kept: Columns) -> FloatArray:
-    """The coordinates that are left when those of known columns are taken out."""
+    """Returns the coordinates that remain when those of known columns are removed."""
     known = kept.T - kept.mean(axis=1)
     inside = np.linalg.qr(white.T @ known)[0]
     rest = np.linalg.svd(np.eye(white.shape[1]) - inside @ inside.T)
@@ -88,7 +88,7 @@ def _skewed_directions(white: FloatArray, rng: np.random.Generator, deadline: fl
 
 
 def _two_values(sources: FloatArray) -> Columns:
-    """(rounds, k): which of two values each entry is near, the rarer side of the skewness as 1."""
+    """(rounds, k): 1 where an entry is near the rarer of two values, else 0."""
     signs = np.where((sources**3).mean(axis=0) < 0, -1.0, 1.0)
     sources = sources * signs
     cut = (sources.max(axis=0) + sources.min(axis=0)) / 2
@@ -102,7 +102,7 @@ def _two_values(sources: FloatArray) -> Columns:
 
 
 def pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArray) -> Columns:
-    """Columns that rounding and projecting in turn bring into the span; the others are dropped."""
+    """Moves columns into the span by alternate projection and rounding; drops those that fail."""
     points = columns.astype(np.float64)
     for _ in range(_PULLS):
         points = ((points @ basis) @ basis.T > 0.5).astype(np.float64)
@@ -112,7 +112,7 @@ def pull(columns: Columns, basis: FloatArray, subspace: Subspace, empty: BoolArr
 
 
 def lightest(columns: Columns, users: int) -> Columns:
-    """Of different columns the independent ones with the fewest ones."""
+    """Selects independent columns with the fewest ones."""
     columns = np.unique(columns, axis=0)
     columns = columns[np.argsort(columns.sum(axis=1), kind="stable")]
     chosen: list[int] = []
@@ -131,7 +131,8 @@ def lightest(columns: Columns, users: int) -> Columns:
 def match(log: Log, columns: Columns, users: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """(k,): the user whose counts a column has, each user at most once; -1 for none.
 
-    A largest matching (augmenting paths), so that users with several choices leave room for others.
+    A maximum matching (augmenting paths), so that users with several choices leave columns to
+    others.
     """
     owner = np.full(len(columns), -1)
     if log.counts is None:
@@ -147,7 +148,7 @@ def match(log: Log, columns: Columns, users: npt.NDArray[np.int64]) -> npt.NDArr
 
 
 def _augment(first: int, fits: dict[int, list[int]], owner: npt.NDArray[np.int64]) -> None:
-    """Gives a user a column, where others can move to other columns of theirs for it."""
+    """Assigns a column to a user along an augmenting path."""
     reached: dict[int, int] = {}
     waiting = [first]
     while waiting:
@@ -166,7 +167,7 @@ def _augment(first: int, fits: dict[int, list[int]], owner: npt.NDArray[np.int64
 def _hand_over(
     column: int, reached: dict[int, int], owner: npt.NDArray[np.int64], first: int
 ) -> None:
-    """Everybody on the way from `first` to a column that is free moves one column on."""
+    """Moves every user on the path from `first` to a free column to the next column."""
     while True:
         user = reached[column]
         before = np.flatnonzero(owner == user)

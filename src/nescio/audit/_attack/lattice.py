@@ -1,15 +1,15 @@
-"""Columns without any counts from few rounds: lattice reduction.
+"""Columns without counts from few rounds: lattice reduction.
 
-Columns of P are integer vectors in the span of the sums, and short ones. Two steps:
+Columns of P are short integer vectors in the span of the sums. Two steps:
 
 1. The integer vectors of the span. With u rounds that span it as pivots, x_rest = T x_pivots, and a
    few equations 2^s (T_i x_pivots - x_i) = small, s as large as the precision of T allows, leave
-   only vectors x_pivots whose other rounds are integers, too: a lattice of u and a few dimensions,
-   however many rounds there are. With noise no integer vector is in the span; there the lattice is
-   that of all integer vectors, and being off the span makes them long.
-2. The shortest of them (reduction.py), measured around their mean, because then participation of
-   one half is no harder than of one tenth. These are the columns, and a few of their sums and
-   differences, among which select_basis.py chooses.
+   only vectors x_pivots whose other rounds are also integers. This lattice has u and a few
+   dimensions, for any number of rounds. With noise no integer vector is in the span; there the
+   lattice consists of all integer vectors, and distance from the span makes them long.
+2. The shortest of them (`block_reduction.py`), measured around their mean, so that participation of
+   one half is as easy as one tenth. These are the columns and a few of their sums and differences,
+   among which `basis.py` chooses.
 
 The hidden-subset-sum problem: Nguyen and Stern (CRYPTO 1999), Coron and Gini (CRYPTO 2020).
 """
@@ -29,13 +29,13 @@ __all__ = ["MAX_USERS", "MAX_USERS_NOISY", "lattice_columns"]
 
 
 MAX_USERS = 160
-"""Beyond, block reduction in NumPy finds nothing in minutes."""
+"""With more users, block reduction in NumPy finds nothing within minutes."""
 
 MAX_USERS_NOISY = 64
-"""With noise, the lattice has a dimension for every round: beyond, it takes minutes, on request."""
+"""Limit of method "auto" with noise: the lattice has one dimension per round and takes minutes."""
 
 _MAX_ROUNDS = 256
-_CENTRED = 0.98
+_CENTERED = 0.98
 _STRESS = 2.0
 
 _BITS = 3
@@ -55,14 +55,14 @@ def lattice_columns(
 ) -> Columns:
     """uint8 (k, rounds), k at most `users`: independent binary columns in the span.
 
-    `deadline` (monotonic) is looked at between blocks. A call of LLL is not interrupted: seconds
-    for MAX_USERS, or for 256 rounds with noise, of which no more are looked at. Raises
+    `deadline` (monotonic clock) is checked between blocks. An LLL call is not interrupted: it takes
+    seconds for MAX_USERS, or with noise for 256 rounds, the maximum used. Raises
     ModuleNotFoundError without python-flint.
     """
     rows = _integers(subspace) if subspace.exact else None
     if rows is None:
         return _with_noise(log, subspace, users, deadline)
-    lattice = Lattice(rows, _centred(rows))
+    lattice = Lattice(rows, _centered(rows))
     lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows), deadline)
     pool = binary_pairs(lattice.rows)
     if (len(pool) != users or users <= _SMALL) and time.monotonic() < deadline:
@@ -94,7 +94,7 @@ def _integers(subspace: Subspace) -> IntArray | None:
 
 
 def _pivots(basis: FloatArray) -> IntArray:
-    """(rank,): rounds whose rows of the basis are independent, the largest left each time."""
+    """(rank,): rounds whose rows of the basis are independent, the largest remainder first."""
     left = basis.copy()
     chosen = []
     for _ in range(basis.shape[1]):
@@ -107,16 +107,16 @@ def _pivots(basis: FloatArray) -> IntArray:
 
 
 def _inside(table: FloatArray, scale: int) -> IntArray | None:
-    """(rank, rank): short x_pivots for which `table` (rest, rank) gives integers; None: none.
+    """(rank, rank): short x_pivots for which `table` (rest, rank) gives integers; None if none.
 
-    A few equations at a time, those that are farthest from being met, each times 2^scale.
+    A few equations at a time, those with the largest errors, each multiplied by 2^scale.
     """
     rank = table.shape[1]
     number = -(-_BITS * rank // scale)
     inside = np.eye(rank, dtype=np.int64)
     for _ in range(_PASSES):
         others = inside @ table.T
-        if not np.abs(others).max(initial=0) < 2.0 ** (_LARGEST - scale):  # it does not converge
+        if not np.abs(others).max(initial=0) < 2.0 ** (_LARGEST - scale):  # no convergence
             return None
         off = np.abs(others - np.rint(others)).max(axis=0)
         if off.max() < _WHOLE:
@@ -130,16 +130,16 @@ def _inside(table: FloatArray, scale: int) -> IntArray | None:
     return None
 
 
-def _centred(rows: IntArray) -> FloatArray:
+def _centered(rows: IntArray) -> FloatArray:
     values = rows.astype(np.float64)
-    return np.asarray(values - _CENTRED * values.mean(axis=1, keepdims=True))
+    return np.asarray(values - _CENTERED * values.mean(axis=1, keepdims=True))
 
 
 def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
-    """Among all integer vectors of some rounds those near the span.
+    """Searches among all integer vectors of some rounds for those near the span.
 
-    Being off the span by e costs as much as a length of s e, the stress s such that columns, off by
-    what the noise does, get little longer by it.
+    A distance of e from the span costs as much as a length of s e. The stress s is such that the
+    noise makes columns only a little longer.
     """
     basis = subspace.plain_basis()
     rounds = _some_rounds(basis)
@@ -149,7 +149,7 @@ def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Co
     inside = np.linalg.qr(subspace.basis[rounds])[0]
     outside = np.diag(weights) - (weights[:, None] * inside) @ inside.T
     every = np.eye(len(rounds), dtype=np.int64)
-    lattice = Lattice(every, np.hstack((_centred(every), stress * outside)))
+    lattice = Lattice(every, np.hstack((_centered(every), stress * outside)))
     widen = np.linalg.pinv(basis[rounds]).T @ basis.T
 
     def near(rows: IntArray) -> Columns:
@@ -162,7 +162,7 @@ def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Co
 
 
 def _some_rounds(basis: FloatArray) -> IntArray:
-    """Rounds that span the basis, and others, in order."""
+    """Returns rounds that span the basis, and others, in order."""
     pivots = _pivots(basis)
     rest = np.setdiff1d(np.arange(len(basis)), pivots)
     return np.sort(np.concatenate((pivots, rest[: max(_MAX_ROUNDS - len(pivots), 0)])))

@@ -1,13 +1,13 @@
-"""The last step of a search in noise: exchanges of two rounds that bring a column nearer.
+"""Local search in noise: exchanges of two rounds that bring a column nearer to the span.
 
-Relaxed-reflect-reflect ends near a column that is off the space by its noise, often a round or two
-beside it. With Q = W (I - U U^T) W the squared distance of x is x^T Q x; exchanging a round i for a
-round j of the same window, which keeps its count, changes it by
+RRR ends near a column that is off the span by its noise, often a round or two from it. With
+Q = W (I - U U^T) W the squared distance of x is x^T Q x. Exchanging a round i for a round j of the
+same window, which keeps its count, changes it by
 
     Q_ii + Q_jj - 2 Q_ij + 2 (x_i - x_j) (g_j - g_i),        g = Q x,
 
-and adding or removing a round where counts leave that open by Q_ii + 2 (1 - 2 x_i) g_i. The best
-change is made until none is left that helps.
+and adding or removing a round, where counts allow it, by Q_ii + 2 (1 - 2 x_i) g_i. The best change
+is made until no change helps.
 """
 
 import numpy as np
@@ -20,14 +20,14 @@ __all__ = ["LocalSearch"]
 
 
 MAX_PAIRS = 1 << 22
-"""Pairs of rounds that are looked at; the longest windows are left out beyond."""
+"""Maximum pairs of rounds; beyond it the longest windows are left out."""
 
 _STEPS = 200
 _ENOUGH = 1e-9
 
 
 class LocalSearch:
-    """For columns of the users of a batch, in a space with noise."""
+    """Local search for the users of a batch, in a span with noise."""
 
     def __init__(self, subspace: Subspace, batch: Batch, empty: BoolArray) -> None:
         inside = subspace.weights[:, None] * subspace.basis
@@ -44,7 +44,7 @@ class LocalSearch:
         self._open = bool(outside.any() or (batch.lower != batch.upper).any())
 
     def __call__(self, columns: Columns) -> Columns:
-        """Columns (users of the batch, rounds), as near as exchanges bring them."""
+        """Returns columns (users of the batch, rounds) that no single change brings nearer."""
         better = columns.copy()
         pulls = columns.astype(np.float64) @ self._q
         for i in range(len(columns)):
@@ -66,7 +66,7 @@ class LocalSearch:
                 column[t] ^= 1
 
     def _exchange(self, column: Columns, pull: FloatArray) -> tuple[float, tuple[int, ...]]:
-        """The best exchange, and what it changes."""
+        """Returns the best exchange of two rounds and its change of the squared distance."""
         differ = column[self._first] != column[self._second]
         if not differ.any():
             return 0.0, ()
@@ -77,7 +77,7 @@ class LocalSearch:
         return float(change[best]), (int(first[best]), int(second[best]))
 
     def _flip(self, user: int, column: Columns, pull: FloatArray) -> tuple[float, int]:
-        """The best single round to add or remove, where the counts allow it."""
+        """Returns the best single round to add or remove, where the counts allow it."""
         batch = self._batch
         if not self._open:
             return 0.0, 0
@@ -91,7 +91,7 @@ class LocalSearch:
 
 
 def _pairs(batch: Batch, empty: BoolArray) -> tuple[IntArray, IntArray]:
-    """Pairs of rounds of the same window, i before j."""
+    """Returns pairs of rounds of the same window, i before j."""
     first: list[IntArray] = []
     second: list[IntArray] = []
     left = MAX_PAIRS

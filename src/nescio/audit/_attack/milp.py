@@ -1,16 +1,16 @@
-"""The chapter's integer program, a column at a time, with an open solver (HiGHS through SciPy).
+"""The chapter's integer program, one column at a time, with an open solver (HiGHS through SciPy).
 
     find x in {0, 1}^rounds with N^T x = 0 and C x = c           without noise (6.5)
-    minimise |N^T x|_1 + weight |C x - c|_1                      with noise, inexact counts (6.7)
+    minimize |N^T x|_1 + weight |C x - c|_1                      with noise, inexact counts (6.7)
 
-N spans what is orthogonal to the span. The chapter squares both terms, which needs a quadratic
-solver; absolute values have the same meaning and stay linear. Without noise the equations are
-x_rest = T x_pivots, for as many independent pivots as the span has dimensions, and rounds that the
-counts leave no choice in are constants.
+N spans the orthogonal complement of the span. The chapter squares both terms, which needs a
+quadratic solver; absolute values serve the same purpose and stay linear. Without noise the
+equations are x_rest = T x_pivots, for as many independent pivots as the span has dimensions, and
+rounds that the counts determine are constants.
 
-Whether a column is the only one: the same program with the further constraint that x differs from
-it. HiGHS says infeasible within tolerances of 1e-6 and finds columns otherwise, which are checked
-here. Thesis chapter 6, sections 6.3.3 and 6.3.4 (with Gurobi in place of HiGHS).
+To test if a column is the only one, the same program gets the constraint that x differs from it.
+HiGHS reports infeasibility within tolerances of 1e-6, and columns it finds are checked here. Thesis
+chapter 6, sections 6.3.3 and 6.3.4 (with Gurobi in place of HiGHS).
 """
 
 import importlib.util
@@ -33,15 +33,15 @@ __all__ = ["Limits", "Program", "has_solver"]
 Others = Literal["none", "another", "open"]
 
 _COUNT_WEIGHT = 0.5
-"""What a participation too many or too few costs, against one unit of distance."""
+"""Price of one participation too many or too few, against one unit of distance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long programs may take.
+    """Time limits of integer programs.
 
-    A column: seconds by the clock, or nodes of the search, which end it at the same place always.
-    All of them: `deadline` (monotonic). `threads`: for columns.
+    One column: `seconds`, or `nodes` of the search, which makes results reproducible. All columns:
+    `deadline` (monotonic clock). `threads`: columns solved at once.
     """
 
     seconds: float | None = None
@@ -51,16 +51,16 @@ class Limits:
 
 
 def has_solver() -> bool:
-    """Whether SciPy is there. It is not imported, which takes a third of a second."""
+    """Returns True if SciPy is installed. Does not import it, which takes a third of a second."""
     return importlib.util.find_spec("scipy") is not None
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Programs for the users of a batch, in a span.
+    """Integer programs for the users of a batch, in a span.
 
-    `basis`: float64 (rounds, rank), of the span itself, orthonormal. `noisy`: the estimate of it,
-    if there is noise. `soft`: counts may be missed, at a price.
+    `basis`: float64 (rounds, rank), of the span itself, orthonormal. `noisy`: the estimate of the
+    span if there is noise. `soft`: counts may be violated, at a price.
     """
 
     basis: FloatArray
@@ -70,7 +70,7 @@ class Program:
     soft: bool = False
 
     def find(self, places: IntArray, limits: Limits) -> tuple[Columns, npt.NDArray[np.bool_]]:
-        """Columns (k, rounds) for the users at `places` in the batch, and whether there is one."""
+        """Returns columns (k, rounds) for the users at `places`, and which were found."""
         self._prepare()
         with ThreadPoolExecutor(limits.threads) as pool:
             found = list(pool.map(lambda i: self._solve(int(i), limits, None)[0], places))
@@ -81,7 +81,7 @@ class Program:
         return columns, np.array([column is not None for column in found], np.bool_)
 
     def others(self, places: IntArray, columns: Columns, limits: Limits) -> list[Others]:
-        """Whether other columns in the span have the counts of these (k, rounds)."""
+        """Decides if other columns in the span have the counts of `columns` (k, rounds)."""
         self._prepare()
 
         def one(i: int, column: npt.NDArray[np.uint8]) -> Others:
@@ -98,7 +98,7 @@ class Program:
         return bool(np.abs(self._equations @ column.astype(np.float64)).max(initial=0) < 1e-6)
 
     def _prepare(self) -> None:
-        """What threads share, made once; and that SciPy is there."""
+        """Checks for SciPy and computes what all threads share."""
         if not has_solver():
             raise ArgumentError("method program needs SciPy: pip install 'nescio[audit]'")
         _ = (self._equations, self._free, self._window_rows)
@@ -135,7 +135,7 @@ class Program:
     def _solve(
         self, i: int, limits: Limits, unlike: npt.NDArray[np.uint8] | None
     ) -> tuple[npt.NDArray[np.uint8] | None, bool]:
-        """A column of user i (other than `unlike`), and whether there is provably none."""
+        """Returns a column of user i (other than `unlike`), and True if provably none exists."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - an extra
 
         left = limits.deadline - time.monotonic()
@@ -165,7 +165,7 @@ class Program:
         return np.rint(answer.x[:rounds]).astype(np.uint8), False
 
     def _forced(self, i: int) -> npt.NDArray[np.float64]:
-        """(rounds,): the value of rounds without a choice."""
+        """(rounds,): the value of rounds that the counts determine."""
         forced = np.zeros(len(self.basis))
         for j, (start, stop) in enumerate(self.batch.apart):
             if self.batch.lower[i, j] > 0:
@@ -176,25 +176,25 @@ class Program:
     def _model(
         self, i: int, unlike: npt.NDArray[np.uint8] | None
     ) -> tuple[FloatArray, list[tuple[FloatArray, Any, Any]], FloatArray]:
-        """Cost, constraints (matrix, least, most) and upper bounds of x and what is beside it."""
+        """Returns cost, constraints (matrix, lower, upper) and upper bounds of x and its slacks."""
         shared = len(self.batch.shared)
-        least = np.concatenate((self.batch.shared_counts[i], self.batch.lower[i]))
-        most = np.concatenate((self.batch.shared_counts[i], self.batch.upper[i]))
-        hard = (self._window_rows, least, most)
+        lower = np.concatenate((self.batch.shared_counts[i], self.batch.lower[i]))
+        upper = np.concatenate((self.batch.shared_counts[i], self.batch.upper[i]))
+        hard = (self._window_rows, lower, upper)
         if self.noisy is None and not self.soft:
             blocks: list[tuple[FloatArray, Any, Any]] = [(self._equations, 0, 0), hard]
             extra, prices = 0, np.zeros(0)
         else:
-            # |.| as a variable that is at least both signs.
-            parts = [(self._equations, 0.0, 1.0)]
+            # |.| as a variable that is at least the term and its negative.
+            terms = [(self._equations, 0.0, 1.0)]
             if self.soft:
                 rows = self._window_rows[shared:]
                 middle = (self.batch.lower[i] + self.batch.upper[i]) / 2
-                parts.append((rows, middle, _COUNT_WEIGHT))
-            extra = sum(len(rows) for rows, _, _ in parts)
-            prices = np.concatenate([np.full(len(rows), price) for rows, _, price in parts])
-            target = np.concatenate([np.broadcast_to(t, len(rows)) for rows, t, _ in parts])
-            stacked, slack = np.concatenate([rows for rows, _, _ in parts]), np.eye(extra)
+                terms.append((rows, middle, _COUNT_WEIGHT))
+            extra = sum(len(rows) for rows, _, _ in terms)
+            prices = np.concatenate([np.full(len(rows), price) for rows, _, price in terms])
+            target = np.concatenate([np.broadcast_to(t, len(rows)) for rows, t, _ in terms])
+            stacked, slack = np.concatenate([rows for rows, _, _ in terms]), np.eye(extra)
             blocks = [
                 (np.hstack((stacked, -slack)), -np.inf, target),
                 (np.hstack((stacked, slack)), target, np.inf),

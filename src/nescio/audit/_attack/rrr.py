@@ -1,4 +1,4 @@
-"""Relaxed-reflect-reflect: all columns at once, between the affine and the binary set.
+"""Relaxed-reflect-reflect (RRR): search for all columns at once, between two sets.
 
     X <- X + beta (B(2 S(X) - X) - S(X))
 
@@ -6,7 +6,7 @@ S and B are the nearest points of the affine and of the binary set. Where the st
 in both sets: a column with the right counts in the span. Elser, Rankenburg and Thibault, "Searching
 with iterated maps" (PNAS 2007); Elser, "The complexity of bit retrieval" (2018), for small beta.
 
-Steps are taken in float32; whether a column is in the span is decided in float64.
+Steps use float32. Membership of a column in the span is decided in float64.
 """
 
 import time
@@ -30,7 +30,7 @@ _KEEP_EVERY = 8
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How to look: the step, iterations of one start, starts, the clock (monotonic) to stop at."""
+    """The step size, iterations per start, starts, and the deadline (monotonic clock)."""
 
     beta: float = 0.5
     iterations: int = 1500
@@ -40,7 +40,7 @@ class Search:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Found:
-    """Columns uint8 (k, rounds), the nearest ones met; which of them fit; iterations it took."""
+    """The nearest columns, uint8 (k, rounds); which of them fit; the iterations used."""
 
     columns: Columns
     fits: npt.NDArray[np.bool_]
@@ -56,14 +56,15 @@ def reflect(
     rng: np.random.Generator,
     search: Search,
 ) -> Found:
-    """Looks for a column for every user of a batch.
+    """Searches a column for every user of a batch.
 
-    `accept(columns, users of the batch)` says which columns end the search for their users.
+    `accept(columns, users of the batch)` returns True for columns that end the search for their
+    users.
     """
     users, rounds = affine.origins.shape
     found = Found(np.zeros((users, rounds), np.uint8), np.zeros(users, np.bool_), 0)
-    nearest, least = np.full(users, np.inf), np.full(users, np.inf, np.float32)
-    examine = _examiner(subspace, rng)
+    nearest, nearest_yet = np.full(users, np.inf), np.full(users, np.inf, np.float32)
+    screen = _screener(subspace, rng)
     iterations = 0
     for _ in range(search.starts):
         active = np.flatnonzero(~found.fits)
@@ -74,50 +75,50 @@ def reflect(
             iterations += 1
             inside = affine.project(points, active)
             corners = binary.project(2 * inside - points, active)
-            rough, certain = examine(corners, accept, active, least[active])
-            least[active] = np.minimum(least[active], rough)
+            rough, accepted = screen(corners, accept, active, nearest_yet[active])
+            nearest_yet[active] = np.minimum(nearest_yet[active], rough)
             _keep(
                 found,
                 nearest,
                 corners=corners,
                 active=active,
                 rough=rough,
-                certain=certain,
+                accepted=accepted,
                 also_better=step % _KEEP_EVERY == 0,
             )
             corners -= inside
             corners *= np.float32(search.beta)
             points += corners
-            if certain.any():
-                points, active = points[~certain], active[~certain]
+            if accepted.any():
+                points, active = points[~accepted], active[~accepted]
     return Found(found.columns, found.fits, iterations)
 
 
-Examine = Callable[
+Screen = Callable[
     [Floats, Accept, IntArray, Floats], tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
 ]
 
 
-def _examiner(subspace: Subspace, rng: np.random.Generator) -> Examine:
-    """Which rows end the search: by a sketch of what is outside first, then by all of it."""
+def _screener(subspace: Subspace, rng: np.random.Generator) -> Screen:
+    """Returns the test that ends a search: a sketch of the residuals first, then `accept`."""
     outside = rng.standard_normal((len(subspace.basis), _SKETCH)) / np.sqrt(_SKETCH)
     outside -= subspace.basis @ (subspace.basis.T @ outside)
     sketch = (outside * subspace.weights[:, None]).astype(np.float32)
     slack = np.float32(2e-4 if subspace.exact else 0.0)
 
-    def examine(
-        corners: Floats, accept: Accept, active: IntArray, least: Floats
+    def screen(
+        corners: Floats, accept: Accept, active: IntArray, nearest_yet: Floats
     ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        shadows = corners @ sketch
-        rough = np.einsum("ki,ki->k", shadows, shadows)
-        # With noise a true column is about the nearest that is ever met.
-        likely = np.flatnonzero(rough <= (slack if subspace.exact else 1.5 * least))
-        certain = np.zeros(len(corners), np.bool_)
+        sketched = corners @ sketch
+        rough = np.einsum("ki,ki->k", sketched, sketched)
+        # With noise a true column is about the nearest of all that appear.
+        likely = np.flatnonzero(rough <= (slack if subspace.exact else 1.5 * nearest_yet))
+        accepted = np.zeros(len(corners), np.bool_)
         if likely.size:
-            certain[likely] = accept(corners[likely].astype(np.uint8), active[likely])
-        return rough, certain
+            accepted[likely] = accept(corners[likely].astype(np.uint8), active[likely])
+        return rough, accepted
 
-    return examine
+    return screen
 
 
 def _keep(
@@ -127,12 +128,12 @@ def _keep(
     corners: Floats,
     active: IntArray,
     rough: npt.NDArray[np.float32],
-    certain: npt.NDArray[np.bool_],
+    accepted: npt.NDArray[np.bool_],
     also_better: bool,
 ) -> None:
-    """Writes down what ends a search, and from time to time what came nearer than before."""
-    better = certain | (rough < nearest[active]) if also_better else certain
-    who = active[better]
-    found.columns[who] = corners[better]
-    nearest[who] = rough[better]
-    found.fits[active[certain]] = True
+    """Stores columns that end a search, and periodically those nearer than before."""
+    better = accepted | (rough < nearest[active]) if also_better else accepted
+    users = active[better]
+    found.columns[users] = corners[better]
+    nearest[users] = rough[better]
+    found.fits[active[accepted]] = True

@@ -1,67 +1,71 @@
-"""Columns for users, each looked for with the user's own counts."""
+"""Search for participation columns, each with the counts of its own user."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from ..._arrays import as_threads
 from .._arrays import Columns, FloatArray, IntArray
 from .._log.record import Log
 from .._log.windows import Batch, agree, batches, log_choices
 from .assignment import assigned, outside_of, suspects
 from .local_search import LocalSearch
 from .milp import Limits, Others, Program
+from .options import Options
 from .rrr import Found, Search, reflect
 from .sets import AffineSet, BinarySet
 from .span import Subspace
 from .without_counts import fill
 
-__all__ = ["Columnwise", "nearest_space"]
+__all__ = ["Columnwise", "Exclude", "nearest_space"]
+
+Exclude = Callable[[FloatArray, Batch, IntArray, Columns], list[Others]]
+"""`Columnwise.exclude`: integer programs for users at places of a batch."""
 
 _AGAIN, _IDLE = 12, 3
-"""How often is looked again, and how often in vain."""
+"""Maximum restarts; maximum consecutive restarts without progress."""
 _TWINS = 6
-"""How often users with one column between them are told apart."""
+"""Maximum attempts to find different columns for users who got the same one."""
 _FIRST = 400
-"""Iterations in noise before columns are polished, and the noise is measured on them."""
-_TOGETHER = 1  # a second column found outside may depend on the first
+"""Iterations in noise before local search and the first measurement of the noise."""
+_AT_ONCE = 1  # a second column found outside may depend on the first
 _NODES = 100
 _WORK = 2_000_000
-"""Entries of programs (rounds times rank) that are solved on the side, all columns together."""
+"""Entries of integer programs (rounds times rank) solved in method "auto", all columns together."""
 
 _TRIED = 48
-"""Users on whom spaces are compared."""
+"""Users on whom estimates of the span are compared."""
 
 _CLEARLY = 0.95
 
 _TYPICAL = 1.5
-"""How much farther off than noise puts most columns one may be that is not looked for again."""
+"""Columns within this multiple of the expected noise distance are accepted without a restart."""
 
 
 class Columnwise:
-    """The columns found so far, uint8 (users, rounds), and the ways to find more."""
+    """The columns found so far, uint8 (users, rounds), and the methods that find more."""
 
     def __init__(
         self,
         log: Log,
         subspace: Subspace,
         active: IntArray,
-        *,
-        seed: int,
+        options: Options,
         deadline: float,
-        column_limit: float | None,
-        threads: int,
     ) -> None:
         self.columns: Columns = np.zeros((log.users, log.rounds), np.uint8)
         self.method = "reflect"
         self._log, self.subspace = log, subspace
         self._basis = subspace.plain_basis()
         self._users = active
-        self._rng = np.random.default_rng(seed)
+        self._rng = np.random.default_rng(options.seed)
         self._deadline = deadline
-        nodes = _NODES if column_limit is None else None
-        self._limits = Limits(column_limit, nodes, deadline, threads)
+        nodes = _NODES if options.column_limit is None else None
+        threads = as_threads(options.threads) or (os.cpu_count() or 1)
+        self._limits = Limits(options.column_limit, nodes, deadline, threads)
         self._side_columns = _WORK // (log.rounds * subspace.rank)
         counts = self._counts
         self._batches = list(batches(log.windows, counts, log.count_error, active))
@@ -70,25 +74,25 @@ class Columnwise:
             self._choices[batch.users] = log_choices(batch, log.empty)
 
     def reflect(self, again: int = _AGAIN) -> None:
-        """Relaxed-reflect-reflect for everybody; in noise, so often `again` for those far off."""
+        """Runs relaxed-reflect-reflect for all users; in noise with up to `again` restarts."""
         noisy = not self.subspace.exact
         search = Search(deadline=self._deadline)
         if noisy:
             search = Search(iterations=_FIRST, starts=1, deadline=self._deadline)
         for batch in self._batches:
-            self._reflect(batch, search, None)
+            self._search(batch, search, None)
             self._separate_twins(batch)
         if noisy:
-            self._settle(again)
+            self._refine(again)
         self._make_independent()
 
     def lattice(self) -> None:
-        """Lattice reduction for those who are left, without noise."""
+        """Runs lattice reduction for users without a column, if there is no noise."""
         if fill(self._log, self.subspace, self._users, self.columns, self._deadline):
             self.method = "reflect and lattice"
 
     def assign(self) -> None:
-        """Where counts leave open whose a column is, the assignment that suits all counts best."""
+        """Assigns columns to users by the best match of all counts, where counts leave a choice."""
         counts = self._counts
         if self._log.count_error == 0 and (counts >= 0).all():
             return
@@ -97,10 +101,10 @@ class Columnwise:
         self.columns[users] = self.columns[users[assigned(self._log, users, self.columns[users])]]
 
     def program(self, *, every: bool) -> None:
-        """Integer programs: for `every` user, or for those who are left, as far as it is cheap."""
+        """Runs integer programs for `every` user, or only where they are cheap."""
         for batch in self._batches:
             left = np.flatnonzero(~self._fits(batch))
-            if not every:  # with noise a program takes minutes
+            if not every:  # with noise a program takes minutes each
                 left = left[: self._side_columns if self.subspace.exact else 0]
             if not len(left) or time.monotonic() > self._deadline:
                 continue
@@ -116,7 +120,7 @@ class Columnwise:
     def exclude(
         self, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns
     ) -> list[Others]:
-        """Whether other columns in the span of `basis` have the counts of these (`judge`)."""
+        """Decides if other columns in the span of `basis` have the counts of these columns."""
         first = places[: self._side_columns]
         program = self._program(basis, batch, noisy=False)
         verdicts = program.others(first, columns[: len(first)], self._limits) if len(first) else []
@@ -131,14 +135,14 @@ class Columnwise:
         soft = self._log.count_error > 0 and noisy
         return Program(basis, self.subspace if noisy else None, batch, self._log.empty, soft)
 
-    def _reflect(
+    def _search(
         self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
     ) -> None:
-        found = self._met(batch, search, taken, outside)
+        found = self._run(batch, search, taken, outside)
         keep = found.fits if taken is not None else np.ones(len(batch.users), np.bool_)
         self.columns[batch.users[keep]] = found.columns[keep]
 
-    def _met(
+    def _run(
         self, batch: Batch, search: Search, taken: Columns | None, outside: bool = False
     ) -> Found:
         return reflect(
@@ -150,11 +154,11 @@ class Columnwise:
             search=search,
         )
 
-    def _settle(self, again: int) -> None:
-        """Polishes columns, measures the noise on them, and looks again where they are too far."""
-        polishers = [LocalSearch(self.subspace, batch, self._log.empty) for batch in self._batches]
-        for batch, polish in zip(self._batches, polishers, strict=True):
-            self._take_nearer(batch.users, polish(self.columns[batch.users]))
+    def _refine(self, again: int) -> None:
+        """Runs local search, measures the noise, and restarts for distant columns."""
+        improvers = [LocalSearch(self.subspace, batch, self._log.empty) for batch in self._batches]
+        for batch, improve in zip(self._batches, improvers, strict=True):
+            self._take_nearer(batch.users, improve(self.columns[batch.users]))
         search, idle = Search(starts=1, deadline=self._deadline), 0
         while again and idle < _IDLE and time.monotonic() < self._deadline:
             before = self._number_that_fit()
@@ -162,37 +166,37 @@ class Columnwise:
                 part = _part(batch, np.flatnonzero(~self._fits(batch)))
                 if not len(part.users):
                     continue
-                found = self._met(part, search, None)
-                polish = LocalSearch(self.subspace, part, self._log.empty)
-                self._take_nearer(part.users, polish(found.columns))
+                found = self._run(part, search, None)
+                improve = LocalSearch(self.subspace, part, self._log.empty)
+                self._take_nearer(part.users, improve(found.columns))
             now = self._number_that_fit()
             idle = 0 if now > before else idle + 1
             again = 0 if now == len(self._users) else again - 1
 
     def _number_that_fit(self) -> int:
-        """With the noise measured anew."""
+        """Measures the noise again and counts the users whose column fits."""
         self.subspace = self.subspace.calibrated(self.columns.astype(np.float64))
         return sum(int(self._fits(batch).sum()) for batch in self._batches)
 
     def _take_nearer(self, users: IntArray, columns: Columns) -> None:
-        """Takes columns (k, rounds) for `users` where they have their counts and are nearer."""
+        """Accepts columns (k, rounds) for `users` that have their counts and are nearer."""
         counts = self._counts[users]
         good = agree(columns, self._log.windows, counts, self._log.count_error)
         good &= self._nearer(columns, self.columns[users])
         self.columns[users[good]] = columns[good]
 
     def _separate_twins(self, batch: Batch) -> None:
-        """Users with equal counts may have got one column between them: looks for the others."""
+        """Searches again for users whose column another user also has."""
         for _ in range(_TWINS):
             _, first = np.unique(self.columns[batch.users], axis=0, return_index=True)
             again = np.setdiff1d(np.arange(len(batch.users)), first)
             if not len(again) or time.monotonic() > self._deadline:
                 return
             search = Search(iterations=300, starts=1, deadline=self._deadline)
-            self._reflect(_part(batch, again), search, self.columns[batch.users[first]])
+            self._search(_part(batch, again), search, self.columns[batch.users[first]])
 
     def _make_independent(self) -> None:
-        """Looks again for columns that depend on others, outside of their span."""
+        """Searches again for columns that depend on others, outside the span of those."""
         if self.subspace.rank < sum(len(batch.users) for batch in self._batches):
             return
         for batch in self._batches * _TWINS:
@@ -203,14 +207,14 @@ class Columnwise:
                 return
             if not len(doubtful):
                 continue
-            again = _part(batch, np.searchsorted(batch.users, doubtful[:_TOGETHER]))
+            again = _part(batch, np.searchsorted(batch.users, doubtful[:_AT_ONCE]))
             search = Search(iterations=600, starts=1, deadline=self._deadline)
-            self._reflect(again, search, self.columns[users], outside=True)
+            self._search(again, search, self.columns[users], outside=True)
 
     def _acceptor(
         self, batch: Batch, taken: Columns | None, outside: bool = False
     ) -> Callable[[Columns, IntArray], npt.NDArray[np.bool_]]:
-        """Which columns are near, have their users' counts and are not `taken`."""
+        """Returns a test for columns that are near, have the counts and are not `taken`."""
         used = set() if taken is None else {column.tobytes() for column in taken}
 
         def accept(columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
@@ -225,10 +229,10 @@ class Columnwise:
         return self._fit(self.columns[batch.users], batch.users)
 
     def _fit(self, columns: Columns, users: IntArray) -> npt.NDArray[np.bool_]:
-        """Which of `columns` (k, rounds) are near enough and have the counts of `users`."""
+        """(k,): True for `columns` (k, rounds) near enough and with the counts of `users`."""
         points, log = columns.astype(np.float64), self._log
         limits = self.subspace.limits(points, self._choices[users])
-        if self.subspace.coloured:  # a column below chance may still have a better one beside it
+        if self.subspace.colored:  # a better column may be close to one below chance
             limits = np.minimum(limits, _TYPICAL * self.subspace.expected(points))
         near = self.subspace.distances(points) <= limits
         return near & agree(columns, log.windows, self._counts[users], log.count_error)
@@ -241,10 +245,10 @@ class Columnwise:
 def nearest_space(
     log: Log, spaces: Iterator[Subspace], active: IntArray, seed: int, deadline: float
 ) -> Subspace:
-    """Of several estimates of the span the one that some users' columns are nearest to.
+    """Returns the estimate of the span that is nearest to the columns of some users.
 
-    For each dimension outside of it; the first, unless another one is clearly nearer. No more are
-    made than the first, if that is exact, or if the noise is as it is modelled.
+    Distances are per dimension outside the span. The first estimate is kept unless another is
+    clearly nearer. Others are made only if the first one has noise that is not white.
     """
     chosen = next(spaces)
     if chosen.exact or log.counts is None:
@@ -252,25 +256,23 @@ def nearest_space(
     some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
 
     def distance(space: Subspace) -> tuple[float, bool]:
-        search = Columnwise(
-            log, space, some, seed=seed, deadline=deadline, column_limit=None, threads=1
-        )
+        search = Columnwise(log, space, some, Options(seed=seed, threads=1), deadline)
         search.reflect(again=0)
         points = search.columns[some].astype(np.float64)
-        away = float(np.median(space.distances(points)) / np.sqrt(max(space.free, 1)))
-        return away, space.calibrated(points).coloured
+        off = float(np.median(space.distances(points)) / np.sqrt(max(space.free, 1)))
+        return off, space.calibrated(points).colored
 
-    least, coloured = distance(chosen)
-    least *= _CLEARLY
-    for space in spaces if coloured else ():
-        away, _ = distance(space)
-        if away < least:
-            chosen, least = space, away
+    nearest, colored = distance(chosen)
+    nearest *= _CLEARLY
+    for space in spaces if colored else ():
+        off, _ = distance(space)
+        if off < nearest:
+            chosen, nearest = space, off
     return chosen
 
 
 def _part(batch: Batch, places: IntArray) -> Batch:
-    """Some users of a batch."""
+    """Returns a batch of the users at `places`."""
     return Batch(
         batch.users[places],
         batch.shared,

@@ -1,9 +1,9 @@
-"""The two sets between which columns are looked for, and the nearest points of both.
+"""The two sets of the search, and projections to both.
 
     affine   {x : x in the span of A, C x = c}
     binary   {x : x in {0, 1}^rounds, window sums c}
 
-All columns are rows here, (users, rounds), so that a window of a user lies together in memory.
+Columns are stored as rows, (users, rounds), so that a user's window is contiguous in memory.
 """
 
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ _NEVER = np.float32(-1e30)
 
 @dataclass(frozen=True, eq=False)
 class AffineSet:
-    """x in the span with C x = c, for a batch of users who have the same C.
+    """The set of x in the span with C x = c, for a batch of users with the same C.
 
     `basis`: float64 (rounds, rank), orthonormal, of the span. `across`: float64 (rank, r),
     orthonormal, the coordinates that C fixes. `origins`: float64 (users, rounds), the points of the
     set nearest to 0. Points differ by *directions*: z in the span with C z = 0. `leverage`: for w
-    orthogonal to all directions, and z with C z = 0 that is off the span by e, |<w, z>| is at most
-    leverage |w| e.
+    orthogonal to all directions, and z with C z = 0 at distance e from the span, |<w, z>| is at
+    upper leverage |w| e.
     """
 
     basis: FloatArray
@@ -39,9 +39,9 @@ class AffineSet:
 
     @classmethod
     def of(cls, basis: FloatArray, batch: Batch) -> "AffineSet":
-        """From an orthonormal basis (rounds, rank) of the span, and the windows that all have.
+        """Makes the set from an orthonormal basis (rounds, rank) and the windows all users share.
 
-        Where no point of the span has the counts (noise), the nearest sums are taken.
+        Where no point of the span has the counts (noise), the nearest sums are used.
         """
         before = np.zeros((len(basis) + 1, basis.shape[1]))
         np.cumsum(basis, axis=0, out=before[1:])
@@ -59,20 +59,20 @@ class AffineSet:
         return cls(basis, across, inside @ basis.T, 2 + stretch)
 
     def project(self, points: Floats, chosen: IntArray) -> Floats:
-        """The nearest points, float32, for rows that belong to the users `chosen` of the batch."""
+        """Returns the nearest points, float32, for rows of the users `chosen` of the batch."""
         moved = self.along(points)
         moved += self._single[2][chosen]
         return moved
 
     def along(self, points: Floats) -> Floats:
-        """Rows without what is orthogonal to all directions, float32."""
+        """Returns the rows' components along the directions, float32."""
         basis, across, _ = self._single
         inside = points @ basis
         inside -= (inside @ across) @ across.T
         return np.asarray(inside @ basis.T)
 
     def along_exactly(self, points: FloatArray) -> FloatArray:
-        """The same in float64."""
+        """Returns the same in float64."""
         inside = points @ self.basis
         inside -= (inside @ self.across) @ self.across.T
         return np.asarray(inside @ self.basis.T)
@@ -85,7 +85,7 @@ class AffineSet:
 
 
 def _depth(windows: tuple[tuple[int, int], ...]) -> int:
-    """How many windows a round is in, at most."""
+    """Returns the maximum number of windows that contain one round."""
     depth = np.zeros(1 + max((stop for _, stop in windows), default=0), np.int64)
     for start, stop in windows:
         depth[start] += 1
@@ -94,11 +94,11 @@ def _depth(windows: tuple[tuple[int, int], ...]) -> int:
 
 
 class BinarySet:
-    """Binary columns whose windows sum to what the counts allow.
+    """Binary columns whose window sums the counts allow.
 
-    The nearest one takes the largest entries of each window: at least as many as the count allows,
-    at most as many, and between the two those above one half. Rounds in no window are rounded;
-    rounds that nobody took part in are 0.
+    The nearest one takes the largest entries of each window: at least the lower bound, at most the
+    upper bound, and in between the entries above one half. Rounds in no window are rounded; rounds
+    without participants are 0.
     """
 
     def __init__(self, batch: Batch, empty: npt.NDArray[np.bool_]) -> None:
@@ -107,14 +107,14 @@ class BinarySet:
         self._groups = list(_groups(batch))
 
     def project(self, points: Floats, chosen: npt.NDArray[np.int64]) -> Floats:
-        """The nearest binary rows, as float32, for the users `chosen` of the batch."""
+        """Returns the nearest binary rows, as float32, for the users `chosen` of the batch."""
         if self._empty.size:
             points = points.copy()
             points[:, self._empty] = _NEVER
         nearest = (points > 0.5).astype(np.float32)
-        for rounds, least, most in self._groups:
+        for rounds, lower, upper in self._groups:
             values = points[:, rounds.reshape(-1)].reshape(len(points), *rounds.shape)
-            cut = _cut(values, least[chosen], most[chosen])
+            cut = _cut(values, lower[chosen], upper[chosen])
             nearest[:, rounds.reshape(-1)] = (values >= cut).reshape(len(points), -1)
         if self._empty.size:
             nearest[:, self._empty] = 0
@@ -122,7 +122,7 @@ class BinarySet:
 
 
 def _groups(batch: Batch) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-    """Windows of one length together: their rounds (windows, length), least and most counts."""
+    """Groups windows of one length: rounds (windows, length), lower and upper bounds of counts."""
     lengths = np.array([stop - start for start, stop in batch.apart], np.int64)
     starts = np.array([start for start, _ in batch.apart], np.int64)
     for length in np.unique(lengths):
@@ -131,12 +131,12 @@ def _groups(batch: Batch) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         yield rounds, batch.lower[:, which], batch.upper[:, which]
 
 
-def _cut(values: Floats, least: IntArray, most: IntArray) -> Floats:
-    """(users, windows, 1): from which value on an entry becomes one."""
+def _cut(values: Floats, lower: IntArray, upper: IntArray) -> Floats:
+    """(users, windows, 1): the threshold above which entries become one."""
     ranked = np.full((*values.shape[:2], values.shape[2] + 1), np.inf, np.float32)
     ranked[:, :, 1:] = -np.sort(-values, axis=2)
-    low = np.take_along_axis(ranked, most[:, :, None], axis=2)
-    if least is most or (least == most).all():
+    low = np.take_along_axis(ranked, upper[:, :, None], axis=2)
+    if lower is upper or (lower == upper).all():
         return np.asarray(low)
-    high = np.take_along_axis(ranked, least[:, :, None], axis=2)
+    high = np.take_along_axis(ranked, lower[:, :, None], axis=2)
     return np.asarray(np.clip(np.float32(0.5), low, high))

@@ -20,10 +20,10 @@ def least_squares(
     *,
     wanted: bool,
 ) -> tuple[FloatArray | None, FloatArray]:
-    """Updates (users, dimensions), or None unless `wanted`, and their conditioning (users,).
+    """Returns updates (users, dimensions), None unless `wanted`, and conditioning (users,).
 
-    Rows are weighted as the noise wants. Columns of users who were not found take part, as the best
-    that is known of what the others have to be told from; their own results are NaN.
+    Rows are weighted by the noise. Columns of users who were not found take part, as the best
+    available estimate; their own results are NaN.
     """
     some = np.flatnonzero(columns.any(axis=1))
     weighted = columns[some].T * subspace.weights[:, None]

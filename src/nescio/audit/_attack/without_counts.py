@@ -1,52 +1,37 @@
-"""Columns without counts: which method finds them, and whose they are if there are counts."""
+"""Columns without counts: choice of the method, and assignment to users if there are counts."""
 
 import time
 
 import numpy as np
 
-from ...errors import ArgumentError
 from .._arrays import Columns, IntArray
 from .._log.record import Log
 from .._log.windows import agree
 from .basis import select_basis
-from .block_reduction import check_library, has_library
+from .block_reduction import has_library
 from .ica import ROUNDS_PER_USER, ica_columns, lightest, match
 from .lattice import MAX_USERS, MAX_USERS_NOISY, lattice_columns
+from .options import METHODS_WITHOUT_COUNTS, Options
 from .span import Subspace
 
-__all__ = ["METHODS", "check", "columns_without_counts", "fill"]
-
-METHODS = ("lattice", "skewness")
-
-
-def check(log: Log, method: str) -> None:
-    """Raises ArgumentError for a method by name that cannot be, before any work."""
-    if method != "lattice":
-        return
-    check_library()
-    users = int((~log.idle).sum())
-    if users > MAX_USERS:
-        raise ArgumentError(
-            f"method lattice: found {users} users, expected at most {MAX_USERS}; with more, use "
-            f"skewness, and log {ROUNDS_PER_USER} rounds or more for every user"
-        )
+__all__ = ["columns_without_counts", "fill"]
 
 
 def columns_without_counts(
-    log: Log, subspace: Subspace, active: IntArray, *, method: str, seed: int, deadline: float
+    log: Log, subspace: Subspace, active: IntArray, *, options: Options, deadline: float
 ) -> tuple[Columns, str]:
-    """uint8 (users, rounds), given to users by counts if there are any; and what found them.
+    """Returns columns uint8 (users, rounds), assigned by counts if there are any, and the methods.
 
-    Of METHODS the one named; otherwise the one for so many rounds, and if it leaves columns out,
-    the other, too.
+    The method of `options`, or else the one for this number of rounds, followed by the other if
+    columns are missing.
     """
     found = np.zeros((0, log.rounds), np.uint8)
     used: list[str] = []
-    for name in _order(log, subspace, len(active), method):
+    for name in _order(log, subspace, len(active), options.method):
         if name == "lattice":
             more = lattice_columns(log, subspace, len(active), deadline)
         else:
-            more = ica_columns(log, subspace, len(active), seed, deadline)
+            more = ica_columns(log, subspace, len(active), options.seed, deadline)
         both = np.unique(np.concatenate((found, more)), axis=0)
         found = select_basis(log, lightest(both, len(active)), both) if used else more
         used.append(name)
@@ -59,10 +44,10 @@ def columns_without_counts(
 
 
 def fill(log: Log, subspace: Subspace, active: IntArray, columns: Columns, deadline: float) -> bool:
-    """Columns (users, rounds) for those who have none that fits, by lattice reduction, in place.
+    """Finds missing columns (users, rounds), in place, by lattice reduction.
 
-    Without noise alone, where it needs fewer rounds than a search with counts does. Whether any was
-    found.
+    Only without noise, where it needs fewer rounds than the search with counts. Returns True if any
+    was found.
     """
     assert log.counts is not None
     if not subspace.exact or len(active) > MAX_USERS or not has_library():
@@ -81,9 +66,10 @@ def fill(log: Log, subspace: Subspace, active: IntArray, columns: Columns, deadl
 
 
 def _order(log: Log, subspace: Subspace, users: int, method: str) -> tuple[str, ...]:
-    if method in METHODS:
+    if method in METHODS_WITHOUT_COUNTS:
         return (method,)
     most = MAX_USERS if subspace.exact else MAX_USERS_NOISY
     if users > most or not has_library():
         return ("skewness",)
-    return METHODS if log.rounds < ROUNDS_PER_USER * users else METHODS[::-1]
+    few = log.rounds < ROUNDS_PER_USER * users
+    return METHODS_WITHOUT_COUNTS if few else METHODS_WITHOUT_COUNTS[::-1]

@@ -1,20 +1,19 @@
-"""Certificates: what is said of each column, and why.
+"""Certificates: the evidence for each column, and its reason in words.
 
-"unique" asks for all of this: as many directions stand out of the noise as users are active, so
-that every true column is in the span; the column is as near to the span as a true one, with the
-user's counts; no other recovered column has the user's counts; every other column with these counts
-is proven to be farther from the span than true ones are; and, with noise, all columns are found,
-this one is nearer than any by chance and about as near as the others, and the likelihood of all
-columns near by is small.
+"unique" requires all of the following. As choices directions exceed the noise as there are active
+users, so that every true column is in the span. The column is as near to the span as a true one and
+has the user's counts. No other recovered column has these counts, and every other column with them
+is proven to be farther from the span than true ones. With noise in addition: all columns are found,
+this one is nearer than chance allows and about as near as the others, and the likelihood of all
+neighboring columns is small.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from .._arrays import BoolArray, Columns, FloatArray, IntArray
-from .._attack.milp import Others
+from .._attack.search import Exclude
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
 from .._log.record import Log
@@ -25,15 +24,15 @@ from .uniqueness import margins, swap_failures
 __all__ = ["certify_columns", "certify_without_counts"]
 
 MAX_FAILURE = 1e-6
-"""With noise, columns that are wrong with a larger probability are not called unique."""
+"""Maximum probability of a wrong "unique" with noise."""
 
 _MAX_OFF = 2.0
-"""How much farther off than noise puts most columns one may be that is called unique."""
+"""Maximum distance of a "unique" column, relative to the expected noise distance."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Evidence:
-    """What is known of the columns of the active users, one entry each."""
+    """Evidence for the columns of the active users, one entry each."""
 
     distance: FloatArray
     expected: FloatArray
@@ -46,9 +45,6 @@ class _Evidence:
     only: BoolArray
 
 
-Exclude = Callable[[FloatArray, Batch, IntArray, Columns], list[Others]]
-
-
 def certify_columns(
     log: Log,
     subspace: Subspace,
@@ -58,10 +54,11 @@ def certify_columns(
     *,
     prove: bool = True,
 ) -> list[Certificate]:
-    """A certificate for each user; `columns` is (users, rounds). Without `prove` none is "unique".
+    """Makes a certificate for each user; `columns` is (users, rounds).
 
-    `exclude(basis, batch, places, columns)` says by an integer program, for users at `places` in
-    the batch, whether other columns in the span of `basis` have their counts.
+    Without `prove`, no certificate is "unique". `exclude(basis, batch, places, columns)` decides by
+    an integer program, for users at `places` in the batch, if other columns in the span of `basis`
+    have their counts.
     """
     evidence = _gather(log, subspace, active, columns)
     if prove and subspace.complete:
@@ -71,23 +68,25 @@ def certify_columns(
     return [
         _certificate(user, evidence, place[user], subspace, everyone)
         if user in place
-        else Certificate(user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "counts of zero everywhere")
+        else Certificate(
+            user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "never took part: all counts are zero"
+        )
         for user in range(log.users)
     ]
 
 
 def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certificate]:
-    """Certificates for columns (users, rounds) that were found without counts.
+    """Makes certificates for columns (users, rounds) found without counts.
 
-    They are never unique: sums of columns can be binary as well, and nothing says whose they are.
+    They are never "unique": sums of columns can be binary as well, and no count names the user.
     """
     points = columns.astype(np.float64)
     distance, expected = subspace.distances(points), subspace.expected(points)
     limit = subspace.limits(points)
     fits = (distance <= limit) & columns.any(axis=1)
     status: dict[bool, tuple[Status, str]] = {
-        True: ("ambiguous", "in the span, but without counts nothing says whose it is"),
-        False: ("not found", "no column met was near enough"),
+        True: ("ambiguous", "in the span, but without counts its user is unknown"),
+        False: ("not found", "no column was near enough to the span"),
     }
     return [
         Certificate(
@@ -106,20 +105,20 @@ def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certifi
 
 def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> _Evidence:
     assert log.counts is not None
-    mine, counts = columns[active], log.counts[active]
-    points = mine.astype(np.float64)
-    empty, many = log.empty, np.zeros(log.users)
+    own, counts = columns[active], log.counts[active]
+    points = own.astype(np.float64)
+    empty, choices = log.empty, np.zeros(log.users)
     for batch in batches(log.windows, log.counts, log.count_error, active):
-        many[batch.users] = log_choices(batch, empty)
-    distance, limit = subspace.distances(points), subspace.limits(points, many[active])
-    fits = (distance <= limit) & agree(mine, log.windows, counts, log.count_error)
-    fits &= ~mine[:, empty].any(axis=1) & mine.any(axis=1)
-    rivals = _rivals(log, mine, counts, fits)
+        choices[batch.users] = log_choices(batch, empty)
+    distance, limit = subspace.distances(points), subspace.limits(points, choices[active])
+    fits = (distance <= limit) & agree(own, log.windows, counts, log.count_error)
+    fits &= ~own[:, empty].any(axis=1) & own.any(axis=1)
+    rivals = _rivals(log, own, counts, fits)
     expected = subspace.expected(points)
     typical = np.ones(len(active), np.bool_)
     if not subspace.exact:
-        typical &= distance <= subspace.chance(points, many[active], MAX_FAILURE)
-        typical &= (distance <= _MAX_OFF * expected) | (not subspace.coloured)
+        typical &= distance <= subspace.chance(points, choices[active], MAX_FAILURE)
+        typical &= (distance <= _MAX_OFF * expected) | (not subspace.colored)
     return _Evidence(
         distance,
         expected,
@@ -134,7 +133,7 @@ def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) ->
 
 
 def _rivals(log: Log, columns: Columns, counts: IntArray, fits: BoolArray) -> BoolArray:
-    """(k,): whether the counts fit another user's column too, or another user's counts this one."""
+    """(k,): True if two users' counts fit the same found column."""
     sums = window_sums(columns, log.windows)
     rival = np.zeros(len(columns), np.bool_)
     for k in range(len(columns)):
@@ -155,7 +154,7 @@ def _prove(
     *,
     exclude: Exclude | None,
 ) -> None:
-    """Fills in margins, failures, who has rivals and who is shown to have none."""
+    """Fills in margins, failures, and which users have or provably have no rivals."""
     assert log.counts is not None
     wanted = evidence.fits & ~evidence.rivals
     basis = subspace.plain_basis()
@@ -167,22 +166,22 @@ def _prove(
     position = np.full(log.users, -1)
     position[active] = np.arange(len(active))
     for batch in batches(log.windows, log.counts, log.count_error, active[wanted]):
-        where, mine = position[batch.users], columns[batch.users]
+        where, own = position[batch.users], columns[batch.users]
         free = free_rounds(batch, log.empty)
-        evidence.margin[where] = margins(AffineSet.of(basis, batch), mine, free)
+        evidence.margin[where] = margins(AffineSet.of(basis, batch), own, free)
         evidence.failure[where] = 0.0
         if not subspace.exact:
             windows = _hard_windows(batch, log.rounds)
-            evidence.failure[where] = swap_failures(subspace, mine, windows, free)
+            evidence.failure[where] = swap_failures(subspace, own, windows, free)
         rest = np.flatnonzero(evidence.margin[where] == 0)
         if exclude is not None and len(rest):
-            verdicts = exclude(basis, batch, rest, mine[rest])
+            verdicts = exclude(basis, batch, rest, own[rest])
             evidence.only[where[rest]] = [verdict == "none" for verdict in verdicts]
             evidence.rivals[where[rest]] = [verdict == "another" for verdict in verdicts]
 
 
 def _hard_windows(batch: Batch, rounds: int) -> IntArray:
-    """(rounds,): the number of the window whose count is exact for all, or -1."""
+    """(rounds,): the index of the window whose count is exact for all users, or -1."""
     windows = np.full(rounds, -1)
     for i, (start, stop) in enumerate(batch.apart):
         if (batch.lower[:, i] == batch.upper[:, i]).all():
@@ -198,21 +197,21 @@ def _certificate(
     needed = distance + 2 * limit if subspace.exact else 1e-6
     status: Status = "ambiguous"
     if not all_evidence.fits[i]:
-        status, reason = "not found", "no column met was near enough"
+        status, reason = "not found", "no column was near enough to the span"
     elif all_evidence.rivals[i]:
         reason = "another column in the span has these counts"
     elif not subspace.complete:
-        reason = "fewer directions stand out than users are active"
+        reason = "fewer directions exceed the noise than there are active users"
     elif not subspace.exact and not everyone:
-        reason = "with noise, all columns are needed to exclude others, and some were not found"
+        reason = "with noise, a proof needs all columns, and some were not found"
     elif not all_evidence.typical[i]:
-        reason = "with this noise, columns as near as this one are too probable"
+        reason = "with this noise, a column as near as this one is too probable by chance"
     elif margin <= needed and not all_evidence.only[i]:
         reason = "other columns could not be excluded"
     elif failure > MAX_FAILURE:
-        reason = "with this noise, columns near by are too probable"
+        reason = "with this noise, a neighboring column is too probable"
     else:
-        status, reason = "unique", "no other column in the span has these counts: proven"
+        status, reason = "unique", "proven: no other column in the span has these counts"
     return Certificate(
         user,
         status,

@@ -1,19 +1,19 @@
-"""Whether columns that are not near enough are nearer than chance allows: a permutation test.
+"""The control: a permutation test that compares columns with those of chance.
 
-Certificates measure distances against a model of noise. Where updates change from round to round in
-other ways, true columns are farther off than the model expects, and are not called found. So the
-same attack is made on the same sums in shuffled order, where the counts belong to other rounds and
-there is nothing to find. If the sums did not tell who took part, the distances of both would come
-from one distribution; their ranks say how probable that is (Mann and Whitney, 1947).
+Certificates compare distances with a model of noise. Where updates change in other ways, true
+columns are farther off than the model expects and get no certificate. So the same attack is run on
+the same sums in shuffled order, where the counts belong to other rounds and no column can be found.
+If the sums did not depend on participation, the distances of both attacks would have the same
+distribution; their ranks give the probability (Mann and Whitney, 1947).
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._attack.options import Options
 from .._disaggregate import SPACES, solve
 from .._log.record import Log
 from .result import Result
@@ -25,11 +25,11 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Control:
-    """Distances of the columns from the sums as they are, and from the sums shuffled.
+    """Distances of columns from the sums in their order, and from the shuffled sums.
 
-    `found`, `chance`: float64 (users who took part,). `probability`: of so small distances, or
-    smaller ones, if the sums told nothing of who took part. `agreed`: bool (users who took part,),
-    whose column is the one that the audit's own attack, which knows the participants, has found.
+    `found`, `chance`: float64 (users who took part,). `probability`: that of distances as small as
+    `found` if the sums do not depend on participation. `agreed`: bool (users who took part,), True
+    if the audit's own attack, which knows the participants, found the same column.
     """
 
     found: FloatArray
@@ -43,38 +43,31 @@ class Control:
         return np.asarray(self.agreed & (self.found <= self.chance.min() / 2))
 
 
-def shuffled_control(
-    log: Log,
-    result: Result,
-    *,
-    seed: int = 0,
-    time_limit: float | None = None,
-) -> Control | None:
-    """The test, which takes as long as two attacks; None without counts to shuffle against.
+def shuffled_control(log: Log, result: Result, options: Options | None = None) -> Control | None:
+    """Runs the test, which takes as long as two attacks; None without counts.
 
-    Both attacks are made in the same way, without the participants of the rounds, which would
-    contradict the counts once shuffled. `result`: of the audit's own attack, whose estimate of the
-    span both take; as it was chosen among SPACES, probabilities are multiplied by as many. Raises
-    ArgumentError for no seed or limit.
+    Both attacks run without the participants of the rounds, which would contradict the counts of
+    the shuffled sums. `result` is that of the audit's own attack. Both use its estimate of the
+    span. As that was chosen among SPACES, probabilities are multiplied by their number. Of
+    `options`, the seed and the time limit apply.
     """
     if log.counts is None:
         return None
+    options = options or Options()
     order = np.arange(log.rounds)
     full = np.flatnonzero(~log.empty)
-    order[full] = np.random.default_rng(seed).permutation(full)
+    order[full] = np.random.default_rng(options.seed).permutation(full)
     active = ~log.idle
-    space: dict[str, Any] = (
-        {"even": result.standardized, "drift": result.drift} if result.noise else {}
+    own = Options(
+        method="reflect",
+        updates=False,
+        seed=options.seed,
+        time_limit=options.time_limit,
+        even=result.standardized if result.noise else None,
+        drift=result.drift if result.noise else None,
     )
     plain, shuffled = (
-        solve(
-            Log(sums, log.users, log.windows, log.counts, None, log.count_error),
-            method="reflect",
-            updates=False,
-            seed=seed,
-            time_limit=time_limit,
-            **space,
-        )
+        solve(Log(sums, log.users, log.windows, log.counts, None, log.count_error), own)
         for sums in (log.aggregates, log.aggregates[order])
     )
     found, chance = _distances(plain)[active], _distances(shuffled)[active]
@@ -88,7 +81,7 @@ def _distances(result: Result) -> FloatArray:
 
 
 def _rank_sum(low: FloatArray, high: FloatArray) -> float:
-    """The probability of ranks of `low` this low by chance, by the normal approximation."""
+    """Probability of ranks of `low` this low by chance, by the normal approximation."""
     n, m = len(low), len(high)
     ordered = np.sort(high)
     above = m - np.searchsorted(ordered, low, side="right")

@@ -1,14 +1,14 @@
-"""A verdict of three words under thresholds that the operator names.
+"""The grade of a log: one of three, under thresholds that the operator sets.
 
-broken   updates of single users were recovered, usably: from columns that are proven to be the only
-         ones, or that fit far better than chance allows
+broken   usable updates of single users were recovered, from columns that are proven unique or that
+         fit far better than chance allows
 at risk  columns were found, but updates are mostly noise; or all columns together fit better than
-         chance allows; or the sums give them away, and only the search for them failed
-safe     this attack found no more than chance; of other attacks that says nothing
+         chance allows; or the sums contain the columns, and only the search failed
+safe     this attack found no more than chance; that does not cover other attacks
 
-An "ambiguous" certificate counts for nothing by itself: where noise is large, every column with the
-right counts is as near as a true one would be. Chance is measured, by the same attack on shuffled
-rounds (`Control`).
+An "ambiguous" certificate does not count by itself: where noise is large, every column with the
+right counts is as near as a true one. Chance is measured by the same attack on shuffled rounds
+(`Control`).
 """
 
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ __all__ = ["Grade", "Thresholds", "Verdict", "grade"]
 Grade = Literal["safe", "at risk", "broken"]
 
 SHARP = 0.05
-"""Distances of true columns below this, in rounds, are those of sums with hardly any noise."""
+"""Median expected distance of true columns, in rounds, below which sums have hardly any noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """When a run is called what.
+    """Thresholds of the grade.
 
-    `broken`: more than this share of the users who took part, with an update of a relative error of
-    at most `usable`. `chance`: how improbable the columns together have to be to be called at risk.
-    Raises ArgumentError for a share, an error or a probability that is none.
+    `broken`: the log is broken if more than this fraction of the participating users have an update
+    with a relative error of at most `usable`. `chance`: the log is at risk if chance gives its
+    columns with at most this probability. Raises ArgumentError if a value is out of range.
     """
 
     broken: float = 0.0
@@ -46,7 +46,7 @@ class Thresholds:
     def __post_init__(self) -> None:
         if not 0 <= self.broken < 1:
             raise ArgumentError(
-                f"broken: found {self.broken}, expected a share, 0 or more, below 1"
+                f"broken: found {self.broken}, expected a fraction, 0 or more, below 1"
             )
         if not 0 < self.usable <= 1e9:
             raise ArgumentError(f"usable: found {self.usable}, expected an error of more than 0")
@@ -56,10 +56,11 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The grade, its exit code, the users it counts, and why, in sentences.
+    """The grade, the users behind it, and the reasons in words.
 
-    `users` took part; of those `unique` and `ambiguous` have such certificates, the columns of
-    `clear` fit far better than chance allows; `usable` are unique or clear with a usable update.
+    `users` took part. `unique` and `ambiguous` count their certificates; `clear` counts columns
+    that fit far better than chance allows; `usable` counts unique or clear columns with a usable
+    update.
     """
 
     grade: Grade
@@ -72,7 +73,7 @@ class Verdict:
 
     @property
     def code(self) -> int:
-        """0 for safe, 1 for at risk, 2 for broken."""
+        """The exit code: 0 for safe, 1 for at risk, 2 for broken."""
         return ("safe", "at risk", "broken").index(self.grade)
 
 
@@ -85,9 +86,9 @@ def grade(
     *,
     sharp: bool = True,
 ) -> Verdict:
-    """The verdict on a log, by what was recovered from it.
+    """Grades a log by the result of the attack on it.
 
-    `sharp`: whether sums with hardly any noise are a risk, even if nothing was found.
+    `sharp`: count sums with hardly any noise as a risk, even if no column was found.
     """
     active = ~log.idle
     users = int(active.sum())
@@ -99,35 +100,37 @@ def grade(
     ambiguous = int((result.found & active).sum() - unique.sum())
     counted = (users, int(unique.sum()), usable, ambiguous, int(clear.sum()))
     word: Grade = "safe"
-    reason = "this attack found no more than chance, or than the thresholds allow"
+    reason = "this attack found no more than chance or the thresholds allow"
     if usable > thresholds.broken * users:
         word = "broken"
         reason = f"the updates of {usable} of {users} users were recovered, {_how_sure(counted)}"
     elif unique.any():
         word = "at risk"
-        reason = f"{counted[1]} of {users} users were told apart, and few of their updates usable"
+        reason = (
+            f"the columns of {counted[1]} of {users} users are unique, but few updates are usable"
+        )
     elif control is not None and control.probability <= thresholds.chance:
         word = "at risk"
-        reason = "columns fit better than on shuffled rounds: the sums tell of who took part"
+        reason = "columns fit better than on shuffled rounds: the sums reveal participation"
     elif sharp and _sharp(result, active):
         word = "at risk"
         reason = (
-            "the sums have hardly any noise, so that the columns are in them; this search did not "
-            "find them, and a longer one may"
+            "the sums have hardly any noise, so they contain the columns; this search did not find "
+            "them, but a longer one may"
         )
     reasons = [reason]
     if not result.labelled:
-        reasons.append("there were no counts to name users by: columns are in no order")
+        reasons.append("without counts, columns are in no order and name no users")
     return Verdict(word, *counted, tuple(reasons))
 
 
 def _how_sure(counted: tuple[int, int, int, int, int]) -> str:
     _, unique, usable, _, _ = counted
     if unique >= usable:
-        return "each from a column that is proven to be the only one"
+        return "each from a column that is proven unique"
     return (
         f"from columns that fit far better than any on shuffled rounds ({unique} of them are also "
-        "proven to be the only ones)"
+        "proven unique)"
     )
 
 

@@ -1,8 +1,8 @@
-"""How good recovered updates are, from the sums alone: nobody has the true updates to compare with.
+"""Estimated errors of recovered updates, from the sums alone, without the true updates.
 
-With A = P G + noise, least squares leaves residuals of variance s^2 for each degree of freedom; an
-entry of user k's update has the variance s^2 [(P^T P)^-1]_kk. That, beside what the update itself
-amounts to, is the relative error: 0 for an exact update, 1 for one that is as much noise as update.
+With A = P G + noise, least squares leaves residuals of variance s^2 per degree of freedom. An entry
+of user k's update has the variance s^2 [(P^T P)^-1]_kk. Relative to the size of the update this is
+the relative error: 0 for an exact update, 1 for one with as much noise as signal.
 """
 
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ _BLOCK_BYTES = 1 << 27
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """What the recovered updates are worth.
+    """Estimated quality of the recovered updates.
 
-    `errors`: float64 (users,), the relative error that each update is estimated to have if the
-    columns are right, NaN where there is no column. `noise`: of one update between rounds, relative
-    to its own size. `sampled`: the dimensions that were looked at.
+    `errors`: float64 (users,), the estimated relative error of each update if the columns are
+    right, NaN without a column. `noise`: that of one update between rounds, relative to its size.
+    `sampled`: the number of dimensions used.
     """
 
     errors: npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""What an audit found: columns, updates, and how sure each of them is."""
+"""The result of the attack: columns, updates and certificates."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -15,15 +15,15 @@ Status = Literal["unique", "ambiguous", "not found"]
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """How sure one user's column is.
+    """The evidence for one user's column.
 
     `status`: "unique": the column is in the span with the user's counts, and no other binary column
-    is; "ambiguous": it is, and another one is or could not be excluded; "not found": no column met
-    was near enough. `distance` of the column from the span (in rounds weighted as the noise wants),
-    `expected` what a true column's would be, `limit` what is refused. `margin`: every other column
-    with these counts is at least this far from the span; 0 if that is not known. `failure`: how
-    probable it is that the status is wrong: 0 where it is proven up to rounding, with noise a bound
-    for Gaussian noise; 1 unless unique. `reason` says why, in words.
+    is; "ambiguous": it is, but another one is too or could not be excluded; "not found": no column
+    was near enough. `distance`: of the column from the span (in rounds weighted by the noise).
+    `expected`: the same for a true column. `limit`: columns beyond it are rejected. `margin`: every
+    other column with these counts is at least this far from the span; 0 if unknown. `failure`:
+    bound on the probability that the status is wrong: 0 where it is proven up to rounding, with
+    noise for Gaussian noise; 1 unless unique. `reason`: the reason in words.
     """
 
     user: int
@@ -37,23 +37,22 @@ class Certificate:
 
     @property
     def found(self) -> bool:
-        """Whether there is a column to show, unique or not."""
+        """True if a column was found, unique or not."""
         return self.status != "not found"
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What was recovered.
+    """The recovered columns and updates.
 
-    `participation`: uint8 (rounds, users), the best column met for every user, also where it was
-    not found. `updates`: (users, dimensions), in the aggregates' dtype, by least squares over those
-    columns, NaN where not found; None if they were not asked for. `conditioning`: float64 (users,),
-    NaN where not found; times `noise`, the standard deviation of an entry of the weighted
-    aggregates, it is the standard error of an entry of that user's update.
-    `certificates`: one for each user. `method`: what found the columns. `seconds`: by step.
-    `labelled`: whether columns belong to the users of their numbers; without counts they come in
-    any order. `standardized`, `drift`: whether parameters were divided by their standard deviation,
-    and how many smooth changes common to all were allowed for.
+    `participation`: uint8 (rounds, users), the best column for every user, even if not found.
+    `updates`: (users, dimensions), in the aggregates' dtype, by least squares over those columns,
+    NaN where not found; None if not wanted. `conditioning`: float64 (users,), NaN where not found;
+    times `noise`, the standard deviation of an entry of the weighted aggregates, it is the standard
+    error of an entry of that user's update. `certificates`: one for each user. `method`: the
+    methods that found the columns. `seconds`: by step. `labelled`: True if column k belongs to user
+    k; without counts columns are in no order. `standardized`: True if parameters were divided by
+    their standard deviation. `drift`: the number of common smooth changes allowed for.
     """
 
     participation: npt.NDArray[np.uint8]
@@ -69,10 +68,10 @@ class Result:
 
     @property
     def found(self) -> npt.NDArray[np.bool_]:
-        """(users,): for whom a column is found, unique or not."""
+        """(users,): True for users with a column, unique or not."""
         return np.array([c.found for c in self.certificates], np.bool_)
 
     @property
     def unique(self) -> npt.NDArray[np.bool_]:
-        """(users,): whose column is the only one."""
+        """(users,): True for users with a unique column."""
         return np.array([c.status == "unique" for c in self.certificates], np.bool_)

@@ -1,20 +1,20 @@
-"""Whether a recovered column is the only one, and how sure that is.
+"""Proofs that a recovered column is the only one with its counts.
 
 A column y with the counts of the recovered x differs from it by z = y - x: zero where the counts
-leave no choice (windows of none or all), elsewhere of the sign s = 1 - 2 x or zero, and C z = 0.
-Let z be in the span, and let w be orthogonal to all z in the span with C z = 0. If s_t w_t > 0 in
-every round with a choice, then
+determine the participation (windows of none or all), elsewhere of the sign s = 1 - 2 x or zero, and
+C z = 0. Let z be in the span, and let w be orthogonal to all z in the span with C z = 0. If
+s_t w_t > 0 in every undetermined round, then
 
     0 = <w, z> = sum over rounds that differ of |w_t|,
 
-so nothing differs: x is the only one. Such a *separating vector* (a Farkas dual of the linear
-relaxation) is looked for by accelerated gradient descent, all users at once; any w is checked in
-float64, so how it was found does not matter. If y is allowed a distance e from the span, at least
-one round differs, and min |w_t| > e |w'| still excludes it, with w' the part of w that meets what
-is outside of the span (`AffineSet.leverage` bounds it).
+so no round differs: x is the only one. Such a *separating vector* (a Farkas dual of the linear
+relaxation) is searched by accelerated gradient descent for all users at once. Any w is checked in
+float64, so the search need not be trusted. If y may be at a distance e from the span, at least one
+round differs, and min |w_t| > e |w'| still excludes it, with w' the part of w that meets components
+outside the span (`AffineSet.leverage` bounds it).
 
-With noise this is done in the span of the recovered columns, all of which are needed, and columns
-that are a swap of two rounds away are weighed by likelihood: the squared distance of y is larger by
+With noise this is done in the span of the recovered columns, all of which are needed. Columns that
+differ by a swap of two rounds are weighed by likelihood: the squared distance of y is larger by
 some D, and y is less probable than x by exp(-D / 2 v), v the variance of a residual.
 """
 
@@ -28,7 +28,7 @@ from .._attack.span import Subspace
 __all__ = ["margins", "swap_failures"]
 
 _STEPS, _MAX_STEPS = 250, 4000
-"""Steps of the descent for each user on average, and at most for one: few take long."""
+"""Steps of the descent per user on average, and at most for one user. Few users need many."""
 
 
 def margins(
@@ -52,8 +52,8 @@ def margins(
         hopeful = descent.step()
         if not hopeful.any():
             continue
-        who = active[hopeful]
-        proven[who] = _proven(affine, descent.points[hopeful], signs[who], free[who])
+        users = active[hopeful]
+        proven[users] = _proven(affine, descent.points[hopeful], signs[users], free[users])
         done = proven[active] > 0
         active = active[~done]
         descent.drop(done)
@@ -61,7 +61,7 @@ def margins(
 
 
 class _Descent:
-    """Nesterov's method, restarted, for sum relu(1 - s w)^2 over the rounds with a choice."""
+    """Nesterov's method with restarts for sum relu(1 - s w)^2 over the undetermined rounds."""
 
     def __init__(self, affine: AffineSet, signs: Floats, free: BoolArray) -> None:
         self._affine = affine
@@ -69,38 +69,40 @@ class _Descent:
         self._blocked = np.where(free, np.float32(0), np.float32(2))
         self.points: Floats = self._signs.copy()
         self._last = self.points
-        self._pace = np.ones(len(signs), np.float32)
+        self._momentum = np.ones(len(signs), np.float32)
 
     def step(self) -> BoolArray:
-        """One step; for whom the point before it, as `points`, seems to separate."""
+        """Makes one step; returns True for users whose `points` seem to separate."""
         before = self.points
         across = before - self._affine.along(before)
         short = 1 - self._signs * across - self._blocked
         hopeful = short.max(axis=1) < 0.99
         new = across + self._signs * np.maximum(short, 0)
         back = np.einsum("ki,ki->k", before - new, new - self._last) > 0
-        pace = np.where(back, 1, self._pace)
-        self._pace = ((1 + np.sqrt(1 + 4 * pace * pace)) / 2).astype(np.float32)
-        ahead = new + ((pace - 1) / self._pace).astype(np.float32)[:, None] * (new - self._last)
+        momentum = np.where(back, 1, self._momentum)
+        self._momentum = ((1 + np.sqrt(1 + 4 * momentum * momentum)) / 2).astype(np.float32)
+        ahead = new + ((momentum - 1) / self._momentum).astype(np.float32)[:, None] * (
+            new - self._last
+        )
         self.points = np.where(hopeful[:, None], across, ahead)
         self._last = new
         return np.asarray(hopeful)
 
     def drop(self, done: BoolArray) -> None:
-        """Forgets users."""
-        for name in ("_signs", "_blocked", "points", "_last", "_pace"):
+        """Removes users."""
+        for name in ("_signs", "_blocked", "points", "_last", "_momentum"):
             setattr(self, name, getattr(self, name)[~done])
 
 
 def _proven(affine: AffineSet, points: Floats, signs: Floats, free: BoolArray) -> FloatArray:
-    """The margins of vectors, by float64; 0 for those that do not separate."""
+    """Computes the margins of vectors in float64; 0 for those that do not separate."""
     vectors = points.astype(np.float64)
     vectors -= affine.along_exactly(vectors)
     vectors -= affine.along_exactly(vectors)
-    least = np.where(free, signs * vectors, np.inf).min(axis=1)
+    smallest = np.where(free, signs * vectors, np.inf).min(axis=1)
     rounding = 1e-12 * np.linalg.norm(vectors, axis=1)
     norms = np.linalg.norm(vectors, axis=1) * affine.leverage
-    return np.where(least > rounding, (least - rounding) / norms, 0.0)
+    return np.where(smallest > rounding, (smallest - rounding) / norms, 0.0)
 
 
 def swap_failures(
@@ -109,10 +111,10 @@ def swap_failures(
     window_of: npt.NDArray[np.int64],
     free: BoolArray,
 ) -> FloatArray:
-    """(k,): the probability that a column near by is the true one, all of them together.
+    """(k,): probability that a neighboring column is the true one, for all neighbors together.
 
-    `window_of`: (rounds,), a number for each window, -1 outside of all. In windows two rounds
-    are exchanged; outside single ones are flipped.
+    `window_of`: (rounds,), the index of a round's window, -1 for none. Neighbors differ by an
+    exchange of two rounds in a window, or by one round outside all windows.
     """
     weights = subspace.weights
     outside = -(weights[:, None] * subspace.basis) @ (subspace.basis.T * weights)

@@ -1,4 +1,4 @@
-"""CIFAR-10 from a folder: JPEG pictures in an .npz file. Needs Pillow."""
+"""CIFAR-10 from a folder: JPEG images in an .npz file. Needs Pillow."""
 
 import io
 import os
@@ -8,35 +8,35 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ArgumentError
+from ...errors import ArgumentError, FileError
 
 __all__ = ["check_cifar10", "cifar10"]
 
 _NAME = "cifar10/cifar10_train_jpeg.npz"
 _SHAPE = (32, 32, 3)
 _MAX_BYTES = 1 << 14
-"""Of the JPEG of one picture of 32 x 32."""
+"""Maximum bytes of the JPEG of one 32 x 32 image."""
 
 Pictures = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 
 
 def check_cifar10(folder: str | None = None) -> Path:
-    """The file of pictures. Raises ArgumentError if it, or Pillow, is missing."""
+    """Returns the path of the images. Raises FileError if it is missing."""
     try:
         import PIL.Image  # noqa: F401, PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise ArgumentError("pictures need Pillow: pip install 'nescio[audit-attacks]'") from error
     path = Path(folder or os.environ.get("NESCIO_DATA", "../shared/data")) / _NAME
     if not path.is_file():
-        raise ArgumentError(f"{path} is not there: name the folder with --data or NESCIO_DATA")
+        raise FileError(f"{path} does not exist; set its folder with --data or NESCIO_DATA")
     return path
 
 
 def cifar10(folder: str | None = None, count: int = 50_000) -> tuple[Pictures, Labels]:
-    """The first `count` pictures for training: float32 (count, 3, 32, 32) in [0, 1], and classes.
+    """Returns the first `count` training images, float32 (count, 3, 32, 32) in [0, 1], and classes.
 
-    Raises ArgumentError where there is no such file, or not so many pictures in it.
+    Raises FileError if the file is missing, invalid, or has fewer images.
     """
     path = check_cifar10(folder)
     try:
@@ -44,14 +44,14 @@ def cifar10(folder: str | None = None, count: int = 50_000) -> tuple[Pictures, L
             data, offsets, labels = file["jpeg"], file["offsets"], file["labels"]
         return _decoded(data, offsets, count), labels[:count].astype(np.int64)
     except (OSError, KeyError, ValueError, IndexError, zipfile.BadZipFile) as error:
-        raise ArgumentError(f"{path} cannot be read: {error}") from error
+        raise FileError(f"{path} cannot be read: {error}") from error
 
 
 def _decoded(data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], count: int) -> Pictures:
     from PIL import Image  # noqa: PLC0415 - an extra
 
     if not 0 < count < len(offsets):
-        raise ValueError(f"it has {len(offsets) - 1} pictures, not {count}")
+        raise ValueError(f"it has {len(offsets) - 1} pictures, expected {count}")
     pictures = np.empty((count, *_SHAPE), np.uint8)
     for i in range(count):
         begin, end = int(offsets[i]), int(offsets[i + 1])

@@ -1,9 +1,9 @@
-"""Pictures from what a user sent: gradients (Zhu et al.) and FedAvg updates (Geiping et al.).
+"""Images from what a user sent: gradients (Zhu et al.) and FedAvg updates (Geiping et al.).
 
-Both look for pictures whose own gradient, or update, is the one that was seen. Zhu, Liu and Han,
-"Deep Leakage from Gradients" (NeurIPS 2019): squared distance, labels looked for too, L-BFGS.
-Geiping, Bauermeister, Droge and Moeller, "Inverting Gradients" (NeurIPS 2020): cosine similarity
-through the unrolled steps of local training, total variation, Adam on the signs of the slopes.
+Both search for images whose own gradient, or update, is the observed one. Zhu, Liu and Han, "Deep
+Leakage from Gradients" (NeurIPS 2019): squared distance, labels searched as well, L-BFGS. Geiping,
+Bauermeister, Droge and Moeller, "Inverting Gradients" (NeurIPS 2020): cosine similarity through the
+unrolled steps of local training, total variation, Adam on the signs of the gradients.
 """
 
 import math
@@ -24,13 +24,13 @@ _ADAM_RATE = 0.05
 
 
 def psnr(found: Tensor, true: Tensor) -> float:
-    """Of pictures in [0, 1], in dB, at most 100."""
+    """Returns the PSNR of images in [0, 1], in dB, at most 100."""
     error = float(functional.mse_loss(found.clamp(0, 1), true))
     return min(100.0, -10 * math.log10(max(error, 1e-10)))
 
 
 def best_psnr(found: Tensor, true: Tensor) -> float:
-    """Of the found picture and the true one that are nearest to each other, as in the chapter."""
+    """Returns the PSNR of the found and the true image that are nearest, as in the chapter."""
     return max(psnr(picture, target) for picture in found for target in true)
 
 
@@ -43,10 +43,10 @@ def invert_gradient(
     steps: int = 200,
     seed: int = 0,
 ) -> Tensor:
-    """Pictures of `shape` (k, channels, height, width) whose gradients add up to `seen`.
+    """Searches for images of `shape` (k, channels, height, width) whose gradients sum to `seen`.
 
-    `seen`: the sum of the gradients of the cross-entropy of k pictures, one a user. The model has
-    to have second derivatives. Zhu et al., Algorithm 1.
+    `seen`: the sum of the gradients of the cross-entropy of k images, one per user. The model must
+    have second derivatives. Zhu et al., Algorithm 1.
     """
     generator = torch.Generator().manual_seed(seed)
     pictures = torch.rand(*shape, generator=generator).requires_grad_()
@@ -89,10 +89,11 @@ def invert_update(
     variation: float = _VARIATION,
     seed: int = 0,
 ) -> Tensor:
-    """Pictures of `shape` (users, k, channels, height, width) whose updates add up to `seen`.
+    """Searches for images whose updates sum to `seen`.
 
-    `labels`: int64 (users, k), known, as Geiping et al. assume for several pictures. The order of a
-    user's batches is not: pictures take part as they stand.
+    `shape`: (users, k, channels, height, width). `labels`: int64 (users, k), known, as Geiping et
+    al. assume for several images. The order of a user's batches is unknown; images are used in
+    their given order.
     """
     generator = torch.Generator().manual_seed(seed)
     pictures = torch.rand(*shape, generator=generator).requires_grad_()
@@ -120,7 +121,7 @@ def invert_update(
 def _unrolled(
     model: nn.Module, pictures: Tensor, labels: Tensor, training: LocalTraining
 ) -> Tensor:
-    """The update that local training on these pictures gives, with its slope."""
+    """Returns the update of local training on these images, differentiable."""
     before = dict(model.named_parameters())
     now: dict[str, Tensor] = dict(before)
     speed = {name: torch.zeros_like(value) for name, value in before.items()}

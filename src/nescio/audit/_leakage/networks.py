@@ -7,7 +7,7 @@ __all__ = ["lenet", "perceptron"]
 
 
 def lenet(classes: int = 10, seed: int = 0) -> nn.Module:
-    """LeNet for pictures of 3 x 32 x 32: 62,006 parameters with ten classes."""
+    """Returns LeNet for 3 x 32 x 32 images: 62,006 parameters with ten classes."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return nn.Sequential(
@@ -21,7 +21,7 @@ def lenet(classes: int = 10, seed: int = 0) -> nn.Module:
 
 
 def perceptron(inputs: int, hidden: int, classes: int, *, smooth: bool, seed: int = 0) -> nn.Module:
-    """Two layers; `smooth` for attacks that take second derivatives: sigmoid in place of ReLU."""
+    """Returns a two-layer perceptron; `smooth` uses sigmoids, for second derivatives."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         between: nn.Module = nn.Sigmoid() if smooth else nn.ReLU()

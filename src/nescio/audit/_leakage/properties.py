@@ -1,8 +1,8 @@
-"""Whether what a user sent tells a property of the user's data (Melis et al.).
+"""Inference of a property of a user's data from what the user sent (Melis et al.).
 
-The server makes updates itself, from data of its own with and without the property, and learns to
-tell them apart. Melis, Song, De Cristofaro and Shmatikov, "Exploiting Unintended Feature Leakage in
-Collaborative Learning" (2019); ridge regression in the place of their random forests.
+The server makes updates from its own data with and without the property, and trains a classifier on
+them. Melis, Song, De Cristofaro and Shmatikov, "Exploiting Unintended Feature Leakage in
+Collaborative Learning" (2019), with ridge regression in place of their random forests.
 """
 
 import torch
@@ -18,9 +18,9 @@ _STRENGTH = 1e-2
 def property_scores(
     known: Tensor, has: Tensor, seen: Tensor, strength: float = _STRENGTH
 ) -> Tensor:
-    """(k,): how much each row of `seen` (k, d) looks like one with the property.
+    """(k,): the score of the property for each row of `seen` (k, d).
 
-    `known`: (n, d), updates or sums of them; `has`: bool (n,), which of them have the property.
+    `known`: (n, d), updates or sums of them; `has`: bool (n,), True for those with the property.
     `strength` of the ridge is relative to the mean squared length of a row. Raises ArgumentError
     unless there are rows of both kinds.
     """
@@ -36,7 +36,7 @@ def property_scores(
 
 
 def auc(scores: Tensor, has: Tensor) -> float:
-    """How often a row with the property scores higher than one without; ties count one half."""
+    """Returns the probability that a row with the property scores higher; ties count one half."""
     above = scores[has][:, None] - scores[~has][None, :]
     if not above.numel():
         raise ArgumentError("auc: expected rows with and without the property")
@@ -46,9 +46,9 @@ def auc(scores: Tensor, has: Tensor) -> float:
 def summed(
     targets: Tensor, others: Tensor, users: int, generator: torch.Generator, times: int = 1
 ) -> Tensor:
-    """Sums of the updates of `users`: each row of `targets`, `times` times, and rows of `others`.
+    """Returns sums of the updates of `users`: each row of `targets`, `times` times, plus others.
 
-    Others are drawn with replacement: a sum of many out of a small pool would vary too little.
+    Others are drawn with replacement: sums of many from a small pool would vary too little.
     """
     rows = []
     for target in targets.repeat(times, 1):

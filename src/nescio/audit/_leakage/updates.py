@@ -1,4 +1,4 @@
-"""What one user sends in one round: a gradient, or the way that local training went."""
+"""What one user sends in one round: a gradient, or the parameter change of local training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ __all__ = ["LocalTraining", "Rounds", "gradient", "local_update", "rounds_of_upd
 
 @dataclass(frozen=True, slots=True)
 class LocalTraining:
-    """FedAvg's local training: SGD. `fraction` of the data is drawn anew for each update.
+    """Local training of FedAvg: SGD. `fraction` of the data is drawn anew for each update.
 
     McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data".
-    Raises ArgumentError for what cannot be.
+    Raises ArgumentError if a value is out of range.
     """
 
     batch: int = 16
@@ -28,7 +28,9 @@ class LocalTraining:
 
     def __post_init__(self) -> None:
         if self.batch < 1 or self.epochs < 1:
-            raise ArgumentError(f"found batch {self.batch}, epochs {self.epochs}, expected 1 up")
+            raise ArgumentError(
+                f"found batch {self.batch}, epochs {self.epochs}, expected 1 or more"
+            )
         if not (0 < self.rate < 10 and 0 <= self.momentum < 1 and 0 < self.fraction <= 1):
             raise ArgumentError(
                 f"found rate {self.rate}, momentum {self.momentum}, fraction {self.fraction}; "
@@ -37,12 +39,12 @@ class LocalTraining:
 
 
 def vector(tensors: Sequence[Tensor]) -> Tensor:
-    """Tensors one after the other, as the aggregation sees them."""
+    """Concatenates tensors to one vector, as aggregation sees them."""
     return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def gradient(model: nn.Module, pictures: Tensor, labels: Tensor) -> Tensor:
-    """The gradient of the mean cross-entropy, as a vector."""
+    """Returns the gradient of the mean cross-entropy, as a vector."""
     loss = functional.cross_entropy(model(pictures), labels)
     return vector(torch.autograd.grad(loss, list(model.parameters())))
 
@@ -54,7 +56,7 @@ def local_update(
     training: LocalTraining,
     generator: torch.Generator,
 ) -> Tensor:
-    """How far local training moves the parameters, as a vector; the model stays as it is."""
+    """Returns the parameter change of local training, as a vector; the model stays unchanged."""
     return _after(model, (pictures, labels), training, (training.epochs,), generator)[0]
 
 
@@ -65,7 +67,7 @@ def _after(
     epochs: Sequence[int],
     generator: torch.Generator,
 ) -> Tensor:
-    """(k, d): how far the parameters have moved after each number of `epochs`, ascending."""
+    """(k, d): the parameter change after each number of `epochs`, ascending."""
     pictures, labels = data
     parameters = list(model.parameters())
     before = [parameter.detach().clone() for parameter in parameters]
@@ -98,7 +100,7 @@ def _step(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rounds:
-    """The rounds of a model that stands still.
+    """The rounds of a fixed model.
 
     `sums`: (rounds, d). `means`: (users, d), the mean update of each user. `noise`: (users,), the
     root mean square distance of a user's updates from their mean (an unbiased estimate) over the
@@ -119,10 +121,10 @@ def rounds_of_updates(
     epochs: Sequence[int] = (),
     seed: int = 0,
 ) -> list[Rounds]:
-    """The rounds that `present` (bool, rounds x users) says, for each number of `epochs`.
+    """Trains the rounds of `present` (bool, rounds x users), for each number of `epochs`.
 
-    `epochs` ascend, those of `training` if there are none: longer training goes on where shorter
-    training ended, so that all of it costs as much as the longest.
+    `epochs` ascend; by default that of `training`. Longer training continues where shorter training
+    ended, so that all of them together cost as much as the longest.
     """
     epochs = tuple(epochs) or (training.epochs,)
     generator = torch.Generator().manual_seed(seed)

@@ -1,17 +1,17 @@
-"""How much updates change from round to round, from the aggregates alone, and what may help.
+"""Drift: the change of updates from round to round, measured from the aggregates alone.
 
-The attack supposes that a user sends one update again and again. A model that learns makes updates
-change: A_t = sum over participants of g_k(t). Marks of it are in the Gram matrix A A^T:
+The attack assumes that a user sends the same update in every round. As a model learns, updates
+change: A_t = sum over participants of g_k(t). The Gram matrix A A^T shows it:
 
-    tail              the share of the energy outside of the u strongest directions: what the
-                      attack has to take for noise. Constant updates leave only the users' noise.
-    change            how much less of it a stretch of neighbouring rounds has than as many rounds
-                      from the whole run: nothing if it is noise, which is alike everywhere; much
-                      if it is change, of which a stretch sees little.
+    tail              share of the energy outside the u strongest directions, which the attack
+                      treats as noise. Constant updates leave only the users' noise there.
+    change            relative reduction of the tail in a stretch of neighboring rounds, compared
+                      with as many rounds from the whole run: zero for noise, which is the same
+                      everywhere; large for drift, because a stretch contains little of it.
     similarity(lag)   mean cosine of A_t and A_t+lag. With constant updates and participants drawn
-                      anew each round it is the same for all lags; it falls where the mean update
-                      turns, and the lag at which it has halved is the half-life.
-    trend             the energy of a participant's update by quarters of the run.
+                      anew each round it is the same for all lags. It falls as the mean update
+                      turns; the lag at which it has halved is the half-life.
+    trend             energy of a participant's update by quarters of the run.
 
 None of this needs the participation.
 """
@@ -29,17 +29,17 @@ __all__ = ["Drift", "measure"]
 _STEADY = 0.05
 _STRETCHES, _SUBSETS = 3, 8
 _SHARP = 1e-9
-"""A tail that is rounding."""
+"""A tail below this is rounding."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Drift:
-    """What `measure` found.
+    """Measurements of drift in a log.
 
-    `tail`: the share of the energy outside of as many directions as users are active. `change`: the
-    share of the tail, at least, that is slow change; NaN if there are too few rounds to tell.
-    `similarity`: float64, entry lag - 1 is that of `lag`. `half_life`: rounds; infinite if the
-    similarity is lost in noise or never halves. `trend`: (4,), energy of an update by quarters, the
+    `tail`: share of the energy outside as many directions as there are active users. `change`:
+    lower bound on the share of the tail that is slow change; NaN if there are too few rounds.
+    `similarity`: float64, entry lag - 1 belongs to `lag`. `half_life`: rounds; infinite if noise
+    hides the similarity or it never halves. `trend`: (4,), energy of an update by quarters, the
     first as 1.
     """
 
@@ -51,28 +51,28 @@ class Drift:
 
     @property
     def small(self) -> bool:
-        """Whether no change was seen that would be worth a remedy."""
+        """True if the drift is too small for a remedy."""
         return not self.change >= _STEADY
 
     @property
     def words(self) -> str:
-        """What it means for the attack."""
+        """The consequence of the drift for the attack, in words."""
         if np.isnan(self.change):
-            return "there are too few rounds to tell updates that change from updates with noise"
+            return "the log has too few rounds to distinguish drift from noise"
         if self.tail < _SHARP:
-            return "updates do not change at all: the attack meets what it supposes"
+            return "updates do not change from round to round, as the attack assumes"
         if self.small:
-            return "updates do not change slowly; what they leave unexplained is noise"
+            return "updates show no slow drift; the rest of the sums is noise"
         return (
-            f"updates change as the model moves: of what constant updates do not explain "
-            f"({self.tail:.1g} of the sums' energy), {self.change:.0%} or more is slow change. By "
-            "it true columns are farther from the span of the sums, and fewer are found. An "
-            "attacker who keeps the model fixed does not have this problem"
+            f"updates drift as the model learns: constant updates leave {self.tail:.1g} of the "
+            f"sums' energy unexplained, and at least {self.change:.0%} of that is slow drift. It "
+            "moves true columns away from the span of the sums, so fewer are found. An attacker "
+            "who keeps the model fixed avoids this"
         )
 
 
 def measure(log: Log, seed: int = 0) -> Drift:
-    """The drift of a record, from its sums."""
+    """Measures the drift of a log from its sums."""
     gram = gram_matrix(log.aggregates)
     filled = ~log.empty
     active = log.users - int(log.idle.sum())
@@ -98,14 +98,14 @@ def _tail(gram: FloatArray, active: int) -> float:
 
 
 def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
-    """1 - the tail of stretches over that of as many rounds from everywhere; 0 within chance."""
+    """Returns 1 - the tail of stretches / the tail of random rounds; 0 if it may be chance."""
     filled = np.flatnonzero(~log.empty)
     rounds = len(filled)
     length = max(rounds // 2, active + (rounds - active) // 4)
     if not active + 2 < length < rounds:
         return float("nan")
-    people = np.diag(gram) if log.participants is None else log.participants
-    weights = 1 / np.sqrt(people[filled])
+    participants = np.diag(gram) if log.participants is None else log.participants
+    weights = 1 / np.sqrt(participants[filled])
     gram = gram[np.ix_(filled, filled)] * weights[:, None] * weights
     rng = np.random.default_rng(seed)
     starts = np.linspace(0, rounds - length, _STRETCHES).astype(int)
@@ -113,13 +113,13 @@ def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
     chosen += [np.sort(rng.choice(rounds, length, replace=False)) for _ in range(_SUBSETS)]
     tails = [_tail(gram[np.ix_(some, some)], active) for some in chosen]
     stretch, anywhere = np.array(tails[:_STRETCHES]), np.array(tails[_STRETCHES:])
-    less = float(anywhere.mean() - stretch.mean())
-    doubt = float(anywhere.std(ddof=1)) * np.sqrt(1 / _STRETCHES + 1 / _SUBSETS)
-    return less / float(anywhere.mean()) if less > 2 * doubt else 0.0
+    gap = float(anywhere.mean() - stretch.mean())
+    error = float(anywhere.std(ddof=1)) * np.sqrt(1 / _STRETCHES + 1 / _SUBSETS)
+    return gap / float(anywhere.mean()) if gap > 2 * error else 0.0
 
 
 def _similarity(gram: FloatArray, filled: FloatArray) -> FloatArray:
-    """For lags of up to half of the rounds."""
+    """Returns the similarity for lags of up to half the rounds."""
     energy = np.sqrt(np.diag(gram))
     scaled = gram / np.where(filled, energy, 1)[:, None] / np.where(filled, energy, 1)[None, :]
     both = np.outer(filled, filled)
@@ -133,7 +133,7 @@ def _similarity(gram: FloatArray, filled: FloatArray) -> FloatArray:
 
 
 def _trend(log: Log, gram: FloatArray, filled: FloatArray) -> FloatArray:
-    """Energy by quarters, per participant where their number is known."""
+    """Returns the energy by quarters, per participant where participants are known."""
     energy = np.diag(gram).copy()
     if log.participants is not None:
         energy /= np.maximum(log.participants, 1)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ArgumentError
+from ...errors import FileError
 
 __all__ = ["read_log", "write_log"]
 
@@ -29,23 +29,23 @@ _SCALARS = ("users", "count_error")
 
 
 def write_log(arrays: dict[str, Any], path: Path) -> None:
-    """Writes the arrays of a log. Raises ArgumentError if the file cannot be written."""
+    """Writes the arrays of a log. Raises FileError if the file cannot be written."""
     try:
         with path.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
     except OSError as error:
-        raise ArgumentError(f"the log cannot be written to {path}: {error.strerror}") from error
+        raise FileError(f"the log cannot be written to {path}: {error.strerror}") from error
 
 
 def read_log(path: Path) -> Arrays:
-    """Reads the arrays of a log. Raises ArgumentError if the file is not a log."""
+    """Reads the arrays of a log. Raises FileError if the file is not a log."""
     try:
         with zipfile.ZipFile(path) as archive:
             _check_archive(archive, path)
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except OSError as error:
-        raise ArgumentError(f"the log {path} cannot be read: {error.strerror or error}") from error
+        raise FileError(f"the log {path} cannot be read: {error.strerror or error}") from error
     except (
         zipfile.BadZipFile,
         ValueError,
@@ -59,7 +59,7 @@ def read_log(path: Path) -> Arrays:
         TypeError,
         zlib.error,
     ) as error:
-        if isinstance(error, ArgumentError):
+        if isinstance(error, FileError):
             raise
         raise _not_a_log(path, str(error)[:200]) from error
     for name in _SCALARS:
@@ -95,8 +95,8 @@ def _declared_bytes(file: Any, entry: zipfile.ZipInfo, path: Path) -> int:  # no
     return int(size)
 
 
-def _not_a_log(path: Path, why: str) -> ArgumentError:
-    return ArgumentError(
+def _not_a_log(path: Path, why: str) -> FileError:
+    return FileError(
         f"{path} is not a log of nescio audit: {why}; expected an .npz file with aggregates, users "
         "and optionally windows, counts, participants and count_error (nescio.audit.Log.save)"
     )

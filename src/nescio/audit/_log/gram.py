@@ -1,4 +1,4 @@
-"""The Gram matrix of the aggregates, computed in blocks of dimensions."""
+"""Gram matrix of the aggregates, computed in blocks of dimensions."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _BLOCK_BYTES = 1 << 27
 
 
 def gram_matrix(aggregates: FloatArray, *, standardize: bool = False) -> FloatArray:
-    """A A^T in float64, by blocks of dimensions; `even`: of parameters of equal deviation."""
+    """Returns A A^T in float64; `standardize` divides parameters by their standard deviation."""
     rounds, dimensions = aggregates.shape
     step = max(1, _BLOCK_BYTES // (8 * rounds))
     total = np.zeros((rounds, rounds))
@@ -23,9 +23,9 @@ def gram_matrix(aggregates: FloatArray, *, standardize: bool = False) -> FloatAr
 
 
 def _standardizing(block: FloatArray) -> FloatArray:
-    """(dimensions,): one over each parameter's standard deviation over the rounds; 0 for constants.
+    """(dimensions,): 1 / standard deviation of each parameter over the rounds; 0 for constants.
 
-    Parameters that hardly change beside their size are constants, too.
+    Parameters that change little relative to their size count as constants.
     """
     deviation = block.std(axis=0)
     size = np.sqrt(np.mean(block**2, axis=0))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._arrays import as_array, as_count, shown
-from ...errors import ArgumentError
+from ...errors import ArgumentError, FileError
 from .._arrays import BoolArray, FloatArray, IntArray
 from .consistency import check_counts, check_size
 from .file import read_log, write_log
@@ -97,7 +97,7 @@ class Log:
         return np.asarray(covered.all(axis=0))
 
     def save(self, path: str | Path) -> None:
-        """Writes the log as an .npz file. Raises ArgumentError if it cannot be written."""
+        """Writes the log as an .npz file. Raises FileError if it cannot be written."""
         arrays: dict[str, object] = {
             "aggregates": self.aggregates,
             "users": np.int64(self.users),
@@ -112,16 +112,19 @@ class Log:
 
     @classmethod
     def load(cls, path: str | Path) -> "Log":
-        """Reads a log written by `save`. Raises ArgumentError if the file is not a valid log."""
+        """Reads a log written by `save`. Raises FileError if the file is not a valid log."""
         arrays = read_log(Path(path))
-        return cls(
-            arrays["aggregates"],
-            int(arrays["users"]),
-            tuple(map(tuple, arrays.get("windows", np.zeros((0, 2), np.int64)).tolist())),
-            arrays.get("counts"),
-            arrays.get("participants"),
-            int(arrays.get("count_error", np.int64(0))),
-        )
+        try:
+            return cls(
+                arrays["aggregates"],
+                int(arrays["users"]),
+                tuple(map(tuple, arrays.get("windows", np.zeros((0, 2), np.int64)).tolist())),
+                arrays.get("counts"),
+                arrays.get("participants"),
+                int(arrays.get("count_error", np.int64(0))),
+            )
+        except ArgumentError as error:
+            raise FileError(f"the log {path} is invalid: {error}") from error
 
 
 def _aggregates(value: object) -> FloatArray:

@@ -1,12 +1,12 @@
-"""Changes to a log that may help the attack where updates change.
+"""Remedies: changed logs on which the attack may succeed where updates drift.
 
-What may help (`remedies`): rounds divided by the size of an update; fewer rounds, among which
-updates change less. Differences of neighbouring rounds are no remedy of their own. If all updates
-of a round change by a common b(t), it adds m_t b(t) to a sum of m_t participants. Differences of
-the means A_t / m_t take a constant b away, and differences of differences a linear one: what the
-n-th lose are the columns m_t t^j with j < n. But their columns are not binary any more, counts say
-nothing of them, and neighbours share noise. Letting columns lie in the span of A and of m_t t^j
-allows exactly as much, and keeps all three: `solve` does so by itself (`subspace`).
+Rounds are divided by the size of an update, or a part of the rounds is used in which updates change
+less. Differences of neighboring rounds are not among them. If all updates of a round change by a
+common b(t), a sum of m_t participants changes by m_t b(t). Differences of the means A_t / m_t
+remove a constant b, second differences a linear one: n-th differences remove the columns m_t t^j
+with j < n. But columns of differences are not binary, counts do not apply to them, and neighbors
+share noise. The attack instead adds the columns m_t t^j to the span of A, which allows the same
+changes and keeps all three properties (`drift` of `estimate.py`).
 """
 
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ __all__ = ["Remedy", "burnt_in", "remedies", "rescaled", "slowest"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Remedy:
-    """A record to try the attack on in another's place."""
+    """A changed log to attack in place of the original."""
 
     name: str
     log: Log
 
 
 def remedies(log: Log) -> list[Remedy]:
-    """What may help where updates change: those that leave enough rounds."""
+    """Returns the remedies that leave enough rounds."""
     found = [Remedy("rounds divided by the size of an update", rescaled(log))]
     active = log.users - int(log.idle.sum())
     first = _next(log, log.rounds // 3)
@@ -44,17 +44,17 @@ def remedies(log: Log) -> list[Remedy]:
 
 
 def _next(log: Log, place: int) -> int:
-    """The first end of a window from `place` on, so that no count is lost."""
+    """Returns the first end of a window at or after `place`, so that a cut loses no count."""
     return min((stop for _, stop in log.windows if stop >= place), default=place)
 
 
 def burnt_in(log: Log, rounds: int) -> Log:
-    """The record without its first rounds, when updates change most."""
+    """Drops the first rounds, in which updates change most."""
     return cut(log, rounds, log.rounds)
 
 
 def cut(log: Log, start: int, stop: int) -> Log:
-    """Rounds from `start` to before `stop`, with the windows that lie in them.
+    """Returns rounds `start` to `stop` (excluded), with the windows inside.
 
     Raises ArgumentError if too few rounds are left.
     """
@@ -70,10 +70,10 @@ def cut(log: Log, start: int, stop: int) -> Log:
 
 
 def slowest(log: Log, length: int) -> int:
-    """The first of `length` rounds in which the ends are most alike; a window begins there.
+    """Returns the start of the `length` rounds whose ends are most similar; a window begins there.
 
-    The measure is the similarity between the first and the last third of the stretch, against that
-    of neighbouring rounds.
+    The measure is the similarity between the first and the last third of the stretch, relative to
+    that of neighboring rounds.
     """
     gram = gram_matrix(log.aggregates)
     energy = np.sqrt(np.maximum(np.diag(gram), 1e-300))
@@ -91,7 +91,7 @@ def slowest(log: Log, length: int) -> int:
         stop = start + length
         near = block(start, start + third, start, start + third)
         near += block(stop - third, stop, stop - third, stop)
-        near *= third / max(1, third - 1)  # the diagonals are left out
+        near *= third / max(1, third - 1)  # the diagonals are excluded
         return 2 * block(start, start + third, stop - third, stop) / max(near, 1e-300)
 
     last = log.rounds - length
@@ -100,16 +100,18 @@ def slowest(log: Log, length: int) -> int:
 
 
 def rescaled(log: Log) -> Log:
-    """The record with rounds divided by the size of an update there, smoothed over neighbours.
+    """Divides each round by the size of an update there, smoothed over neighboring rounds.
 
-    Where updates shrink as the model learns, but keep their directions, this undoes it: dividing a
-    round by a number leaves its participants what they are.
+    This compensates for updates that shrink as the model learns but keep their directions. Scaling
+    a round does not change its participants.
     """
     energy = (np.asarray(log.aggregates, np.float64) ** 2).mean(axis=1)
-    people = np.ones(log.rounds) if log.participants is None else log.participants
+    participants = np.ones(log.rounds) if log.participants is None else log.participants
     width = min(log.rounds, 2 * max(4, log.rounds // 20) + 1)
     kernel = np.ones(width)
-    size = np.convolve(energy, kernel, "same") / np.maximum(np.convolve(people, kernel, "same"), 1)
+    size = np.convolve(energy, kernel, "same") / np.maximum(
+        np.convolve(participants, kernel, "same"), 1
+    )
     size = np.sqrt(np.where(size > 0, size / size.mean(), 1))
     aggregates = (log.aggregates / size[:, None]).astype(log.aggregates.dtype)
     return Log(aggregates, log.users, log.windows, log.counts, log.participants, log.count_error)

@@ -1,9 +1,9 @@
-"""Counts over windows that overlap, as counts over windows that do not.
+"""Conversion of counts over overlapping windows to counts over windows that do not overlap.
 
-Where windows share ends, differences of their counts are counts of shorter windows: from [0, 20)
-and [0, 10) follows [10, 20). F(t), how often a user took part before round t, is known up to a
-constant at all ends that a chain of windows connects; its differences between neighbouring ends say
-all that the windows said, and those of one chain do not overlap.
+Where windows share ends, differences of their counts are counts of shorter windows: [0, 20) and
+[0, 10) give [10, 20). F(t), the number of rounds before t in which a user took part, is known up to
+a constant at all ends that a chain of windows connects. Its differences between neighboring ends
+contain all the information in the windows, and the windows of one chain do not overlap.
 """
 
 import math
@@ -31,16 +31,16 @@ __all__ = [
 Windows = tuple[tuple[int, int], ...]
 
 MAX_BATCHES = 16
-"""Kinds of gaps in the counts for which the span is cut anew; beyond, all users share one cut."""
+"""Maximum patterns of known counts with an affine set each; beyond it, all users share one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Users who are looked for together.
+    """Users who are searched for together, because they have counts for the same windows.
 
-    `users`: (k,), their numbers. `shared`: windows whose counts all of them have, exactly;
-    `shared_counts`: (k, shared). `apart`: windows that do not overlap; `lower` and `upper`:
-    (k, apart), what the counts there may be.
+    `users`: (k,), their numbers. `shared`: windows whose exact counts are known for all of them;
+    `shared_counts`: (k, shared). `apart`: windows that do not overlap; `lower` and `upper`: (k,
+    apart), bounds of the counts there.
     """
 
     users: IntArray
@@ -52,9 +52,9 @@ class Batch:
 
 
 def batches(windows: Windows, counts: IntArray, error: int, users: IntArray) -> Iterator[Batch]:
-    """The users, together with those who have counts for the same windows.
+    """Groups users by the windows for which they have counts.
 
-    `counts` is (all users, windows); `users` are those who are looked for.
+    `counts` is (all users, windows); `users` are those to group.
     """
     known = counts[users] >= 0
     patterns, which = np.unique(known, axis=0, return_inverse=True)
@@ -64,28 +64,32 @@ def batches(windows: Windows, counts: IntArray, error: int, users: IntArray) -> 
         return
     for i, pattern in enumerate(patterns):
         chosen = users[which == i]
-        mine = tuple(w for w, is_known in zip(windows, pattern, strict=True) if is_known)
-        mine, theirs = refine(mine, counts[np.ix_(chosen, np.flatnonzero(pattern))])
-        keep = disjoint(mine)
-        apart = tuple(mine[j] for j in keep)
-        yield Batch(chosen, mine, theirs, apart, theirs[:, keep], theirs[:, keep])
+        kept = tuple(w for w, is_known in zip(windows, pattern, strict=True) if is_known)
+        kept, theirs = refine(kept, counts[np.ix_(chosen, np.flatnonzero(pattern))])
+        chosen_windows = disjoint(kept)
+        apart = tuple(kept[j] for j in chosen_windows)
+        bounds = theirs[:, chosen_windows]
+        yield Batch(chosen, kept, theirs, apart, bounds, bounds)
 
 
 def _mixed(windows: Windows, counts: IntArray, error: int, users: IntArray) -> Batch:
-    """Users with gaps in different places, or inexact counts: only bounds differ between them."""
+    """Makes one batch of users with different gaps or inexact counts; only bounds differ."""
     keep = disjoint(windows)
     apart = tuple(windows[j] for j in keep)
     chosen = counts[:, keep]
     length = np.array([stop - start for start, stop in apart], np.int64)
-    least = np.where(chosen < 0, 0, np.clip(chosen - error, 0, length))
-    most = np.where(chosen < 0, length, np.clip(chosen + error, 0, length))
+    lower = np.where(chosen < 0, 0, np.clip(chosen - error, 0, length))
+    upper = np.where(chosen < 0, length, np.clip(chosen + error, 0, length))
     common = [] if error else np.flatnonzero((counts >= 0).all(axis=0)).tolist()
     shared = tuple(windows[j] for j in common)
-    return Batch(users, shared, counts[:, common], apart, least, most)
+    return Batch(users, shared, counts[:, common], apart, lower, upper)
 
 
 def refine(windows: Windows, counts: IntArray) -> tuple[Windows, IntArray]:
-    """Windows and counts (users, windows), without gaps, that say the same in the shortest way."""
+    """Returns the shortest windows, and their counts (users, windows), that imply the given ones.
+
+    All counts must be known.
+    """
     neighbours: dict[int, list[tuple[int, IntArray]]] = {}
     for (start, stop), count in zip(windows, counts.T, strict=True):
         neighbours.setdefault(start, []).append((stop, count))
@@ -108,7 +112,7 @@ def refine(windows: Windows, counts: IntArray) -> tuple[Windows, IntArray]:
 def _chain(
     first: int, neighbours: dict[int, list[tuple[int, IntArray]]], users: int
 ) -> dict[int, IntArray]:
-    """F at all ends that are connected with the first, where it is 0."""
+    """Returns F at all ends connected to the first one, where F is 0."""
     found = {first: np.zeros(users, np.int64)}
     waiting = [first]
     while waiting:
@@ -121,7 +125,7 @@ def _chain(
 
 
 def disjoint(windows: Windows) -> list[int]:
-    """The most windows of which no two overlap, by number: always the one that stops first."""
+    """Selects a largest set of windows that do not overlap, by index: the one that stops first."""
     chosen: list[int] = []
     reached = 0
     for j in sorted(range(len(windows)), key=lambda j: (windows[j][1], -windows[j][0])):
@@ -132,7 +136,7 @@ def disjoint(windows: Windows) -> list[int]:
 
 
 def window_sums(columns: npt.NDArray[np.uint8], windows: Windows) -> IntArray:
-    """How many ones rows of `columns` (k, rounds) have in each window: (k, windows)."""
+    """Counts the ones in each window for rows of `columns` (k, rounds): (k, windows)."""
     before = np.zeros((len(columns), columns.shape[1] + 1), np.int64)
     np.cumsum(columns, axis=1, out=before[:, 1:])
     ends = np.array(windows, np.int64).reshape(-1, 2)
@@ -142,7 +146,7 @@ def window_sums(columns: npt.NDArray[np.uint8], windows: Windows) -> IntArray:
 def agree(
     columns: npt.NDArray[np.uint8], windows: Windows, counts: IntArray, error: int
 ) -> npt.NDArray[np.bool_]:
-    """(k,): which rows of `columns` have the counts (k, windows), where those are known."""
+    """(k,): True for rows of `columns` that have the known ones of the counts (k, windows)."""
     wrong = np.abs(window_sums(columns, windows) - counts) > error
     return np.asarray(~(wrong & (counts >= 0)).any(axis=1))
 
@@ -151,15 +155,15 @@ def free_rounds(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.bo
     """(users, rounds): True where a user's counts do not determine the participation."""
     free = np.ones((len(batch.users), len(empty)), np.bool_)
     for i, (start, stop) in enumerate(batch.apart):
-        none = batch.upper[:, i] == 0
-        every = batch.lower[:, i] == (~empty[start:stop]).sum()
-        free[none | every, start:stop] = False
+        never = batch.upper[:, i] == 0
+        always = batch.lower[:, i] == (~empty[start:stop]).sum()
+        free[never | always, start:stop] = False
     free[:, empty] = False
     return free
 
 
 def log_choices(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """(users,): the natural logarithm of how many binary columns have a user's counts, or more."""
+    """(users,): natural logarithm of an upper bound on the binary columns with a user's counts."""
     outside = ~empty
     total = np.zeros(len(batch.users))
     for i, (start, stop) in enumerate(batch.apart):
@@ -167,11 +171,11 @@ def log_choices(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.fl
         outside[start:stop] = False
         exactly = np.array([log_binomial(length, k) for k in range(length + 1)])
         up_to = np.logaddexp.accumulate(exactly)
-        least, most = (np.minimum(x[:, i], length) for x in (batch.lower, batch.upper))
-        total += np.where(least == most, exactly[most], up_to[most])
+        lower, upper = (np.minimum(x[:, i], length) for x in (batch.lower, batch.upper))
+        total += np.where(lower == upper, exactly[upper], up_to[upper])
     return total + math.log(2) * int(outside.sum())
 
 
 def log_binomial(n: int, k: int) -> float:
-    """The natural logarithm of n over k."""
+    """Natural logarithm of n over k."""
     return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,14 +1,14 @@
-"""Records a run of Flower (https://flower.ai), for an audit: sums of updates, and who took part.
+"""Recording of Flower runs (https://flower.ai): sums of updates, and participants.
 
-`recorded(strategy, recorder)` is the strategy, with a recorder that sees what the server sees.
-Both of Flower's interfaces are known: strategies of `flwr.serverapp.strategy`, whose messages carry
-arrays, and those of `flwr.server.strategy`, which get parameters of clients.
+`recorded(strategy, recorder)` returns the strategy with a recorder that sees what the server sees.
+It supports both interfaces of Flower: strategies of `flwr.serverapp.strategy`, whose messages
+contain arrays, and those of `flwr.server.strategy`, which receive the parameters of clients.
 
-FedAvg sends models, not updates, and averages them by the clients' examples n_k. The sum that is
-recorded is that of n_k (w_k - w), with w the model that the round began with. With Flower's
-SecAgg+ (older interface) a strategy gets the same average for each client; the sum is the same.
+FedAvg sends models instead of updates, and averages them by the clients' examples n_k. The recorded
+sum is that of n_k (w_k - w), with w the model at the start of the round. With Flower's SecAgg+
+(older interface) a strategy gets the same average for each client; the sum is the same.
 
-Nothing here imports Flower: a strategy is whatever has its methods.
+This module does not import Flower: a strategy is any object with its methods.
 """
 
 import copy
@@ -34,12 +34,12 @@ def recorded(
     weighted: bool = True,
     parameters_to_ndarrays: Callable[[Any], Sequence[npt.NDArray[Any]]] | None = None,
 ) -> Strategy:
-    """A copy of a strategy that adds each round of training to the recorder.
+    """Returns a copy of a strategy that adds each training round to the recorder.
 
-    `weighted`: whether updates are summed times their examples, as FedAvg does. `parameters_to_
-    ndarrays`: how a client's parameters become arrays; left out, Flower's own way. The copy does
-    what the strategy does; clients that failed are not in the sum, as they are not in Flower's.
-    Raises ArgumentError for what is no strategy.
+    `weighted`: sum updates times their number of examples, as FedAvg does.
+    `parameters_to_ndarrays`: converts a client's parameters to arrays; by default Flower's own
+    function. The copy behaves like the strategy. Clients that failed are not in the sum, as in
+    Flower. Raises ArgumentError if `strategy` is not a strategy.
     """
     own = copy.copy(strategy)
     if hasattr(strategy, "aggregate_train") and hasattr(strategy, "configure_train"):
@@ -56,7 +56,7 @@ def recorded(
 
 
 def _record_messages(strategy: Any, recorder: Recorder, *, weighted: bool) -> None:  # noqa: ANN401
-    """Strategies whose replies are messages: metadata.src_node_id, content with arrays."""
+    """Wraps strategies whose replies are messages: metadata.src_node_id, content with arrays."""
     configure, aggregate = strategy.configure_train, strategy.aggregate_train
     key = getattr(strategy, "weighted_by_key", "num-examples")
     model: list[Floats] = []
@@ -89,7 +89,7 @@ def _record_clients(
     *,
     weighted: bool,
 ) -> None:
-    """Strategies whose results are pairs: a client with a cid, and parameters with num_examples."""
+    """Wraps strategies whose results are pairs of a client with a cid and its parameters."""
     configure, aggregate = strategy.configure_fit, strategy.aggregate_fit
     model: list[Floats] = []
 
@@ -116,16 +116,16 @@ def _record_clients(
 def _add(
     recorder: Recorder, model: list[Floats], members: Iterable[tuple[Any, Floats, float]]
 ) -> None:
-    """A round: only the sum outlives it."""
+    """Adds a round; only the sum is kept."""
     if not model:
-        raise ArgumentError("a round ended that did not begin with this strategy's configure")
+        raise ArgumentError("a round ended without a call of this strategy's configure method")
     total = np.zeros_like(model[0])
     present = []
     for name, arrays, weight in members:
         if arrays.shape != total.shape:
             raise ArgumentError(
                 f"client {name}: found {arrays.size} parameters, expected {total.size} as in the "
-                "model that it was sent"
+                "model sent to it"
             )
         total += weight * (arrays - model[0])
         present.append(name)

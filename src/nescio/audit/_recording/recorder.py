@@ -1,8 +1,8 @@
-"""A record of a run as it goes: what the server sees, and no more.
+"""Recording of a run in progress: what the server sees, and nothing else.
 
-A round's sum is added with the names of those who took part. Names become counts by window when
-the record is taken, so that the log holds what a server with secure aggregation has: sums, how many
-took part, and how often each user did in each window.
+Each round's sum is added with the names of its participants. When the log is made, names become
+counts by window, so that the log contains what a server with secure aggregation has: sums, the
+number of participants, and how often each user took part in each window.
 """
 
 from collections.abc import Hashable, Iterable
@@ -21,12 +21,12 @@ MAX_DIMENSIONS = 1 << 28
 
 
 class Recorder:
-    """Collects rounds, and gives the Log of them.
+    """Collects rounds and makes a Log of them.
 
-    `users`: the names of all users, in the order that the log has them; None: as they come.
-    `granularity`: the rounds of a window, after each of which devices report how often they took
-    part. `dimensions`: keep no more than so many entries of the sums, drawn once by `seed`; None:
-    all. Raises ArgumentError for what cannot be.
+    `users`: the names of all users, in the order of the log; None to take them as they appear.
+    `granularity`: rounds per window, after which devices report how often they took part.
+    `dimensions`: maximum entries of the sums to keep, drawn once with `seed`; None for all. Raises
+    ArgumentError if a value is invalid.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Recorder:
         self._kept: npt.NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
-        """How many rounds are recorded."""
+        """The number of recorded rounds."""
         return len(self._sums)
 
     @property
@@ -63,7 +63,7 @@ class Recorder:
         return tuple(self._names)
 
     def add(self, total: object, participants: Iterable[Hashable]) -> None:
-        """A round: the sum of the updates, floats (dimensions,), and who took part."""
+        """Adds a round: the sum of the updates, floats (dimensions,), and participants' names."""
         row = as_array(total, "the sum of a round")
         if row.ndim != 1 or row.dtype.kind != "f":
             raise ArgumentError(
@@ -74,7 +74,9 @@ class Recorder:
         if len(set(present)) != len(present):
             raise ArgumentError("participants: found a name twice in a round, expected it once")
         if unknown := [name for name in present if name not in self._names and self._fixed]:
-            raise ArgumentError(f"participants: found {unknown[0]!r}, which is none of the users")
+            raise ArgumentError(
+                f"participants: found {unknown[0]!r}, which is not one of the users"
+            )
         kept = self._keep(row)
         self._present.append([self._names.setdefault(n, len(self._names)) for n in present])
         self._sums.append(kept)
@@ -95,14 +97,14 @@ class Recorder:
         return row.copy() if self._kept is None else row[self._kept]
 
     def participation(self) -> npt.NDArray[np.uint8]:
-        """uint8 (rounds, users): the truth, to hold a result against. It is not in the log."""
+        """uint8 (rounds, users): true participation, to compare a result with. Not in the log."""
         columns = np.zeros((len(self), len(self._names)), np.uint8)
         for row, present in zip(columns, self._present, strict=True):
             row[present] = 1
         return columns
 
     def log(self) -> Log:
-        """The record so far. Raises ArgumentError if it is too short to be audited."""
+        """Returns the log so far. Raises ArgumentError if it is too short to be audited."""
         if not self._sums:
             raise ArgumentError("the record is empty, expected rounds; call `add` after each round")
         truth = self.participation().astype(np.int64)

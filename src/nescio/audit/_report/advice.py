@@ -1,4 +1,4 @@
-"""What an operator should change, from what a log holds and what was recovered from it."""
+"""Advice to the operator, from the log and the result of the attack."""
 
 import numpy as np
 
@@ -9,38 +9,38 @@ from .._log.record import Log
 __all__ = ["CAUTION", "advice"]
 
 CAUTION = (
-    "That this attack fails proves nothing. Others know more (an update or two, when a device was "
-    "online, the model before and after), watch for longer, or are better. A bound on what any "
-    "attack can learn comes from differential privacy with accounting, not from an audit."
+    "That this attack fails proves nothing. Other attackers know more (single updates, when a "
+    "device was online, the model before and after), observe for longer, or have better methods. "
+    "Only differential privacy with accounting bounds every attack; an audit does not."
 )
 
 _LITTLE_NOISE = 0.5
 
 
 def advice(log: Log, verdict: Verdict, quality: Quality) -> tuple[str, ...]:
-    """Sentences, what helps most first. They are about this attack only."""
+    """Returns sentences, the most effective measure first. They are about this attack only."""
     if verdict.grade == "safe":
         return (
-            "Keep this log as a baseline, and audit again when rounds are added, windows become "
-            "shorter, or users join or leave.",
+            "Keep this log as a baseline, and repeat the audit when rounds are added, windows "
+            "become shorter, or users join or leave.",
         )
     found = []
     if log.counts is not None:
         found += _about_counts(log)
     if quality.noise < _LITTLE_NOISE:
         found.append(
-            f"Updates differ between rounds by {quality.noise:.2g} of their size. Add noise to "
-            "each update before it is summed, with differential privacy and its accounting: it is "
-            "the one of these measures that bounds other attacks too."
+            f"A user's updates differ between rounds by only {quality.noise:.2g} of their size. "
+            "Add noise to each update before it is summed, with differential privacy accounting. "
+            "Of these measures, only this one bounds other attacks as well."
         )
     ratio = log.rounds / max(verdict.users, 1)
     found.append(
-        f"The log has {ratio:.1f} rounds for each user. Each round that the same users meet again "
-        "helps the attack: change who is in the pool sooner than rounds reach the number of users."
+        f"The log has {ratio:.1f} rounds per user. Each further round with the same users helps "
+        "the attack. Replace the users of the pool before the rounds reach their number."
     )
     found.append(
-        "Let users take part in fixed groups, so that the smallest thing a sum can be taken apart "
-        "into is a group's sum."
+        "Let users take part in fixed groups. Then the attack can recover at best the sum of a "
+        "group."
     )
     return tuple(found)
 
@@ -53,7 +53,7 @@ def _about_counts(log: Log) -> list[str]:
     if not lengths or known == 0:
         return []
     return [
-        f"Counts are {exact}, for windows of {int(np.median(lengths))} rounds, {known:.0%} of them "
-        "known. Collect them less often, in coarse steps or with noise, or not at all: they are "
-        "what names the columns.",
+        f"Participation counts are {exact}, for windows of {int(np.median(lengths))} rounds, and "
+        f"{known:.0%} of them are known. Collect them less often, rounded or with noise, or not at "
+        "all, because they assign the columns to users.",
     ]

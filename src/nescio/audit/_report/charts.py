@@ -1,4 +1,4 @@
-"""Plots as SVG text, by matplotlib, for reports that open anywhere: no scripts, no other files."""
+"""Plots as SVG text, by matplotlib, for reports that load no other files and run no scripts."""
 
 import io
 import math
@@ -20,14 +20,14 @@ except ModuleNotFoundError as error:
 
 __all__ = ["Series", "bars", "lines"]
 
-COLOURS = (
+COLORS = (
     *("#2563a8", "#c2410c", "#15803d", "#7e22ce"),
     *("#a16207", "#0e7490", "#be185d", "#525252"),
 )
 _MAX_POINTS = 400
 _TINY = 1e-99
 _INK = "#000102"
-"""What the page's own colour of text takes the place of, light or dark."""
+"""Placeholder for the page's text color, which depends on the light or dark theme."""
 
 _STYLE: dict[Any, Any] = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "grid.color"), _INK),
@@ -45,7 +45,7 @@ _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A line of a plot. Points whose y is None are left out; `dots`: draw no line."""
+    """A line of a plot. Points whose y is None are left out; `dots` draws points without a line."""
 
     name: str
     x: Sequence[float]
@@ -63,10 +63,10 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
 ) -> str:
-    """An <svg> of lines or dots over two axes; on a logarithmic axis, zero is drawn at its end."""
+    """Returns an <svg> of lines or dots; on a logarithmic axis, zero is drawn at its end."""
     with _drawn(title) as (figure, text):
         axes = figure.subplots()
-        axes.set_prop_cycle(color=COLOURS)
+        axes.set_prop_cycle(color=COLORS)
         for one in series:
             _draw(axes, one, log_x=log_x, log_y=log_y)
         axes.set(xlabel=x_label, ylabel=y_label)
@@ -79,16 +79,16 @@ def lines(
     return "".join(text)
 
 
-def bars(title: str, parts_of: Sequence[tuple[str, int, str]]) -> str:
-    """An <svg> of one bar in parts: (name, number, colour) each."""
+def bars(title: str, sections: Sequence[tuple[str, int, str]]) -> str:
+    """Returns an <svg> of one bar in sections: (name, number, color) each."""
     with _drawn(title, height=1.1) as (figure, text):
         axes, before = figure.subplots(), 0
-        for name, number, colour in parts_of:
-            axes.barh(0, number, left=before, color=colour, label=f"{name}: {number}")
+        for name, number, color in sections:
+            axes.barh(0, number, left=before, color=color, label=f"{name}: {number}")
             before += number
         axes.set(xlim=(0, max(before, 1)))
         axes.set_axis_off()
-        figure.legend(loc="outside lower left", ncols=len(parts_of))
+        figure.legend(loc="outside lower left", ncols=len(sections))
     return "".join(text)
 
 
@@ -107,7 +107,7 @@ def _draw(axes: Axes, one: Series, *, log_x: bool, log_y: bool) -> None:
 
 
 def _positive(values: list[float], logarithmic: bool) -> list[float]:
-    """If logarithmic, with the least of those above zero in the place of those that are not."""
+    """Replaces values below the smallest positive one by that one, on a logarithmic axis."""
     least = max(min((value for value in values if value > 0), default=math.inf), _TINY)
     if not logarithmic or math.isinf(least):
         return [] if logarithmic else values
@@ -117,7 +117,7 @@ def _positive(values: list[float], logarithmic: bool) -> list[float]:
 def _scale(
     axis: Axis, scale: Callable[..., None], ends: Sequence[float], *, logarithmic: bool
 ) -> None:
-    """Where values count things, ticks are whole numbers, of a logarithmic axis powers of two."""
+    """Sets the scale of an axis; counts get whole-number ticks, logarithmic ones powers of two."""
     counts = ends[0] >= 1
     if logarithmic:
         scale("log", base=2 if counts else 10)
@@ -129,7 +129,7 @@ def _scale(
 
 @contextmanager
 def _drawn(title: str, height: float = 3.6) -> Iterator[tuple[Figure, list[str]]]:
-    """A figure to draw on, and where its <svg> is when that is done: the same for the same plot."""
+    """Yields a figure to draw on, and the list that receives its <svg>; output is deterministic."""
     text: list[str] = []
     with mpl.rc_context({**_STYLE, "svg.hashsalt": title}):
         figure = Figure(figsize=(7.2, height), layout="constrained")
@@ -141,9 +141,9 @@ def _drawn(title: str, height: float = 3.6) -> Iterator[tuple[Figure, list[str]]
 
 
 def _inline(svg: str, title: str) -> str:
-    """For a page: named for who cannot see it, with the page's font and colour, without ids.
+    """Prepares an <svg> for the page: an accessible name, the page's font and color, no free ids.
 
-    What remains of ids are those that the plot itself refers to.
+    The ids that remain are those that the plot refers to.
     """
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _LINK)

@@ -1,6 +1,6 @@
-"""What an audit found, and its facts as JSON; `page` has them as HTML.
+"""The findings of an audit, and their facts as JSON; `html.py` presents them as a page.
 
-Neither holds an update or a column: a report can be shown to people who must not see them.
+Neither contains an update or a column, so a report can be shown to people who may not see those.
 """
 
 import json
@@ -24,12 +24,12 @@ __all__ = ["Findings", "about", "as_json", "users"]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Findings:
-    """Everything that a report says.
+    """Everything in a report.
 
-    `best` is the attempt that it tells: on the log itself, or on what a remedy made of it. `tried`:
-    all of several attempts, the first on the log itself; empty if there was one. `verdict`: the
-    best attempt's, and what remedies have to do with it. `source` is the log's name, `seconds` what
-    all of it took.
+    `best`: the reported attempt, on the log itself or on a remedy. `tried`: summaries of several
+    attempts, the first on the log itself; empty if there was one. `verdict`: that of the best
+    attempt, with the effect of the remedies. `source`: the log's name. `seconds`: the time of the
+    whole audit.
     """
 
     log: Log
@@ -43,38 +43,38 @@ class Findings:
 
     @property
     def result(self) -> Result:
-        """Of the best attempt, as `quality` and `control`."""
+        """The result of the best attempt."""
         return self.best.result
 
     @property
     def quality(self) -> Quality:
-        """What its updates are worth."""
+        """The estimated errors of its updates."""
         return self.best.quality
 
     @property
     def control(self) -> Control | None:
-        """How it compares with chance, if that was looked at."""
+        """Its comparison with chance, or None."""
         return self.best.control
 
     @property
     def remedies(self) -> str:
-        """What was tried because updates change, and what helped, in words."""
+        """The remedies tried for drift and their effect, in words."""
         if self.tried and self.best.remedy.name != AS_IT_IS:
             return (
-                f"{len(self.tried) - 1} remedies were tried, and this report tells what the best "
-                f"found: {self.best.remedy.name}"
+                f"{len(self.tried) - 1} remedies were tried; this report is about the best "
+                f"attempt: {self.best.remedy.name}"
             )
         if self.tried:
             return f"{len(self.tried) - 1} remedies were tried, and none found more"
         if self.drift.small:
             return "no remedy was tried"
         if self.log.counts is None:
-            return "no remedy was tried: without counts there is no chance to compare it with"
-        return "no remedy was tried: every user was found without"
+            return "no remedy was tried: without counts there is no control"
+        return "no remedy was tried: every user was found without one"
 
 
 def as_json(findings: Findings) -> str:
-    """Strict JSON: what is no number is null."""
+    """Returns the report as strict JSON: numbers that are not finite are null."""
     log, verdict, result = findings.log, findings.verdict, findings.result
     control = findings.control
     document = {
@@ -109,7 +109,7 @@ def as_json(findings: Findings) -> str:
 
 
 def about(log: Log) -> dict[str, object]:
-    """What the server saw, by name."""
+    """Returns the facts about the log by name."""
     lengths = [stop - start for start, stop in log.windows]
     return {
         "rounds": log.rounds,
@@ -125,7 +125,7 @@ def about(log: Log) -> dict[str, object]:
 
 
 def users(findings: Findings) -> list[dict[str, object]]:
-    """Certificates and errors, one for each user."""
+    """Returns the certificate and the estimated error of each user."""
     errors = findings.quality.errors
     return [
         {**asdict(c), "relative_error": float(errors[c.user])} for c in findings.result.certificates
@@ -133,7 +133,7 @@ def users(findings: Findings) -> list[dict[str, object]]:
 
 
 def _plain(value: object) -> object:
-    """For JSON: tuples as lists, and None for what is infinite or no number."""
+    """Converts values for JSON: tuples to lists, numbers that are not finite to None."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The report of an audit as one HTML file that loads nothing else."""
+"""The report of an audit as one HTML page that loads no other files."""
 
 import math
 from dataclasses import asdict
@@ -16,7 +16,7 @@ from .facts import Findings, about, users
 __all__ = ["as_html"]
 
 MAX_ROWS = 2000
-"""Users in the table of the HTML; the JSON has all."""
+"""Maximum users in the table of the page; the JSON has all."""
 
 _STYLE = """
 :root{color-scheme:light dark}
@@ -40,14 +40,14 @@ _HEAD = (
 )
 
 _MEANING = {
-    "broken": "Secure aggregation does not hide single users' updates in this log.",
-    "at risk": "The log tells something of who took part, or of updates, but not all of it.",
-    "safe": "This attack recovered nothing that the thresholds count.",
+    "broken": "In this log, secure aggregation does not hide the updates of single users.",
+    "at risk": "The log reveals some information about participation or updates.",
+    "safe": "This attack recovered nothing above the thresholds.",
 }
 
 
 def as_html(findings: Findings) -> str:
-    """One page, well-formed as XML too, with its plots inside; it loads nothing."""
+    """Returns the report as one page, also well-formed XML, with its plots inside."""
     verdict = findings.verdict
     grade = verdict.grade
     title = f"Audit of secure aggregation: {findings.source}"
@@ -57,19 +57,19 @@ def as_html(findings: Findings) -> str:
         f'<p class="verdict {grade.replace(" ", "-")}"><strong id="verdict">{grade}</strong>: '
         f"{_MEANING[grade]} {_sentences(verdict.reasons)}</p>",
         f"<p><strong>{escape(CAUTION)}</strong></p>",
-        "<h2>What the server saw</h2>",
-        _table(_seen(findings.log)),
-        "<h2>What was recovered</h2>",
+        "<h2>The log</h2>",
+        _table(_about_log(findings.log)),
+        "<h2>Recovered columns and updates</h2>",
         *_recovered(findings),
-        "<h2>How sure that is</h2>",
-        *_how_sure(findings),
-        "<h2>How updates change</h2>",
-        *_how_updates_change(findings),
-        "<h2>What to change</h2><ol>",
+        "<h2>Confidence</h2>",
+        *_confidence(findings),
+        "<h2>Drift of the updates</h2>",
+        *_drift(findings),
+        "<h2>Recommended changes</h2><ol>",
         *(f"<li>{escape(line)}</li>" for line in advice(findings.log, verdict, findings.quality)),
         "</ol>",
-        "<h2>How it was done</h2>",
-        *_how(findings),
+        "<h2>Method</h2>",
+        *_method(findings),
         "</body></html>\n",
     ]
     return "\n".join(parts)
@@ -79,19 +79,19 @@ def _sentences(reasons: tuple[str, ...]) -> str:
     return " ".join(f"{escape(reason[:1].upper() + reason[1:])}." for reason in reasons)
 
 
-def _seen(log: Log) -> dict[str, object]:
-    """What the server saw, with shares in words."""
+def _about_log(log: Log) -> dict[str, object]:
+    """Returns the facts about the log, with fractions as percentages."""
     facts = about(log)
     known = facts["counts_known"]
     return {**facts, "counts_known": f"{known:.0%} of them" if isinstance(known, float) else known}
 
 
 def _table(rows: dict[str, object]) -> str:
-    lines_of = (
+    cells = (
         f'<tr><td>{escape(name.replace("_", " "))}</td><td class="n">{_shown(value)}</td></tr>'
         for name, value in rows.items()
     )
-    return f"<table>{''.join(lines_of)}</table>"
+    return f"<table>{''.join(cells)}</table>"
 
 
 def _shown(value: object) -> str:
@@ -114,58 +114,61 @@ def _recovered(findings: Findings) -> list[str]:
     ]
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
-        "<p><em>Unique</em>: the column of rounds that a user took part in is proven to be the "
-        "only one with the user's counts that the sums allow. <em>Ambiguous</em>: it fits, and "
-        "others could not be excluded. <em>Not found</em>: no column met fits.</p>",
+        "<p>A user's column says in which rounds the user took part. <em>Unique</em>: a proof "
+        "shows that no other column agrees with the sums and the user's counts. "
+        "<em>Ambiguous</em>: the column agrees, but others could not be excluded. <em>Not "
+        "found</em>: no column agrees.</p>",
     ]
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
     if len(errors):
         ranks = list(range(1, len(errors) + 1))
         drawn = [Series("users, best first", ranks, np.sort(errors).tolist(), dots=True)]
         limit = findings.thresholds.usable
-        drawn.append(Series("usable up to here", [1, len(errors)], [limit, limit], dashed=True))
+        drawn.append(Series("threshold: usable", [1, len(errors)], [limit, limit], dashed=True))
         parts.append(
-            "<h3>Updates</h3><p>The error of each, if the columns are right: 0 is exact, 1 as much "
-            "noise as update.</p>"
+            "<h3>Updates</h3><p>Estimated relative error of each update, if its column is right: 0 "
+            "is exact, 1 is as much noise as signal.</p>"
         )
         parts.append(
-            lines("Errors of updates", drawn, "users", "relative error, estimated", log_y=True)
+            lines("Errors of updates", drawn, "users", "estimated relative error", log_y=True)
         )
     return parts
 
 
-def _how_sure(findings: Findings) -> list[str]:
+def _confidence(findings: Findings) -> list[str]:
     active = ~findings.best.remedy.log.idle
     some = [c for c in findings.result.certificates if active[c.user]]
     some.sort(key=lambda c: c.distance)
     ranks = [float(i) for i in range(1, len(some) + 1)]
     drawn = [
-        Series("the column's distance from the sums' span", ranks, [c.distance for c in some]),
-        Series("expected of a true column", ranks, [c.expected for c in some], dots=True),
+        Series("recovered columns", ranks, [c.distance for c in some]),
+        Series("expected of true columns", ranks, [c.expected for c in some], dots=True),
     ]
     control = findings.control
     parts = []
     if control is not None:
         chance = np.sort(control.chance).tolist()
-        drawn.append(Series("the same attack on shuffled rounds", ranks, chance, dashed=True))
+        drawn.append(Series("control: shuffled rounds", ranks, chance, dashed=True))
         parts.append(
-            "<p>The control is the same attack on the same sums in shuffled order, where there is "
-            f"nothing to find. {int(control.clear.sum())} users' columns are at most half as "
-            "far as any of its. If the sums told nothing of who took part, distances as small as "
-            f"these would have the probability {control.probability:.2g}.</p>"
+            "<p>The control is the same attack on the same sums in shuffled order, where there are "
+            f"no columns to find. The columns of {int(control.clear.sum())} users are at most half "
+            "as far from the span as any column of the control. If the sums did not depend on "
+            "participation, distances as small as these would have the probability "
+            f"{control.probability:.2g}.</p>"
         )
-    parts.insert(0, lines("Distances of columns", drawn, "users, nearest first", "distance"))
+    title = "Distances of columns from the span of the sums"
+    parts.insert(0, lines(title, drawn, "users, nearest first", "distance"))
     return parts
 
 
-def _how_updates_change(findings: Findings) -> list[str]:
+def _drift(findings: Findings) -> list[str]:
     drift = findings.drift
     lags = [float(lag) for lag in range(1, len(drift.similarity) + 1)]
-    drawn = [Series("similarity of two sums", lags, drift.similarity.tolist())]
+    drawn = [Series("mean cosine similarity", lags, drift.similarity.tolist())]
     parts = [
-        f"<p>{_sentences((drift.words, findings.remedies))} All of this is measured from the sums "
-        "alone.</p>",
-        lines("Similarity of sums over the rounds between them", drawn, "rounds between", "cosine"),
+        f"<p>{_sentences((drift.words, findings.remedies))} Drift is measured from "
+        "the sums alone.</p>",
+        lines("Similarity of two sums by their distance", drawn, "rounds apart", "cosine"),
     ]
     if findings.tried:
         parts.append(_attempts(findings.tried, findings.best.remedy.name))
@@ -179,7 +182,7 @@ _ATTEMPTS = (
 
 
 def _attempts(tried: tuple[Tried, ...], best: str) -> str:
-    """A table, the best in bold."""
+    """Returns the table of attempts, the best in bold."""
     rows = ""
     for one in tried:
         chance = "" if one.chance is None else f", {one.chance:.3g}"
@@ -192,24 +195,24 @@ def _attempts(tried: tuple[Tried, ...], best: str) -> str:
     head = "".join(f"<th>{title}</th>" for title in _ATTEMPTS)
     return (
         f'<div class="wide"><table id="remedies"><tr>{head}</tr>{rows}</table></div><p>Distances '
-        "are medians, of columns from the span of the sums, and of columns of chance, from "
-        "shuffled rounds. The more attempts there are, the sooner one does well by chance: "
-        f"probabilities are those of chance times {len(tried)}, but for the first attempt.</p>"
+        "are medians over the users: of recovered columns from the span of the sums, then of the "
+        "columns of the control. With more attempts, one is more likely to succeed by chance. So "
+        f"all probabilities but the first are multiplied by {len(tried)}.</p>"
     )
 
 
-def _how(findings: Findings) -> list[str]:
+def _method(findings: Findings) -> list[str]:
     result = findings.result
     seconds = {f"{name}, seconds": value for name, value in result.seconds.items()}
     facts: dict[str, object] = {
         "method": result.method,
-        "parameters evened out": "yes" if result.standardized else "no",
+        "parameters standardized": "yes" if result.standardized else "no",
         "common changes allowed for": result.drift,
-        "noise of an update between rounds, of its size": findings.quality.noise,
-        "dimensions looked at for errors": findings.quality.sampled,
+        "noise of an update between rounds, relative to its size": findings.quality.noise,
+        "dimensions used to estimate errors": findings.quality.sampled,
         **{f"threshold {name}": value for name, value in asdict(findings.thresholds).items()},
         **seconds,
-        "all, seconds": findings.seconds,
+        "total, seconds": findings.seconds,
         "nescio": __version__,
     }
     return [_table(facts), _every_user(findings)]

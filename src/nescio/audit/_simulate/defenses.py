@@ -1,16 +1,16 @@
-"""What an operator can do about it, as changes to a simulated run.
+"""Defenses of the operator, as changes to a simulated run.
 
-none                nothing
-update-noise:S      each user adds noise of S times an update's size to each update that it sends
+none                no defense
+update-noise:S      each user adds noise of S times an update's size to each update
 sum-noise:S         noise of S times an update's size is added once to each round's sum
-count-noise:K       each count is off by up to K, at random
+count-noise:K       each count is randomly off by up to K
 coarse-counts:Q     counts are rounded to multiples of Q
-hidden-counts:F     a share F of the counts is not collected
-no-counts           counts are not collected at all
+hidden-counts:F     a fraction F of the counts is not collected
+no-counts           counts are not collected
 batched:B           users take part in fixed groups of B, all of a group or none
-subset:F            each update holds a random share F of its entries, times 1 / F, the rest zero
+subset:F            each update keeps a random fraction F of its entries, scaled by 1 / F
 
-Sizes are root mean squares. A defence that stops this attack need not stop another one.
+Sizes are root mean squares. A defense that stops this attack need not stop another one.
 """
 
 import math
@@ -44,7 +44,7 @@ _SHARES = ("hidden-counts", "subset")
 
 @dataclass(frozen=True, slots=True)
 class Defense:
-    """A defence and its strength: see the module. Raises ArgumentError for one that is none."""
+    """A defense and its strength, as listed in the module. Raises ArgumentError if invalid."""
 
     name: str = "none"
     strength: float = 0.0
@@ -52,7 +52,7 @@ class Defense:
     def __post_init__(self) -> None:
         if self.name not in DEFENSES:
             raise ArgumentError(
-                f"defence: found {self.name!r}, expected one of {', '.join(DEFENSES)}"
+                f"defense: found {self.name!r}, expected one of {', '.join(DEFENSES)}"
             )
         if self.name in _PLAIN:
             return
@@ -61,15 +61,17 @@ class Defense:
         if self.name in _WHOLE and self.strength != int(self.strength):
             raise ArgumentError(f"{self.name}: found {self.strength}, expected a whole number")
         if self.name in _SHARES and self.strength > 1:
-            raise ArgumentError(f"{self.name}: found {self.strength}, expected a share, at most 1")
+            raise ArgumentError(
+                f"{self.name}: found {self.strength}, expected a fraction, at most 1"
+            )
 
     @classmethod
     def parse(cls, text: str) -> "Defense":
-        """A defence from text such as "none" or "update-noise:0.5"."""
+        """Parses text such as "none" or "update-noise:0.5"."""
         name, colon, strength = text.partition(":")
         if bool(colon) == (name in _PLAIN) and name in DEFENSES:
             form = name if name in _PLAIN else f"{name}:NUMBER"
-            raise ArgumentError(f"defence: found {text!r}, expected {form}")
+            raise ArgumentError(f"defense: found {text!r}, expected {form}")
         try:
             return cls(name, float(strength) if colon else 0.0)
         except ValueError as error:
@@ -81,31 +83,31 @@ class Defense:
         return self.name if self.name in _PLAIN else f"{self.name}:{self.strength:g}"
 
     def take_part(self, users: int) -> IntArray:
-        """(users,): the group that each user takes part with."""
+        """(users,): the group with which each user takes part."""
         size = int(self.strength) if self.name == "batched" else 1
         return np.arange(users) // size
 
     def noise(self, participants: IntArray) -> FloatArray:
-        """(rounds,): the standard deviation that is added to a round's sum, per size of an update.
+        """(rounds,): standard deviation added to a round's sum, relative to the size of an update.
 
-        The zeros of `subset` are noise as well: an entry b g / F, with b 1 at a rate of F, has the
-        mean g and the variance g^2 (1 - F) / F.
+        The zeros of `subset` act as noise: an entry b g / F, where b is 1 with probability F, has
+        the mean g and the variance g^2 (1 - F) / F.
         """
-        together = participants.astype(np.float64)
+        per_round = participants.astype(np.float64)
         if self.name == "update-noise":
-            return np.asarray(self.strength * np.sqrt(together))
+            return np.asarray(self.strength * np.sqrt(per_round))
         if self.name == "sum-noise":
-            return np.where(together > 0, self.strength, 0.0)
+            return np.where(per_round > 0, self.strength, 0.0)
         if self.name == "subset":
-            return np.asarray(np.sqrt((1 - self.strength) / self.strength * together))
+            return np.asarray(np.sqrt((1 - self.strength) / self.strength * per_round))
         return np.zeros(len(participants))
 
     def counts(
         self, counts: IntArray, lengths: IntArray, rng: np.random.Generator
     ) -> tuple[IntArray | None, int]:
-        """What is collected of (users, windows) counts, and how far each may be off.
+        """Returns the counts collected out of (users, windows), and the largest error of each.
 
-        `lengths`: (windows,), their rounds.
+        `lengths`: (windows,), the rounds of each window.
         """
         if self.name == "no-counts":
             return None, 0

@@ -1,7 +1,8 @@
-"""Runs that never took place, the truth beside the record, and what the attack makes of them."""
+"""Simulated runs with known participation, and the success of the attack on them."""
 
 import time
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from ..._arrays import as_count
 from ...errors import ArgumentError
 from .._arrays import IntArray
+from .._attack.options import Options, combined
 from .._certify.result import Result
 from .._disaggregate import solve
 from .._log.record import Log
@@ -19,19 +21,19 @@ __all__ = ["Outcome", "Run", "Setting", "attack_simulated", "simulate"]
 FloatArray = npt.NDArray[np.float64]
 
 _COMMON = 1.0
-"""How large the part of a first update is that all users share, beside what tells users apart."""
+"""Size of the part of a first update that all users share, relative to their individual part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A run to simulate.
+    """The setting of a simulated run.
 
-    `participation`: how probable it is that a user takes part in a round. `granularity`: the rounds
-    of a window of counts. `noise`: of each update between rounds, relative to its size;
-    `directions`: how many it lies in, as that of training does, 0 for all.
-    `dimensions`: of an update; 0 for 4096, or four times the users if that is more. `step`: how far
-    the model goes towards the users' optimum in each round, 0 for a model that stands still. Raises
-    ArgumentError for what cannot be.
+    `participation`: probability that a user takes part in a round. `granularity`: rounds per window
+    of counts. `noise`: of each update between rounds, relative to its size; `directions`: the
+    number of directions of that noise, as in training, 0 for all. `dimensions`: of an update; 0 for
+    4096, or four times the users if that is more. `step`: how far the model moves towards the
+    users' optimum in each round, 0 for a fixed model. Raises ArgumentError if a value is out of
+    range.
     """
 
     users: int = 64
@@ -62,7 +64,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Run:
-    """A simulated record, and the truth: participation (rounds, users), updates (users, d)."""
+    """A simulated log, and the truth: participation (rounds, users), updates (users, d)."""
 
     log: Log
     participation: npt.NDArray[np.uint8]
@@ -71,11 +73,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the attack made of a run; shares of the users who took part.
+    """The success of the attack on a run, as fractions of the users who took part.
 
-    `recovered`: their columns are the true ones, and no other user has the same. `unique`: the
-    attack also says so. `wrong`: it says so of a column that is not the true one. `error`: the
-    median relative error of the recovered users' updates, against the truth, or None.
+    `recovered`: users with the right column, which no other user shares. `unique`: those among them
+    with a unique certificate. `wrong`: users with a unique certificate for a wrong column. `error`:
+    median relative error of the recovered users' updates, or None.
     """
 
     recovered: float
@@ -86,25 +88,24 @@ class Outcome:
 
 
 def simulate(setting: Setting, seed: int = 0) -> Run:
-    """A run of linear FedAvg: sums of updates, counts by window, participants.
+    """Simulates a run of linear FedAvg: sums of updates, counts by window, participants.
 
     Without `step`, update k is a row of independent normal entries, as in thesis section 6.4.1.
-    With it, each user has an optimum w_k of its own and sends w_k - w from the model w, which goes
-    `step` times the mean update each round: what all users share changes from round to round, and
-    shrinks.
-    Raises ArgumentError where such a run cannot be audited.
+    With it, each user has its own optimum w_k and sends w_k - w from the model w, which moves by
+    `step` times the mean update each round. The part of the updates that all users share then
+    changes from round to round and shrinks. Raises ArgumentError if such a run cannot be audited.
     """
     rng = np.random.default_rng(seed)
     users, rounds = setting.users, setting.rounds
     columns = _participation(setting, rng)
-    together = columns.sum(axis=1, dtype=np.int64)
+    participants = columns.sum(axis=1, dtype=np.int64)
     dimensions = setting.dimensions or max(4 * users, 4096)
     updates = rng.standard_normal((users, dimensions))
     sums = columns @ updates
     if setting.step:
         common = _common(updates, columns, setting.step, rng)
-        sums += together[:, None] * common
-    own, added = setting.noise**2 * together, setting.defense.noise(together) ** 2
+        sums += participants[:, None] * common
+    own, added = setting.noise**2 * participants, setting.defense.noise(participants) ** 2
     if setting.directions and own.any():
         sums += np.sqrt(own)[:, None] * _in_directions(rounds, dimensions, setting.directions, rng)
         own = np.zeros(rounds)
@@ -115,21 +116,21 @@ def simulate(setting: Setting, seed: int = 0) -> Run:
     kept, error = setting.defense.counts(counts, lengths, rng)
     if kept is None:
         windows = ()
-    log = Log(sums, users, windows, kept, together, error)
+    log = Log(sums, users, windows, kept, participants, error)
     return Run(log, columns, updates)
 
 
 def _in_directions(
     rounds: int, dimensions: int, directions: int, rng: np.random.Generator
 ) -> FloatArray:
-    """(rounds, d): noise of variance 1 on average that lies in a random subspace."""
+    """(rounds, d): noise of variance 1 on average in a random subspace."""
     across = np.linalg.qr(rng.standard_normal((dimensions, min(directions, dimensions))))[0]
     inside = rng.standard_normal((rounds, across.shape[1]))
     return np.asarray(inside @ across.T * np.sqrt(dimensions / across.shape[1]))
 
 
 def _participation(setting: Setting, rng: np.random.Generator) -> npt.NDArray[np.uint8]:
-    """(rounds, users): who takes part; nobody never, as far as a hundred draws can help."""
+    """(rounds, users): random participation; absent users are redrawn up to 100 times."""
     group = setting.defense.take_part(setting.users)
     groups = int(group[-1]) + 1
     columns = rng.random((setting.rounds, groups)) < setting.participation
@@ -144,9 +145,9 @@ def _participation(setting: Setting, rng: np.random.Generator) -> npt.NDArray[np
 def _common(
     updates: FloatArray, columns: npt.NDArray[np.uint8], step: float, rng: np.random.Generator
 ) -> FloatArray:
-    """(rounds, d): what a moving model adds to each update: the way to the origin from where it is.
+    """(rounds, d): the part of each update that depends on the model: from the model to the origin.
 
-    User k's optimum is updates[k], around the origin, and the model begins somewhere outside.
+    User k's optimum is updates[k], around the origin; the model starts outside.
     """
     model = -_COMMON * rng.standard_normal(updates.shape[1])
     moved = np.zeros((len(columns), updates.shape[1]))
@@ -167,16 +168,21 @@ def _counted(
 
 
 def attack_simulated(
-    setting: Setting, seed: int = 0, *, method: str = "auto", time_limit: float | None = None
+    setting: Setting,
+    seed: int = 0,
+    *,
+    options: Options | None = None,
+    **named: Any,  # noqa: ANN401 - the fields of Options
 ) -> Outcome:
-    """Simulates a run and attacks it.
+    """Simulates a run and attacks it, with `options` or fields of Options as keywords.
 
-    Raises ArgumentError where the attack cannot even begin, as with fewer rounds than users.
+    `seed` is that of the run and of the attack. Raises ArgumentError if the run cannot be attacked,
+    for example because it has fewer rounds than users.
     """
     run = simulate(setting, seed)
-    begun = time.monotonic()
-    result = solve(run.log, method=method, time_limit=time_limit, seed=seed)
-    return _judge(run, result, time.monotonic() - begun)
+    start = time.monotonic()
+    result = solve(run.log, combined(options, named), seed=seed)
+    return _judge(run, result, time.monotonic() - start)
 
 
 def _judge(run: Run, result: Result, seconds: float) -> Outcome:
@@ -213,7 +219,7 @@ def _matches(truth: npt.NDArray[np.uint8], result: Result) -> IntArray:
 
 
 def _twins(truth: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """(users,): who has the same column as another user, so that only their sum can be told."""
+    """(users,): True for users who share a column; only the sum of their updates is known."""
     _, place, times = np.unique(truth, axis=1, return_inverse=True, return_counts=True)
     return np.asarray(times[place.reshape(-1)] > 1)
 
@@ -229,7 +235,7 @@ def _error(
 
 
 def describe(setting: Setting) -> dict[str, object]:
-    """The setting for JSON."""
+    """Returns the setting for JSON."""
     fields = asdict(setting)
     del fields["defense"]
     return {**fields, "defence": str(setting.defense)}

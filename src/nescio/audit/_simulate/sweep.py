@@ -1,15 +1,17 @@
 """Sweeps of simulated runs, and the rounds and the noise at which their settings break.
 
-A setting is broken where every trial recovers at least a share of the users' columns, right and
-alone; with all of them it is the measure of thesis Figures 6.2, 6.4 and 6.5.
+A setting is broken if every trial recovers at least a given share of the users' columns. A share of
+1 is the measure of thesis Figures 6.2, 6.4 and 6.5.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
+from typing import Any
 
 from ...errors import ArgumentError
+from .._attack.options import Options, combined
 from .defenses import Defense
 from .runs import Outcome, Setting, attack_simulated, describe
 
@@ -20,9 +22,10 @@ _AXES = ("users", "participation", "granularity", "noise")
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Which settings to try: every combination; rounds from the fewest, up to those that break it.
+    """The settings to try: every combination, each with more rounds until it breaks.
 
-    `trials` of each, `share` of the users that breaks one. Raises ArgumentError for what cannot be.
+    `trials`: runs of each setting. `share`: fraction of the users that breaks a setting. Raises
+    ArgumentError if a value is out of range.
     """
 
     users: Sequence[int] = (16, 32, 64)
@@ -42,12 +45,12 @@ class Sweep:
             raise ArgumentError(f"trials: found {self.trials}, expected 1 or more")
         if not 0 < self.share <= 1:
             raise ArgumentError(f"share: found {self.share}, expected more than 0, up to 1")
-        for combination in self.combinations():  # every setting is checked before any work
+        for combination in self.combinations():  # checks every setting before any work
             for rounds in self.rounds:
                 replace(combination, rounds=rounds)
 
     def combinations(self) -> list[Setting]:
-        """The settings, rounds aside."""
+        """Returns the settings without their rounds."""
         return [
             Setting(
                 users,
@@ -68,18 +71,18 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What trials of one setting gave. `skipped`: why there were none, or None."""
+    """Outcomes of the trials of one setting. `skipped`: the reason if there are none, or None."""
 
     setting: Setting
     outcomes: tuple[Outcome, ...]
     skipped: str | None = None
 
     def broken(self, share: float) -> bool:
-        """Whether every trial recovered that share of users."""
+        """Returns True if every trial recovered that share of users."""
         return bool(self.outcomes) and min(o.recovered for o in self.outcomes) >= share
 
     def as_json(self) -> dict[str, object]:
-        """The setting, and the means over its trials."""
+        """Returns the setting, and the means over its trials."""
         means = {
             name: fmean(getattr(o, name) for o in self.outcomes) if self.outcomes else None
             for name in ("recovered", "unique", "wrong", "seconds")
@@ -98,7 +101,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line: `x` is what is on the axis `over`, `y` what breaks it there, None if nothing did."""
+    """A curve: `x` on the axis `over`, and `y` that breaks the setting there, or None."""
 
     name: str
     over: str
@@ -107,32 +110,38 @@ class Curve:
 
 
 def sweep(
-    plan: Sweep, *, method: str = "auto", time_limit: float | None = None, seed: int = 0
+    plan: Sweep,
+    options: Options | None = None,
+    **named: Any,  # noqa: ANN401 - the fields of Options
 ) -> Iterator[Case]:
-    """The cases, as they are done. Rounds beyond those that break a setting are left out."""
+    """Attacks the settings of a plan and yields the cases, with `options` or its fields.
+
+    More rounds than those that break a setting are not tried.
+    """
+    options = combined(options, named)
     for base in plan.combinations():
         for rounds in sorted(plan.rounds):
-            case = _case(plan, replace(base, rounds=rounds), method, time_limit, seed)
+            case = _case(plan, replace(base, rounds=rounds), options)
             yield case
             if case.broken(plan.share):
                 break
 
 
-def _case(plan: Sweep, setting: Setting, method: str, limit: float | None, seed: int) -> Case:
+def _case(plan: Sweep, setting: Setting, options: Options) -> Case:
     outcomes = []
     for trial in range(plan.trials):
         try:
-            one = attack_simulated(setting, seed + trial, method=method, time_limit=limit)
-        except ArgumentError as error:  # too short a run, as the first of a scan are
+            one = attack_simulated(setting, options.seed + trial, options=options)
+        except ArgumentError as error:  # too few rounds, as at the start of a scan
             return Case(setting, (), str(error))
         outcomes.append(one)
         if one.recovered < plan.share and len(outcomes) >= plan.trials // 2 + 1:
-            break  # it does not break, whatever the other trials give
+            break  # no outcome of the other trials can break it
     return Case(setting, tuple(outcomes))
 
 
 def rounds_to_break(cases: Sequence[Case], share: float) -> list[Curve]:
-    """The fewest rounds that break each setting, over the first thing that was varied."""
+    """Returns the fewest rounds that break each setting, over the first parameter that varies."""
     fewest: dict[Setting, float | None] = {}
     for case in cases:
         key = replace(case.setting, rounds=2)
@@ -144,9 +153,9 @@ def rounds_to_break(cases: Sequence[Case], share: float) -> list[Curve]:
 
 
 def noise_to_break(cases: Sequence[Case], share: float) -> list[Curve]:
-    """The most noise with which each number of rounds still breaks a setting.
+    """Returns the largest noise at which each number of rounds still breaks a setting.
 
-    No curves where noise was not varied.
+    No curves if the noise does not vary.
     """
     if len({case.setting.noise for case in cases}) < 2:
         return []
@@ -163,7 +172,7 @@ def noise_to_break(cases: Sequence[Case], share: float) -> list[Curve]:
 
 
 def _curves(over: str, points: dict[Setting, float | None], others: list[str]) -> list[Curve]:
-    """Curves over `over`, one for each value of the rest, named by what differs."""
+    """Returns curves over `over`, one for each value of the other parameters, named by those."""
     varied = [a for a in others if len({getattr(s, a) for s in points}) > 1]
     groups: dict[str, list[tuple[float, float | None]]] = {}
     for setting, value in points.items():
@@ -177,14 +186,14 @@ def _curves(over: str, points: dict[Setting, float | None], others: list[str]) -
 
 
 def plot(curves: Sequence[Curve], y_label: str) -> str:
-    """The curves as an <svg>; points that nothing broke are left out. Needs matplotlib."""
+    """Returns the curves as an <svg>, without points that nothing broke. Needs matplotlib."""
     from .._report.charts import Series, lines  # noqa: PLC0415 - an extra
 
     drawn = [Series(curve.name, curve.x, curve.y) for curve in curves]
     over = curves[0].over if curves else "users"
     doubling = over in ("users", "rounds")
     return lines(
-        f"{y_label} over {over}; not broken here is not proven safe",
+        f"{y_label} over {over}; a setting that is not broken is not proven safe",
         drawn,
         over,
         y_label,
