@@ -26,7 +26,7 @@ def test_constant_updates_show_no_drift():
     assert found.change == 0
     assert found.tail < 1e-12
     assert np.isfinite(found.trend).all()
-    assert "do not change at all" in found.words
+    assert "as the attack assumes" in found.words
 
 
 @pytest.mark.parametrize("noise", [0.01, 1.0, 1000.0])
@@ -44,7 +44,7 @@ def test_change_is_seen_however_small(change):
     found = drift.measure(drifting(change)[1])
     assert not found.small
     assert found.change > 0.5
-    assert "change as the model moves" in found.words
+    assert "drift as the model learns" in found.words
 
 
 def test_more_drift_shows_as_more():

@@ -49,7 +49,7 @@ def test_drift_hides_users_and_a_slow_stretch_shows_them(learned):
     assert found["verdict"]["usable"] >= 10
     drift = found["drift"]
     assert drift["change"] > 0.2
-    assert "change as the model moves" in drift["words"]
+    assert "drift as the model learns" in drift["words"]
     first, *rest = drift["tried"]
     assert (first["grade"], first["clear"]) == ("safe", 0)
     assert len(rest) == 4
@@ -84,7 +84,7 @@ def test_the_page_has_every_attempt(learned):
     said = "".join(tree.itertext())
     assert "4 remedies were tried" in said
     assert "probabilities are those of chance times 5" in said
-    assert "change as the model moves" in said
+    assert "drift as the model learns" in said
 
 
 def test_probabilities_count_the_attempts():
@@ -132,7 +132,7 @@ def test_where_nothing_helps_it_says_so(tmp_path, capsys):
     assert found["drift"]["change"] > 0.05
     assert "none of 2 remedies found more" in found["verdict"]["reasons"][-1]
     assert "none found more" in found["drift"]["remedies"]
-    assert "change as the model moves" in page
+    assert "drift as the model learns" in page
     said = capsys.readouterr().out
     assert "none of 2 remedies found more" in said
     assert "proves nothing" in said

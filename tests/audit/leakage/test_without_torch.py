@@ -1,8 +1,10 @@
-"""What those see who have no PyTorch."""
+"""Errors without PyTorch name the extra to install."""
 
 import subprocess
 import sys
+from pathlib import Path
 
+ROOT = Path(__file__).parents[3]
 BLOCKED = """
 import sys
 sys.modules["torch"] = None
@@ -21,13 +23,13 @@ def test_the_import_names_the_extra():
     assert not result.stderr
 
 
-def test_the_bench_names_it_too():
+def test_the_benchmark_names_it_too():
     code = """
 import sys
 sys.modules["torch"] = None
-from nescio.cli import main
-sys.exit(main(["bench", "audit", "--only", "table-6.2"]))
+from benchmarks.audit.__main__ import main
+sys.exit(main(["figures", "--only", "table-6.2"]))
 """
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 1
     assert result.stderr == f"nescio: table-6.2: {EXTRA}\n"
