@@ -1,11 +1,11 @@
-"""Times the bit-serial kernels beside each other, and beside reading their weights' bytes.
+"""Times the bit-serial kernels of the CPU, beside reading the bytes of their weights.
 
     python benchmarks/bitserial.py                        the table of docs/quant-kernels.md
-    python benchmarks/bitserial.py --rows 64,128,256      where tables begin to pay
+    python benchmarks/bitserial.py --rows 64,128,256      finds where tables begin to pay
 
-One thread. All contestants of a size take turns, each with its weights in the cache as far as they
-fit; the fastest turn and the median are printed, in microseconds. Where PyTorch is installed, it
-takes part with float32 and with dynamically quantised int8.
+Uses one thread. All contestants of a size take turns, each with its weights in the cache as far as
+they fit. Prints the fastest and the median turn in microseconds. With PyTorch installed, its
+float32 and its dynamically quantized int8 take part.
 """
 
 import argparse
@@ -22,13 +22,13 @@ from nescio import _core
 
 POOL = _core.ThreadPool(1)
 ACTIVATION_BITS = (8, 16, 32)
-WARM = 4  # turns before one that counts
+WARM = 4  # runs before each timed one
 
 Contestants = dict[str, Callable[[], object]]
 
 
 def random_planes(bits: int, rows: int, columns: int) -> np.ndarray:
-    """Planes of random weights."""
+    """Returns the bit planes of random weights."""
     generator = np.random.default_rng(bits)
     planes = generator.integers(0, 2, (bits, rows, -(-columns // 64) * 64), dtype=np.uint8)
     planes[:, :, columns:] = 0
@@ -36,7 +36,7 @@ def random_planes(bits: int, rows: int, columns: int) -> np.ndarray:
 
 
 def kernels(bits: int, rows: int, columns: int, names: list[str]) -> Contestants:
-    """Whole layers, from float32 to float32."""
+    """Returns whole layers, from float32 to float32, and the reading of their bytes."""
     x = np.random.default_rng(0).standard_normal((1, columns)).astype(np.float32)
     scale, out = np.ones(rows, np.float32), np.empty((1, rows), np.float32)
     planes = random_planes(bits, rows, columns)
@@ -53,7 +53,7 @@ def kernels(bits: int, rows: int, columns: int, names: list[str]) -> Contestants
 
 
 def pytorch(rows: int, columns: int) -> Contestants:
-    """PyTorch's layers, if it is installed."""
+    """Returns PyTorch's layers, or nothing if it is not installed."""
     try:
         import torch  # noqa: PLC0415
     except ModuleNotFoundError:
@@ -86,12 +86,14 @@ def measure(contestants: Contestants, turns: int) -> None:
 
 
 def main() -> None:
-    """Reads the arguments."""
+    """Measures what the command line asks for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--sizes", default="512,1024,2048,4096", help="columns, and rows")
-    parser.add_argument("--rows", default="", help="rows, to compare the kernels at")
+    parser.add_argument(
+        "--sizes", default="512,1024,2048,4096", help="columns (and rows without --rows)"
+    )
+    parser.add_argument("--rows", default="", help="rows; compares all kernels")
     parser.add_argument("--weight-bits", default="1,2,4,8")
     parser.add_argument("--turns", type=int, default=25)
     given = parser.parse_args()

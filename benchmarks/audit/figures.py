@@ -1,8 +1,8 @@
-"""What Figures 6.2 to 6.6 of the thesis vary, small and whole.
+"""The settings of Figures 6.2 to 6.6 of the thesis, small and full.
 
-A scan goes from the easiest setting of a curve to the hardest and ends with the first that fails:
-what is looked for is the hardest one at which every trial recovers the whole matrix. Rounds are
-multiples of the users; the chapter's own grid, powers of two, is among them.
+A scan goes from the easiest setting of a curve to the hardest and ends with the first that fails;
+its result is the hardest setting at which every trial recovers the whole matrix. Rounds are
+multiples of the number of users and include the chapter's own grid, powers of two.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from nescio.audit import Setting
 
 __all__ = ["ALIASES", "FIGURES", "Curve", "Figure", "rounds_of"]
 
-_MOST_ROUNDS = 2048
+_MAX_ROUNDS = 2048
 _EASY_TO_HARD = (4.0, 3.0, 2.0, 1.75, 1.5, 1.25, 1.125)
 _HARDER = (16.0, 12.0, 8.0, 6.0, *_EASY_TO_HARD)
 _DIMENSIONS = tuple(1 << bits for bits in range(16, 6, -1))
 
 
 class Curve(NamedTuple):
-    """Settings from easy to hard, and what they have in common."""
+    """Settings from easy to hard, and the name of what they share."""
 
     name: str
     settings: tuple[Setting, ...]
@@ -28,7 +28,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of settings: `x` is what a scan looks for, or what success is drawn against."""
+    """A figure of settings; `x` is the field that a scan minimizes, or the horizontal axis."""
 
     name: str
     title: str
@@ -41,12 +41,12 @@ class Figure:
     trials: tuple[int, int] = (3, 30)
 
     def curves(self, *, full: bool) -> tuple[Curve, ...]:
-        """The curves of the small or of the whole figure."""
+        """Returns the curves of the small or of the full figure."""
         return self.full if full else self.small
 
 
-def rounds_of(setting: Setting, times: Sequence[float], most: int = _MOST_ROUNDS) -> Curve:
-    """The setting with more rounds than users, from many to few."""
+def rounds_of(setting: Setting, times: Sequence[float], most: int = _MAX_ROUNDS) -> Curve:
+    """Returns the curve of a setting with rounds from many to few, as multiples of the users."""
     found = dict.fromkeys(round(factor * setting.users) for factor in times)
     settings = [_with(setting, rounds=rounds) for rounds in found if rounds <= most]
     return Curve("", tuple(settings))

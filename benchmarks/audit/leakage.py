@@ -1,4 +1,4 @@
-"""Tables 6.2 and 6.3 and Figure 6.9: what an update gives away, in a sum and disaggregated."""
+"""Tables 6.2 and 6.3 and Figure 6.9: leakage of an update alone, in a sum, and recovered."""
 
 import argparse
 import time
@@ -44,7 +44,7 @@ _AUC_COLUMNS: list[Column] = [
 
 
 def gradient_cases(arguments: argparse.Namespace) -> Iterator[Case]:
-    """Table 6.2: one picture a user, exact gradients, two layers with sigmoids, Zhu et al."""
+    """Yields Table 6.2: one picture per user, exact gradients, two sigmoid layers (Zhu et al.)."""
     full, seed = arguments.full, arguments.seed
     many = 32
     pictures, labels = _pictures(arguments, many)
@@ -75,7 +75,7 @@ def gradient_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 def update_cases(arguments: argparse.Namespace) -> Iterator[Case]:
-    """Table 6.3: FedAvg updates of two layers, Geiping et al."""
+    """Yields Table 6.3: FedAvg updates of two layers (Geiping et al.)."""
     full, seed = arguments.full, arguments.seed
     size, several, many = (64, 10, 100) if full else (16, 4, 32)
     training = LocalTraining(16, 4) if full else LocalTraining(8, 2)
@@ -107,9 +107,10 @@ def update_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 def property_cases(arguments: argparse.Namespace) -> Iterator[Case]:
-    """Figure 6.9: LeNet tells animals from vehicles; the property: half of the data are ships.
+    """Yields Figure 6.9: LeNet classifies animals and vehicles; the property is many ships.
 
-    The chapter's task is gender and its property race, on pictures that are not to be had.
+    A user with the property has ships as half of the data. The chapter's task is gender and its
+    property race, on pictures that are not available.
     """
     full, seed = arguments.full, arguments.seed
     known, tested, many = (200, 200, (10, 25, 50)) if full else (60, 40, (40,))
@@ -144,7 +145,7 @@ def property_cases(arguments: argparse.Namespace) -> Iterator[Case]:
 
 
 class _Users:
-    """Users of 32 pictures each, drawn from CIFAR-10, with and without ships."""
+    """Users with 32 pictures each from CIFAR-10, with and without ships."""
 
     _SHIP = 8
     _VEHICLES = (0, 1, 8, 9)
@@ -160,7 +161,7 @@ class _Users:
         self._generator = torch.Generator().manual_seed(arguments.seed)
 
     def user(self, *, has: bool) -> tuple[Tensor, Tensor]:
-        """Pictures and labels of a user; with the property, half of them are ships."""
+        """Returns the pictures and labels of a user; with the property, half of them are ships."""
         ships = self._PICTURES // 2 if has else 0
         chosen = torch.cat(
             [self._draw(self._ships, ships), self._draw(self._others, self._PICTURES - ships)]
@@ -174,7 +175,7 @@ class _Users:
 def _with_and_without(
     pool: list[Tensor], users: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Sums with a target that has the property, and with one that has not; which is which."""
+    """Returns sums with a target that has the property or not, and which is which."""
     having, others = pool
     several = 3 if users > 1 else 1
     rows = [
@@ -190,7 +191,7 @@ def _pictures(arguments: argparse.Namespace, count: int) -> tuple[Tensor, Tensor
 
 
 def _first_recovered(plan: Planted, sums: Tensor, seed: int) -> tuple[Tensor, float]:
-    """The first user's update from the sums of rounds, and the share of columns that are right."""
+    """Returns the first user's update from sums, and the fraction of right columns."""
     found = recovered(plan, sums, seed)
     return torch.from_numpy(found.updates[0]), found.share
 

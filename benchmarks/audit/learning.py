@@ -1,7 +1,7 @@
 """Table 6.1 and Figure 6.6b: disaggregation of FedAvg updates of LeNet on CIFAR-10.
 
-The model stands still from round to round, as the thesis assumes (section 6.3.1): what differs
-between a user's updates is the order of the data, and with a fraction below one the data.
+The model stays the same from round to round, as the thesis assumes (section 6.3.1). A user's
+updates differ by the order of the data and, with a fraction below one, by the data.
 """
 
 import argparse
@@ -54,7 +54,7 @@ _COLUMNS: list[Column] = [
 
 
 class Row(NamedTuple):
-    """A row of the table: pictures of a user, local training, and epochs to stop at."""
+    """A row of the table: pictures per user, local training, and epochs to stop at."""
 
     data: int
     batch: int
@@ -78,28 +78,28 @@ _FULL = tuple(
 
 
 class Planted(NamedTuple):
-    """Users, rounds, who takes part: `run` has the windows and counts for a log of other sums."""
+    """A simulated run: users, rounds and participation, for sums that are made elsewhere."""
 
     present: npt.NDArray[np.uint8]
     windows: tuple[tuple[int, int], ...]
     counts: npt.NDArray[np.int64]
 
     def log(self, sums: torch.Tensor) -> Log:
-        """The record that the server has when the rounds' sums are these."""
+        """Returns the server's log if the sums of the rounds are these."""
         together = self.present.sum(axis=1, dtype=np.int64)
         users = self.present.shape[1]
         return Log(sums.numpy(), users, self.windows, self.counts, together)
 
 
 def planted(setting: Setting, seed: int) -> Planted:
-    """The participation of a simulated run, for updates that are made elsewhere."""
+    """Returns the participation of a simulated run."""
     run = simulate(setting, seed)
     assert run.log.counts is not None
     return Planted(run.participation, run.log.windows, run.log.counts)
 
 
 class Recovered(NamedTuple):
-    """What the attack made of sums: the result, who is right, updates (users, d), seconds."""
+    """The outcome of an attack on sums: result, right columns, updates (users, d), seconds."""
 
     result: Result
     right: npt.NDArray[np.bool_]
@@ -108,15 +108,15 @@ class Recovered(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of the columns that are the planted ones."""
+        """The fraction of columns that are the planted ones."""
         return float(self.right.mean())
 
 
 def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> Recovered:
     """Attacks the sums.
 
-    An attacker takes the best columns met, whatever their certificates say: updates are by least
-    squares over all of them.
+    Uses the best columns found, whatever their certificates, and least squares over all of them for
+    the updates, as an attacker would.
     """
     begun = time.monotonic()
     result = solve(plan.log(sums), seed=seed, updates=False)
@@ -128,7 +128,7 @@ def recovered(plan: Planted, sums: torch.Tensor, seed: int) -> Recovered:
 
 
 def fedavg_cases(arguments: argparse.Namespace) -> Iterator[Case]:
-    """The cases of Table 6.1, each checked against who took part and against the mean updates."""
+    """Yields the cases of Table 6.1, each compared with true participation and mean updates."""
     rows = _FULL if arguments.full else _SMALL
     seed = arguments.seed
     users, rounds = _SIZE
@@ -185,7 +185,7 @@ def _case(row: Row, epochs: int, plan: Planted, made: Rounds, seed: int) -> Case
 
 
 def _error(found: Recovered, means: torch.Tensor) -> float | None:
-    """The median relative error of the updates of those whose columns are right."""
+    """Returns the median relative error of the updates of users with right columns."""
     if not found.right.any():
         return None
     true = means.numpy()[found.right]

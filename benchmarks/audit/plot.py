@@ -34,7 +34,7 @@ _LABELS = {
 
 
 def draw(path: Path, title: str, cases: Sequence[Case], figure: Figure | None) -> None:
-    """Draws a figure's cases. Raises ArgumentError if the file cannot be written."""
+    """Plots the cases of a figure. Raises ArgumentError if the file cannot be written."""
     panels = _panels(cases, figure)
     canvas = Canvas(figsize=(1 + 4.6 * len(panels), 4.2), layout="constrained")
     for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
@@ -64,7 +64,7 @@ def _panels(cases: Sequence[Case], figure: Figure | None) -> list[Panel]:
 
 
 def _needed(axes: Axes, cases: Sequence[Case], figure: Figure) -> None:
-    """The hardest setting that all trials recovered, against what the figure varies."""
+    """Plots the hardest setting that all trials recovered, against the varied field."""
     good = [case for case in cases if case["exact"] == case["asked"]]
     last = {case["curve"]: case for case in good}  # from easy to hard
     across = figure.series
@@ -106,7 +106,7 @@ def _times(axes: Axes, cases: Sequence[Case], x: str) -> None:
 
 
 def _histogram(axes: Axes, cases: Sequence[Case]) -> None:
-    """Figure 6.5b, of the longest run of each granularity."""
+    """Plots Figure 6.5b for the longest run of each granularity."""
     for length, own in _grouped(cases, "granularity"):
         longest = max(own, key=lambda case: _number(case, "rounds"))
         shares = cast(Sequence[float], longest["in_windows"])
@@ -115,7 +115,7 @@ def _histogram(axes: Axes, cases: Sequence[Case]) -> None:
 
 
 def _learned(axes: Axes, cases: Sequence[Case]) -> None:
-    """Curves of what was learned with PyTorch: the cases say what is drawn against what."""
+    """Plots curves of the cases that PyTorch made; the cases name their axes."""
     x, y = str(cases[0]["x"]), str(cases[0]["y"])
     for name, own in _grouped(cases, "series"):
         points = sorted((_number(case, x), _number(case, y)) for case in own)

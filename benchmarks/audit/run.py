@@ -29,7 +29,7 @@ LEARNED = {
     "table-6.3": "Table 6.3: PSNR of pictures from FedAvg updates (dB)",
     "figure-6.9": "Figure 6.9: AUC of property inference",
 }
-"""What needs PyTorch, Pillow and CIFAR-10."""
+"""The figures that need PyTorch, Pillow and CIFAR-10."""
 
 _COLUMNS: list[Column] = [
     ("users", "users", ">5,d"),
@@ -58,15 +58,15 @@ _NEEDED: list[Column] = [
     ("seconds", "s", ">8,.2f"),
 ]
 _NOTES = """\
-exact: trials whose whole matrix is the planted one; right: planted columns; unique: those with a
-certificate, and wrong: those of them that are not planted. s: the median of a trial, and its most.
-MiB: the peak of memory beside the record's, where the whole attack is measured, certificates too.
-A scan ends with the first setting that fails, so that "failed at" is of the trials up to there.
+exact: trials that recover the whole planted matrix. right: fraction of planted columns recovered.
+unique: fraction of columns with a certificate. wrong: fraction with a certificate that are not
+planted. s: median time of a trial; most s: its maximum. MiB: peak memory without the log, measured
+if certificates are. A scan ends with the first setting that fails.
 """
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures what is asked for, prints each case as it is known, writes JSON and plots."""
+    """Measures the chosen figures, prints each case, and writes JSON and plots if requested."""
     chosen = names(arguments.only)
     options = _options(arguments)
     folder = _folder(arguments.plot)
@@ -89,12 +89,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def names(only: Sequence[str] | None) -> list[str]:
-    """The names of what to measure; raises ArgumentError for others."""
+    """Returns the names of the figures to measure. Raises ArgumentError for unknown names."""
     known = [*(figure.name for figure in FIGURES), BLIND.name, *LEARNED]
     found: dict[str, None] = {}
     for name in only or known:
         if name not in known and name not in ALIASES:
-            raise ArgumentError(f"there is no figure {name!r}; there are: {', '.join(known)}")
+            raise ArgumentError(f"figure: found {name!r}, expected one of {', '.join(known)}")
         found.update(dict.fromkeys(ALIASES.get(name, (name,))))
     return list(found)
 
@@ -112,13 +112,13 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _folder(path: str | None) -> Path | None:
     if path is None:
         return None
-    from . import plot  # noqa: F401, PLC0415 - that matplotlib is missing shows now
+    from . import plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
 
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"{path!r} cannot be made: {error.strerror}") from error
+        raise ArgumentError(f"--plot: {path!r} cannot be created: {error.strerror}") from error
     return folder
 
 
@@ -155,7 +155,7 @@ def _print_needed(figure: Figure, cases: Sequence[Case]) -> None:
 
 
 def needed(curve: Sequence[Case], x: str) -> Case:
-    """The hardest setting of a scan that every trial recovered, and the one that ended it."""
+    """Returns the hardest setting of a scan that every trial recovered, and the one that failed."""
     good = [case for case in curve if case["exact"] == case["asked"]]
     bad = [case for case in curve if case["exact"] != case["asked"]]
     last = good[-1] if good else curve[-1]
@@ -178,7 +178,7 @@ def _draw(folder: Path, name: str, cases: Sequence[Case]) -> None:
 
 
 class _Learned:
-    """What needs PyTorch, Pillow and pictures: left out, with a line that says so, without."""
+    """The figures that need PyTorch, Pillow and pictures; left out with a message without them."""
 
     def __init__(self, arguments: argparse.Namespace, *, required: bool) -> None:
         self._arguments, self._required = arguments, required
@@ -186,7 +186,7 @@ class _Learned:
         self._by_name: dict[str, Callable[..., Iterator[Case]]] = {}
 
     def check(self, wanted: Sequence[str]) -> None:
-        """Raises ArgumentError, before anything is measured, if what is named cannot be."""
+        """Raises ArgumentError, before anything is measured, if a named figure cannot be."""
         if not wanted:
             return
         try:
@@ -204,7 +204,7 @@ class _Learned:
                 raise ArgumentError(f"{wanted[0]}: {error}") from error
 
     def cases(self, name: str) -> Iterator[Case]:
-        """Measures one of LEARNED."""
+        """Yields the cases of one of LEARNED."""
         print(f"\n{LEARNED[name]}")
         if self._why is not None:
             print(f"left out: {self._why}")

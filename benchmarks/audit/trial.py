@@ -1,4 +1,4 @@
-"""One attack on a planted run, held against what was planted."""
+"""One attack on a simulated run, compared with the planted participation."""
 
 import statistics
 import time
@@ -21,11 +21,11 @@ __all__ = ["Options", "Trial", "as_case", "attack", "in_windows", "trials"]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How trials are made.
+    """Options of the trials.
 
-    `certify`: the whole attack, certificates and updates included; without it, the search for
-    columns alone, which is what the chapter's figures are about. `time_limit`: seconds after which
-    a trial begins no further search, or None.
+    With `certify` the whole attack is measured, certificates and updates included; without it only
+    the search for columns, as in the chapter's figures. A trial starts no search after `time_limit`
+    seconds, if given.
     """
 
     trials: int
@@ -37,11 +37,12 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What one attack gave.
+    """The outcome of one attack.
 
-    `right`: the share of columns that are the planted ones. `unique`, `wrong`: the share that has a
-    certificate, and that has one although it is not the planted one; None without certificates.
-    `peak_bytes`: of memory beside the record's. `steps`: seconds by step of the attack.
+    `right` is the fraction of columns that are the planted ones. `unique` and `wrong` are the
+    fractions with a certificate, and with a certificate for a column that is not planted; None
+    without certificates. `peak_bytes` is peak memory without the log. `steps` has the seconds of
+    each step.
     """
 
     right: float
@@ -53,12 +54,12 @@ class Trial:
 
     @property
     def exact(self) -> bool:
-        """Whether the whole matrix is the planted one."""
+        """True if the whole matrix is the planted one."""
         return self.right == 1
 
 
 def trials(setting: Setting, options: Options, *, all_of_them: bool = True) -> list[Trial]:
-    """The trials of a setting, each with a seed of its own; up to the first failure, if asked."""
+    """Runs the trials of a setting, each with its own seed; if asked, up to the first failure."""
     made = []
     for number in range(options.trials):
         run = simulate(setting, options.seed + number)
@@ -69,7 +70,7 @@ def trials(setting: Setting, options: Options, *, all_of_them: bool = True) -> l
 
 
 def attack(run: Run, options: Options, seed: int) -> Trial:
-    """Attacks one run. Raises WrongResultError if a proof without noise is of a wrong column."""
+    """Attacks one run. Raises WrongResultError if a noiseless certificate is for a wrong column."""
     memory = PeakMemory()
     memory.forget()
     begun = time.monotonic()
@@ -94,7 +95,7 @@ def attack(run: Run, options: Options, seed: int) -> Trial:
 
 
 def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
-    """(rounds, users): the attack's search, without what it says about it."""
+    """Returns the columns that the search of the attack finds, as (rounds, users)."""
     limit, active = options.time_limit, np.flatnonzero(~log.idle)
     deadline = float("inf") if limit is None else time.monotonic() + limit
     space = column_space(log, len(active), None, seed)
@@ -109,7 +110,7 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
 
 
 def in_windows(setting: Setting, seed: int) -> list[float]:
-    """How often a user took part in a window, as shares: 0 times, once, and so on (Figure 6.5b)."""
+    """Returns how often a user takes part in a window, as fractions (Figure 6.5b)."""
     run = simulate(setting, seed)
     assert run.log.counts is not None
     times = np.bincount(run.log.counts.ravel())
@@ -117,7 +118,7 @@ def in_windows(setting: Setting, seed: int) -> list[float]:
 
 
 def as_case(setting: Setting, options: Options, made: Sequence[Trial]) -> Case:
-    """The fields of a case: the setting, and what the trials gave."""
+    """Returns the fields of a case: the setting, and the outcome of its trials."""
     seconds = [trial.seconds for trial in made]
     return {
         "users": setting.users,

@@ -53,7 +53,7 @@ BLIND = Figure(
 
 
 def blind_cases(options: Options, *, full: bool) -> Iterator[Case]:
-    """Measures the whole attack, updates included; prints each case as it is known."""
+    """Measures the whole attack, updates included; prints and yields each case."""
     print(f"\n{BLIND.title}")
     methods = METHODS if has_library() else METHODS[1:]
     if len(methods) < len(METHODS):

@@ -1,8 +1,7 @@
-"""`python -m benchmarks.lookup figures`: the paper's figures and tables on GPUs, with this engine.
+"""The declarations of the paper's figures and tables on GPUs.
 
 The paper is Lam et al., "GPU-based Private Information Retrieval for On-Device Machine Learning
-Inference" (2024). What each figure measures is FIGURES below; run.py measures it, and plot.py
-draws it.
+Inference" (2024). run.py measures what FIGURES declares, and plot.py plots it.
 """
 
 from collections.abc import Iterator
@@ -22,9 +21,10 @@ NO_TIME = "out of time"
 
 
 class Line(NamedTuple):
-    """A curve: how the keys' trees are walked, and what their leaves are.
+    """A curve: the strategy of the walk, and the output and generator of the keys.
 
-    The paper's leaves have 128 bits for each row (u128), this engine's own default one (bit).
+    The paper's leaves have 128 bits for each row (u128). The default output of this engine is
+    "bit".
     """
 
     strategy: Strategy
@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What is combined with every line of a figure."""
+    """The sizes that are combined with every line of a figure."""
 
     rows: tuple[int, ...]
     row_bytes: tuple[int, ...]
@@ -42,7 +42,7 @@ class Sizes(NamedTuple):
 
 
 class Figure(NamedTuple):
-    """A figure or table: fields of the cases against a field, a panel for each value of another."""
+    """A figure or table: the fields `y` against the field `x`, a panel per value of `panels`."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class Figure(NamedTuple):
     panels: str = "row_bytes"
 
     def specs(self, *, quick: bool) -> Iterator[Spec]:
-        """The cases; those of one table, and of one server of it, follow each other."""
+        """Yields the cases; cases with the same table, or the same server, are adjacent."""
         sizes = self.quick if quick else self.full
         for rows, row_bytes, line in product(sizes.rows, sizes.row_bytes, self.lines):
             for walk, batch in product(walks([line.strategy], sizes.nodes), sorted(sizes.batch)):
@@ -62,7 +62,7 @@ class Figure(NamedTuple):
 
 
 _FUSED = Line("bounded", "u128")  # the paper's own design
-_WHOLE_CARD = Line("cooperative", "u128")  # and the one for its largest tables
+_WHOLE_CARD = Line("cooperative", "u128")  # the paper's design for its largest tables
 _OURS = Line("auto", "bit")
 _PAPERS = (Line("branch", "u128"), Line("level", "u128"), _FUSED, _WHOLE_CARD)
 _RATE, _LATENCY, _USE = "queries_per_second", "milliseconds", "utilisation"
@@ -70,7 +70,7 @@ _CALLS, _MEMORY = "prf_calls", "peak_device_bytes"
 _K, _M = 1 << 10, 1 << 20
 _TINY = Sizes((512,), (8,), (2, 4))
 
-# In the order in which they are measured: what is wanted most, first.
+# In the order of measurement, the most informative first.
 FIGURES = (
     Figure(
         "table-5",

@@ -1,4 +1,4 @@
-"""Draws figures from their cases. Needs matplotlib: pip install 'nescio[bench]'."""
+"""Plots of the figures. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,8 +13,8 @@ from .figures import MEASURED, Figure
 _LABELS = {
     "batch": "keys in a batch",
     "milliseconds": "latency of a batch, ms",
-    "nodes": "K, nodes at a time",
-    "peak_device_bytes": "device memory beside the table, bytes",
+    "nodes": "K, nodes per step",
+    "peak_device_bytes": "device memory without the table, bytes",
     "prf_calls": "calls of the generator",
     "queries_per_second": "queries/s",
     "row_bytes": "bytes of a row",
@@ -26,9 +26,10 @@ _MISSING_SHOWN = 6
 
 
 def draw(path: Path, figure: Figure, cases: Sequence[Case], about: str) -> None:
-    """Draws a figure: a column of axes for each panel, a row for each field.
+    """Plots a figure: a column of axes for each panel, a row for each field.
 
-    `about` says where and when it was measured. Raises OSError if it cannot be written.
+    `about` says where and when the cases were measured. Raises OSError if the file cannot be
+    written.
     """
     panels = list(dict.fromkeys(case[figure.panels] for case in cases))
     size = (1.5 + 4.5 * len(panels), 1.2 + 3.6 * len(figure.y))
@@ -66,7 +67,7 @@ def _curves(axes: Axes, cases: Sequence[Case], x: str, y: str) -> None:
                 )
     axes.set(xlabel=_LABELS[x], ylabel=_LABELS[y])
     if all(case["status"] != MEASURED for case in cases):
-        return  # nothing has no logarithm
+        return  # a logarithmic axis needs a point
     axes.set_xscale("log", base=2 if x in _POWERS_OF_TWO else 10)
     if y != "utilisation":
         axes.set_yscale("log")
@@ -100,7 +101,7 @@ def _name(case: Case) -> str:
 
 
 def _say_what_is_missing(axes: Axes, cases: Sequence[Case]) -> None:
-    """Names the cases that there is no point of."""
+    """Lists the cases without a point in the plot."""
     lines = [
         f"{case['status']}: {_name(case)}, {case['rows']:,} x {case['row_bytes']} B, "
         f"batch {case['batch']}"[:90]

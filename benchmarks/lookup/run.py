@@ -1,4 +1,4 @@
-"""Measures what figures declare, and writes each as soon as it is whole."""
+"""`python -m benchmarks.lookup figures`: measures figures and writes each when complete."""
 
 import argparse
 import datetime
@@ -27,10 +27,10 @@ _COLUMNS: list[Column] = [*COLUMNS, ("status", "status", "")]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures the figures that are asked for and writes them into a folder.
+    """Measures the chosen figures and writes them into a folder.
 
-    A case that does not fit memory, or comes too late, is reported as that, and so is one that
-    fails, and a plot that cannot be drawn; then the exit code is 1.
+    A case that does not fit into memory, that would start too late or that fails is reported with
+    its status. Returns 1 if a case or a plot failed.
     """
     figures = _chosen(arguments.only)
     check_duration(arguments.seconds)
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_duration(arguments.within, "--within")
     places = parse_device_list(arguments.device)
     if not places:
-        raise ArgumentError("the figures are of GPUs: name one with --device, and not 'cpu'")
+        raise ArgumentError("--device: found 'cpu', expected a GPU, such as cuda")
     bench = GpuBench(places)
     folder = _made(arguments.out)
     drawn = True
@@ -56,22 +56,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _drawer() -> Draw | None:
-    """What draws figures; None, and a line that says so, without matplotlib."""
+    """Returns the function that plots figures; without matplotlib, says so and returns None."""
     try:
         from .plot import draw  # noqa: PLC0415 - matplotlib is needed only here
-    except ImportError as error:  # not installed, or not in order
+    except ImportError as error:  # not installed, or broken
         print(f"no plots, only their data: matplotlib cannot be imported ({error})")
         return None
     return draw
 
 
 def _draw(draw: Draw | None, path: Path, figure: Figure, cases: list[Case], about: str) -> bool:
-    """Draws a figure if anything draws. Returns False, and says why, if it cannot be drawn."""
+    """Plots a figure if matplotlib is installed. Returns False, and says why, if that fails."""
     try:
         if draw is not None:
             draw(path, figure, cases, about)
-    except Exception as error:  # a plot that fails costs no measurement
-        print(f"{path} was not drawn ({type(error).__name__}: {error}); its data are whole")
+    except Exception as error:  # the measurements are kept in any case
+        print(f"{path} was not drawn ({type(error).__name__}: {error}); its data are complete")
         return False
     return True
 
@@ -80,7 +80,7 @@ def _chosen(names: Sequence[str] | None) -> Sequence[Figure]:
     known = {figure.name: figure for figure in FIGURES}
     for name in names or []:
         if name not in known:
-            raise ArgumentError(f"there is no figure {name!r}; there are: {', '.join(known)}")
+            raise ArgumentError(f"figure: found {name!r}, expected one of {', '.join(known)}")
     return [figure for figure in FIGURES if not names or figure.name in names]
 
 
@@ -89,7 +89,7 @@ def _made(folder: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"the figures' folder cannot be made: {error}") from error
+        raise ArgumentError(f"--out: the folder cannot be created: {error}") from error
     return path
 
 
@@ -103,7 +103,7 @@ def _write(
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     about = f"{measurer.bench.device}, {today}, nescio {__version__}"
     if quick:
-        about += ", sizes of a test: no figures to quote"
+        about += ", tiny sizes of a test: do not quote"
     with (folder / f"{figure.name}.txt").open("w", encoding="utf-8") as text:
         for line in (figure.title, about):
             print(line)
@@ -115,7 +115,7 @@ def _write(
 
 
 class _Measurer:
-    """Measures cases, each once; figures share them, and their tables."""
+    """Measures each case once; figures share cases and tables."""
 
     def __init__(self, bench: GpuBench, duration: float, within: float | None) -> None:
         self.bench = bench
@@ -127,7 +127,7 @@ class _Measurer:
         self._memory = PeakMemory()
 
     def measure(self, specs: Sequence[Spec], text: TextIO) -> Iterator[Case]:
-        """Yields the cases, each when it has been measured and printed."""
+        """Yields each case after it was measured and printed."""
         report = Report(_COLUMNS, text)
         for _, own in groupby(specs, lambda spec: spec._replace(batch=0)):
             server: Server | None = None
@@ -138,7 +138,7 @@ class _Measurer:
                 yield self._known[spec]
 
     def _case(self, spec: Spec, server: Server | None) -> Server | None:
-        """Measures one case, on the server of the one before if there is one, and gives it back."""
+        """Measures one case on the given server, or a new one; returns the server for reuse."""
         status, found = MEASURED, Case()
         if self._end is not None and time.monotonic() >= self._end:
             status = NO_TIME
@@ -149,7 +149,7 @@ class _Measurer:
             except (NescioError, MemoryError) as error:
                 short = isinstance(error, MemoryError) or NO_MEMORY in str(error)
                 status = NO_MEMORY if short else str(error)
-                server = None  # and what it holds goes back
+                server = None  # frees its memory
         place = "+".join(map(str, self.bench.places))
         own = {"device": self.bench.device, "place": place, "status": status}
         self._known[spec] = {**spec._asdict(), **own, **found}
@@ -158,7 +158,7 @@ class _Measurer:
     def _table_for(self, spec: Spec) -> Table:
         kind = (spec.rows, spec.row_bytes, spec.output, spec.generator)
         if self._table is None or kind != self._kind:
-            self._table = None  # gives the memory back before as much is asked for
+            self._table = None  # frees its memory before the next table is made
             self._memory = PeakMemory()
             self._table, _ = random_table(*kind)
             self._kind = kind

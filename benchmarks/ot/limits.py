@@ -1,4 +1,4 @@
-"""What the processor, or a device, could do at most with the work of a step of silent OT."""
+"""Lower bounds of the steps of silent OT on this CPU or on a device."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ _ROWS = {"cuda": 1 << 20, "emulated": 1 << 12}
 
 
 class Limit(NamedTuple):
-    """Seconds for each part of a step's work by itself; None where there is no rate of it."""
+    """The time of each part of a step's work alone; None if that rate is not known."""
 
     aes: float
     reads: float | None
@@ -30,12 +30,12 @@ class Limit(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """What the step cannot be faster than."""
+        """The lower bound of the step's time."""
         return max(self._known().values())
 
     @property
     def name(self) -> str:
-        """Which part that is."""
+        """The part with the longest time."""
         known = self._known()
         return max(known, key=lambda part: known[part])
 
@@ -44,9 +44,9 @@ class Limit(NamedTuple):
 
 
 class HostLimits:
-    """The processor's: AES and reads at random, by all threads, and a copy of as many bytes.
+    """The limits of the CPU: AES and random reads on all threads, and copying memory.
 
-    Rates of AES and of reads are one thread's, divided by the number of threads.
+    Times of AES and of reads are one thread's, divided by the number of threads.
     """
 
     def __init__(self, threads: int) -> None:
@@ -54,7 +54,7 @@ class HostLimits:
         self._rates: dict[tuple[object, ...], float] = {}
 
     def of(self, work: Work, tier: str) -> Limit:
-        """The limits of work that is done in a tier."""
+        """Returns the limits of work in a tier."""
         node = self._rate(("aes", tier), lambda: _core.seconds_per_node(_GENERATOR, False, tier))
         read = 0.0
         if work.reads:
@@ -74,7 +74,7 @@ class HostLimits:
 
 
 def copy_seconds(moved: int, threads: int) -> float:
-    """The time in which threads copy so much that `moved` bytes are read or written."""
+    """Returns the time in which the threads read and write `moved` bytes in total by copying."""
     share = max(moved // 2 // threads, 1)
     pairs = [(np.ones(share, np.uint8), np.zeros(share, np.uint8)) for _ in range(threads)]
     if threads == 1:
@@ -86,9 +86,9 @@ def copy_seconds(moved: int, threads: int) -> float:
 
 
 class DeviceLimits:
-    """A device's: AES, its keys in shared memory, and reading. It has no rate of reads at random.
+    """The limits of a device: AES with keys in shared memory, and reading memory.
 
-    Both are those of lookups, measured once.
+    Both are measured once, by the probes of lookups. The rate of random reads is not known.
     """
 
     def __init__(self, device: Device) -> None:
@@ -105,7 +105,7 @@ class DeviceLimits:
         self._byte = table.seconds_per_pass() / table.bytes
 
     def of(self, work: Work, way: str) -> Limit:
-        """The limits of work, done in any way."""
+        """Returns the limits of work, which are the same for each implementation."""
         del way
         reads = None if work.reads else 0.0
         return Limit(work.calls * self._call, reads, work.bytes * self._byte)

@@ -1,6 +1,6 @@
-"""Who does the steps of silent OT, in which ways: the processor in its tiers, a device in its own.
+"""The implementations of each step of silent OT: tiers of the CPU, kernels of a device.
 
-Ways are named from the naive to the one that parties use.
+A step's implementations ("ways") are listed from the naive one to the one that parties use.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,45 +20,45 @@ from .work import KEY, Bits, Blocks, Code, Part, Step, Trees, Work
 __all__ = ["ONLY", "DeviceMachine", "HostMachine", "Machine", "Run"]
 
 ONLY = "only"
-"""The way of a step that has no other."""
+"""The name of the implementation of a step that has only one."""
 
 _PORTABLE = "portable"
 _USED = "fused"
 
 
 Run = Callable[[Part], tuple[Any, ...]]
-"""A step in one way, its inputs in memory: does a part, and gives what comes of it.
+"""A prepared step, with its inputs in memory: runs one part and returns its outputs.
 
-Codes overwrite their noise, so that only the first run of a part has a meaning; the others take as
-long.
+Codes overwrite their noise. Only the first run of a part has meaningful outputs, but each run takes
+the same time.
 """
 
 
 class Machine(Protocol):
-    """Who does steps."""
+    """A CPU or device that runs steps."""
 
     name: str
     about: str
     threads: int | None
 
     def ways(self, step: Step) -> Sequence[str]:
-        """The ways to do a step; none if it cannot be done here."""
+        """Returns the names of a step's implementations; none if there are none here."""
 
     def prepare(self, step: Step, way: str) -> Run:
-        """A step, ready to run."""
+        """Returns a step that is ready to run."""
 
-    def witness(self, step: Step, way: str) -> Run:
-        """The same step by somebody else, or in another way, to compare with."""
+    def reference(self, step: Step, way: str) -> Run:
+        """Returns another implementation of the step, to compare with."""
 
     def limit(self, work: Work, way: str) -> Limit:
-        """What nobody does faster here."""
+        """Returns the lower bounds of some work on this machine."""
 
 
-# ---- The processor ------------------------------------------------------------------------------
+# ---- CPU ----------------------------------------------------------------------------------------
 
 
 class HostMachine:
-    """The processor, in some of its tiers, on the threads of a pool (0: all it has)."""
+    """The CPU, in some of its tiers, with a pool of threads (0: every processor)."""
 
     name = "cpu"
 
@@ -71,11 +71,11 @@ class HostMachine:
         self.about = f"cpu ({_core.active_tier()})"
 
     def ways(self, step: Step) -> Sequence[str]:
-        """Tiers; bits are transposed in one way alone."""
+        """Returns the tiers; transposing bits has one implementation only."""
         return [ONLY] if isinstance(step, Bits) else self._tiers
 
     def prepare(self, step: Step, way: str) -> Run:
-        """A step in a tier."""
+        """Returns a step in a tier, ready to run."""
         match step:
             case Trees():
                 return self._trees(step, way)
@@ -87,23 +87,23 @@ class HostMachine:
                 return lambda _: (_core.transpose_bits(step.rows),)
         raise AssertionError(step.name)
 
-    def witness(self, step: Step, way: str) -> Run:
-        """Another tier, the widest there is, or NumPy for bits."""
+    def reference(self, step: Step, way: str) -> Run:
+        """Returns the step in another tier, the widest available, or NumPy's for bits."""
         if isinstance(step, Bits):
             return lambda _: (_transposed(step),)
         others = [tier for tier in _core.supported_tiers() if tier != way]
         return self.prepare(step, others[-1] if others else _PORTABLE)
 
     def limit(self, work: Work, way: str) -> Limit:
-        """The limits of a tier."""
+        """Returns the limits of a tier."""
         return self._limits.of(work, _core.active_tier() if way == ONLY else way)
 
     def _trees(self, step: Trees, tier: str) -> Run:
         depth = step.depth
-        room: IndexArray = np.zeros((len(step.seeds) << depth, 2), np.uint64)
+        leaves: IndexArray = np.zeros((len(step.seeds) << depth, 2), np.uint64)
 
         def run(part: Part) -> tuple[Array, ...]:
-            out = room[part.begin << depth : part.end << depth]
+            out = leaves[part.begin << depth : part.end << depth]
             if step.name == "sender_trees":
                 seeds = step.seeds[part.begin : part.end]
                 return _core.grow_trees(seeds, depth, step.delta, KEY, self._pool, tier, out)
@@ -115,12 +115,12 @@ class HostMachine:
 
     def _code(self, step: Code, tier: str) -> Run:
         noise = step.noise.copy()
-        room = _core.QuasiCyclicRoom()
+        scratch = _core.QuasiCyclicRoom()
 
         def run(part: Part) -> tuple[Array, ...]:
             own = noise[part.begin : part.end]
             if step.parameters == "qc":
-                args = (own, CODE_SEED, step.outputs, self._pool, tier, room)
+                args = (own, CODE_SEED, step.outputs, self._pool, tier, scratch)
                 return (_core.encode_qc(*args),)
             if step.family == "primal":
                 _core.encode_primal(own, step.seeds, CODE_SEED, 0, self._pool, tier)
@@ -138,7 +138,7 @@ class HostMachine:
 
 
 def _transposed(step: Bits) -> IndexArray:
-    """Bit i of row j as bit j of block i, by NumPy, so many bytes of the rows at a time."""
+    """Transposes with NumPy: bit i of row j becomes bit j of block i; in slices of the rows."""
     columns = []
     for begin in range(0, step.rows.shape[1], 1 << 14):
         bits = np.unpackbits(step.rows[:, begin : begin + (1 << 14)], axis=1, bitorder="little")
@@ -150,14 +150,17 @@ def _transposed(step: Bits) -> IndexArray:
 
 
 class _StepEngine(OtEngine, Protocol):
-    """A module of the engine, which names the ways of some steps, the one that is used first."""
+    """A module of the engine; it names the implementations of some steps, the used one first."""
 
     TREE_WAYS: tuple[str, ...]
     PRIMAL_WAYS: tuple[str, ...]
 
 
 class DeviceMachine:
-    """One device. Raises ArgumentError for no name of one, ResourceError if it is not there."""
+    """One device.
+
+    Raises ArgumentError for an invalid name, ResourceError if the device does not exist.
+    """
 
     def __init__(self, name: str) -> None:
         device = Device.parse(name)
@@ -170,7 +173,7 @@ class DeviceMachine:
         self._host = HostMachine(None, 0)
 
     def ways(self, step: Step) -> Sequence[str]:
-        """The engine's; none for quasi-cyclic codes."""
+        """Returns the engine's kernels; none for quasi-cyclic codes."""
         if step.name == "sender_trees":
             return self._engine.TREE_WAYS[::-1]
         if step.name == "code" and step.family == "primal":
@@ -180,7 +183,7 @@ class DeviceMachine:
         return [] if step.parameters == "qc" else [ONLY]
 
     def prepare(self, step: Step, way: str) -> Run:
-        """A step with its blocks on the device; seeds, sums and rows of bits are copied there."""
+        """Returns a step on blocks in device memory; seeds, sums and rows of bits are copied."""
         match step:
             case Trees():
                 return self._trees(step, way)
@@ -192,13 +195,13 @@ class DeviceMachine:
                 return lambda _: (self._own.transpose_bits(step.rows),)
         raise AssertionError(step.name)
 
-    def witness(self, step: Step, way: str) -> Run:
-        """The processor."""
+    def reference(self, step: Step, way: str) -> Run:
+        """Returns the step on the CPU."""
         del way
         return self._host.prepare(step, _core.active_tier())
 
     def limit(self, work: Work, way: str) -> Limit:
-        """The device's limits."""
+        """Returns the limits of the device."""
         return self._limits.of(work, way)
 
     def _trees(self, step: Trees, way: str) -> Run:

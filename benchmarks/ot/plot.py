@@ -1,4 +1,4 @@
-"""Steps of silent OT, way by way. Needs matplotlib: pip install 'nescio[bench]'."""
+"""The plot of the steps of silent OT. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,14 +19,14 @@ _TITLES = {
 
 
 def plot_steps(path: Path, cases: Sequence[Case]) -> None:
-    """Axes for each step, a bar for each way and size. Raises ArgumentError if it fails."""
+    """Plots axes for each step, a bar for each implementation and size. Raises ArgumentError."""
     panels: dict[str, list[Case]] = {}
     for case in cases:
         if "milliseconds" in case:
             panels.setdefault(_title(case), []).append(case)
     down = -(-len(panels) // _ACROSS)
-    most = max(map(len, panels.values()))
-    canvas = Figure(figsize=(4.6 * _ACROSS, down * (1.2 + 0.22 * most)), layout="constrained")
+    bars = max(map(len, panels.values()))
+    canvas = Figure(figsize=(4.6 * _ACROSS, down * (1.2 + 0.22 * bars)), layout="constrained")
     grid = list(canvas.subplots(down, _ACROSS, squeeze=False).flat)
     for axes, (title, own) in zip(grid, panels.items(), strict=False):
         _bars(axes, own)

@@ -21,8 +21,8 @@ from .work import Step, steps
 MEASURED = "measured"
 NO_PART = "no GPU part"
 
-_MOST_OTS = 1 << 25
-_LEAST_TIMES = 3
+_MAX_OTS = 1 << 25
+_MIN_RUNS = 3
 _SLOW_SECONDS = 1.0
 _KEY = ("step", "family", "parameters", "n", "device")
 
@@ -53,23 +53,23 @@ _SUMMARY: list[Column] = [
     ("speedup", "speed-up", ">7,.1f"),
 ]
 _NOTES = """\
-Each step alone, its blocks in memory already; a device copies seeds, sums and the bits that it
-transposes. Results were compared first: a tier's with another tier's, a device's with the
-processor's. limit: the longest of the step's AES calls, reads at random and bytes of memory, each
-alone, by loops of their own, which a step can beat a little; devices have no rate of reads at
-random, and nothing has one of carry-less products (qc).
+Each step alone, with its blocks in memory; a device copies seeds, sums and the bits to transpose.
+Results were compared first: those of a tier with another tier's, those of a device with the CPU's.
+limit: the longest of the step's AES calls, random reads and bytes of memory, each measured alone in
+a simple loop, which a step can beat slightly. Random reads are not measured on devices, carry-less
+products (qc) nowhere.
 """
 _SUMMARY_TITLE = "Naive and ours, as in Table I of the paper (cuOT); CPU: its widest tier measured"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures every step, prints each as it is known, and writes JSON if asked to."""
+    """Measures every step, prints each, and writes JSON if requested."""
     check_duration(arguments.seconds)
-    sizes = [as_count(n, "n", 1, _MOST_OTS) for n in arguments.n]
+    sizes = [as_count(n, "n", 1, _MAX_OTS) for n in arguments.n]
     chosen = parameters.primal(arguments.set)
     check_writable(arguments.plot)
     if arguments.plot:
-        from . import plot  # noqa: F401, PLC0415 - that it is missing shows now
+        from . import plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
     machines = [_machine(name, arguments) for name in arguments.device]
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)
@@ -92,7 +92,7 @@ def _machine(name: str, arguments: argparse.Namespace) -> Machine:
     if not places:
         return HostMachine(arguments.tier, as_threads(arguments.threads))
     if len(places) > 1:
-        raise ArgumentError(f"device: found {name!r}, expected one: steps are timed on one alone")
+        raise ArgumentError(f"device: found {name!r}, expected a single device")
     return DeviceMachine(name)
 
 
@@ -117,7 +117,7 @@ def _cases(step: Step, machines: Sequence[Machine], duration: float) -> Iterator
 def _measured(step: Step, machine: Machine, way: str, duration: float) -> Case:
     run_part = machine.prepare(step, way)
     what = f"{step.name}, {step.n} OTs, {machine.name}, {way}"
-    _verify(step, run_part, machine.witness(step, way), what)
+    _verify(step, run_part, machine.reference(step, way), what)
     seconds = _seconds(lambda: _all_parts(step, run_part), duration)
     limit = machine.limit(step.work, way)
     return {
@@ -144,19 +144,19 @@ def _all_parts(step: Step, run_part: Run) -> None:
 
 
 def _seconds(work: Callable[[], object], duration: float) -> float:
-    """The median time; that of one run, if it is a long one."""
+    """Returns the median time; the time of a single run if that takes long."""
     begin = time.perf_counter()
     work()
     once = time.perf_counter() - begin
-    return once if once > _SLOW_SECONDS else median_seconds(work, duration, _LEAST_TIMES)
+    return once if once > _SLOW_SECONDS else median_seconds(work, duration, _MIN_RUNS)
 
 
-def _verify(step: Step, run_part: Run, witness: Run, what: str) -> None:
-    """Raises WrongResultError unless both give the same for every part."""
+def _verify(step: Step, run_part: Run, reference: Run, what: str) -> None:
+    """Raises WrongResultError unless both runs give the same for every part."""
     for part in dict.fromkeys(step.parts):
-        for found, expected in zip(run_part(part), witness(part), strict=True):
+        for found, expected in zip(run_part(part), reference(part), strict=True):
             if not np.array_equal(_on_host(found), _on_host(expected)):
-                raise WrongResultError(f"{what}: differs from another way")
+                raise WrongResultError(f"{what}: differs from another implementation")
 
 
 def _on_host(blocks: object) -> Array:
@@ -167,10 +167,10 @@ def _on_host(blocks: object) -> Array:
 
 
 def summary(cases: Sequence[Case]) -> Iterator[Case]:
-    """A line for each step and size on each device: the first way beside the last.
+    """Yields a line per step, size and device: the first implementation beside the last.
 
-    A step with one way alone has no naive one. `cpu_milliseconds` is of the processor's last way,
-    where the line is a device's and the processor was measured too.
+    A step with one implementation has no naive one. `cpu_milliseconds` is the time of the CPU's
+    last implementation, on the lines of devices, if the CPU was measured too.
     """
     lines: dict[tuple[object, ...], list[Case]] = {}
     for case in cases:

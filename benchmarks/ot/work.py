@@ -1,7 +1,7 @@
-"""The steps of silent OT, each alone: its inputs, and the work that it cannot do without.
+"""The steps of silent OT, each alone: inputs, and lower bounds of their work.
 
-A step for n OTs is cut into parts as an extension is: for primal LPN iterations of the set's N
-leaves and rows, for dual LPN extensions of up to 2^23 outputs.
+A step for n OTs is divided into parts as an extension is: for primal LPN into iterations of the
+set's N leaves and rows, for dual LPN into extensions of up to 2^23 outputs.
 
 Source: Gan, Yuki, Rogers, Ghodsi, "cuOT", sections III-A to III-C and IV-A.
 """
@@ -26,7 +26,7 @@ _DUAL_OUTPUTS = 1 << 23
 _HASH_CALLS = 2
 _WORDS_OF_CALL = 4
 _EC_READS = 7
-_EC_WORDS = _EC_READS + 2  # places, and a mask for each of two accumulations
+_EC_WORDS = _EC_READS + 2  # positions, and a mask for each of two accumulations
 _BITS_OF_CALL = 128
 
 
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class Work(NamedTuple):
-    """AES calls, reads at random among so many blocks, and bytes of memory read or written."""
+    """AES calls, random reads among `among` blocks, and bytes of memory read or written."""
 
     calls: float
     reads: float
@@ -48,7 +48,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A step, done part by part; a part may come several times."""
+    """A step, run part by part; a part may occur several times."""
 
     name: str
     family: str | None = None
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trees(Step):
-    """Trees of either party; parts count trees. Arrays are as those of `_core.grow_trees`."""
+    """The trees of either party; parts count trees. Arrays are those of `_core.grow_trees`."""
 
     depth: int
     delta: IndexArray
@@ -71,9 +71,9 @@ class Trees(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code(Step):
-    """A code's product with noise; parts count blocks of it. `seeds` are those of primal LPN.
+    """The product of a code with noise; parts count blocks of the noise.
 
-    `outputs` are those of a part of dual LPN.
+    `seeds` are the seeds of primal LPN, `outputs` the outputs of one part of dual LPN.
     """
 
     noise: IndexArray
@@ -83,20 +83,20 @@ class Code(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks(Step):
-    """What is done to n blocks."""
+    """A step on n blocks."""
 
     blocks: IndexArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bits(Step):
-    """128 rows of n bits, n rounded up to bytes."""
+    """A matrix of 128 rows of n bits, n rounded up to bytes."""
 
     rows: ByteArray
 
 
 def steps(n: int, chosen: parameters.Primal) -> Iterator[Step]:
-    """All steps of n OTs, one after the other, so that the inputs of one alone take memory."""
+    """Yields all steps of n OTs; the inputs of only one step are in memory at a time."""
     extensions = -(-n // _DUAL_OUTPUTS)
     outputs = -(-n // extensions)
     ec, qc = (parameters.dual(code, outputs) for code in ("ec", "qc"))
@@ -121,19 +121,19 @@ def steps(n: int, chosen: parameters.Primal) -> Iterator[Step]:
 
 
 def _primal_trees(name: str, n: int, chosen: parameters.Primal) -> Trees:
-    """The trees of n leaves, rounded up, an iteration's together."""
+    """Returns the trees for n leaves, rounded up; a part is one iteration."""
     trees = -(-n >> chosen.depth)
     parts = _cut(trees, chosen.t)
     return _trees(name, "primal", chosen.name, n, parts, chosen.depth)
 
 
 def _dual_trees(name: str, n: int, chosen: parameters.Dual, extensions: int) -> Trees:
-    """The trees of all extensions, of which each grows the same ones."""
+    """Returns the trees of all extensions; every extension grows the same trees."""
     parts = (Part(0, chosen.t),) * extensions
     return _trees(name, "dual", chosen.code, n, parts, chosen.depth)
 
 
-def _trees(  # noqa: PLR0917 - of the two above alone
+def _trees(  # noqa: PLR0917 - called by the two functions above only
     name: str, family: str, chosen: str, n: int, parts: tuple[Part, ...], depth: int
 ) -> Trees:
     trees = max(part.end for part in parts)
@@ -158,7 +158,7 @@ def _trees(  # noqa: PLR0917 - of the two above alone
 
 
 def _primal_code(n: int, chosen: parameters.Primal) -> Code:
-    """The code's n rows, an iteration's together."""
+    """Returns the n rows of the code; a part is one iteration."""
     ones = chosen.row_weight * n
     return Code(
         name="code",
@@ -173,7 +173,7 @@ def _primal_code(n: int, chosen: parameters.Primal) -> Code:
 
 
 def _dual_code(n: int, chosen: parameters.Dual, extensions: int) -> Code:
-    """The outputs of all extensions, each from the same noise."""
+    """Returns the outputs of all extensions; every extension has the same noise."""
     rows = chosen.size * extensions
     if chosen.code == "ec":
         work = Work(_EC_WORDS * rows / _WORDS_OF_CALL, _EC_READS * rows, chosen.size, 0)
@@ -192,10 +192,10 @@ def _dual_code(n: int, chosen: parameters.Dual, extensions: int) -> Code:
     )
 
 
-def _cut(total: int, most: int) -> tuple[Part, ...]:
-    return tuple(Part(begin, min(total, begin + most)) for begin in range(0, total, most))
+def _cut(total: int, size: int) -> tuple[Part, ...]:
+    return tuple(Part(begin, min(total, begin + size)) for begin in range(0, total, size))
 
 
 def _random_blocks(count: int) -> IndexArray:
-    """Blocks for a measurement: no secrets."""
+    """Returns random blocks for a measurement; they are not secret."""
     return np.random.default_rng().integers(0, 1 << 64, (count, 2), dtype=np.uint64)

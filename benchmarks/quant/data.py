@@ -1,4 +1,4 @@
-"""The data of the chapter's experiments, from files that the user has: MNIST and WikiText-2."""
+"""The data of the experiments, from files that the user has: MNIST and WikiText-2."""
 
 import gzip
 import os
@@ -17,13 +17,13 @@ Images = npt.NDArray[np.float32]
 Labels = npt.NDArray[np.int64]
 
 _SIDE = 28
-_MOST_BYTES = 1 << 28  # of a file, unpacked
+_MAX_BYTES = 1 << 28  # size of an unpacked file
 _UNKNOWN, _END = "<unk>", "<eos>"
 
 
 @dataclass(frozen=True)
 class Digits:
-    """MNIST: images (n, 784) with values 0 to 1, and what they show, 0 to 9."""
+    """MNIST: images (n, 784) with values from 0 to 1, and labels from 0 to 9."""
 
     train: tuple[Images, Labels]
     test: tuple[Images, Labels]
@@ -31,7 +31,7 @@ class Digits:
 
 @dataclass(frozen=True)
 class Text:
-    """A text as numbers of words; a line ends with a word of its own."""
+    """A text as indices of words; a line ends with a word of its own."""
 
     words: int
     train: Labels
@@ -40,23 +40,23 @@ class Text:
 
 
 def folder(given: str | None, name: str) -> Path:
-    """Where a set is: in the folder given, that of NESCIO_DATA, or the default.
+    """Returns the folder of a data set: in the given folder, in NESCIO_DATA, or in the default.
 
-    Raises ArgumentError if it is not there.
+    Raises ArgumentError if it does not exist.
     """
     path = Path(given or os.environ.get("NESCIO_DATA") or DEFAULT) / name
     if not path.is_dir():
         raise ArgumentError(
-            f"{path}: found no such folder, expected the files of {name} (--data, or NESCIO_DATA, "
-            f"names the folder that has a folder {name!r})"
+            f"{path}: the folder does not exist; expected the files of {name}. --data or "
+            f"NESCIO_DATA names the folder that contains {name!r}"
         )
     return path
 
 
 def read_digits(path: Path, most: int | None = None) -> Digits:
-    """MNIST from its four files of IDX, gzipped or not; the first `most` of each, if given.
+    """Reads MNIST from its four IDX files, gzipped or not; the first `most` images if given.
 
-    Raises ArgumentError for files that are not there or not these.
+    Raises ArgumentError for files that are missing or invalid.
     """
     parts = []
     for stem in ("train", "t10k"):
@@ -73,15 +73,15 @@ def read_digits(path: Path, most: int | None = None) -> Digits:
 
 
 def read_text(path: Path, most: int | None = None) -> Text:
-    """WikiText-2 from train, valid and test files of words; the first `most` words of each.
+    """Reads WikiText-2 from its files of words; the first `most` words of each if given.
 
-    A word of valid or test that train has not is <unk>. Raises ArgumentError for files that are
-    not there or not text.
+    A word that does not occur in the training file becomes <unk>. Raises ArgumentError for files
+    that are missing or not text.
     """
     texts = [_words(path, stem)[:most] for stem in ("train", "valid", "test")]
     numbers: dict[str, int] = {_UNKNOWN: 0, _END: 1}
     for word, _ in sorted(_counts(texts[0]).items(), key=lambda pair: -pair[1]):
-        numbers.setdefault(word, len(numbers))  # frequent ones first, as adaptive softmax wants
+        numbers.setdefault(word, len(numbers))  # by frequency, as adaptive softmax requires
     coded = [
         np.fromiter((numbers.get(word, 0) for word in text), np.int64, len(text)) for text in texts
     ]
@@ -101,13 +101,13 @@ def _words(path: Path, stem: str) -> list[str]:
             try:
                 lines = _content(path / name).decode().splitlines()
             except UnicodeDecodeError as error:
-                raise ArgumentError(f"{path / name} is no text: {error}") from error
+                raise ArgumentError(f"{path / name} is not text: {error}") from error
             return [word for line in lines for word in (*line.split(), _END)]
-    raise ArgumentError(f"{path}: found no {stem}.txt or {stem}.txt.gz")
+    raise ArgumentError(f"{path}: {stem}.txt or {stem}.txt.gz does not exist")
 
 
 def _idx(path: Path, name: str, axes: int) -> npt.NDArray[np.uint8]:
-    """An array of bytes of the IDX format: 0, 0, 8, its axes, their lengths, the bytes."""
+    """Reads an array of bytes in IDX format: 0, 0, 8, number of axes, their lengths, the bytes."""
     for file in (path / name, path / f"{name}.gz"):
         if file.exists():
             content = _content(file)
@@ -116,17 +116,17 @@ def _idx(path: Path, name: str, axes: int) -> npt.NDArray[np.uint8]:
                 shape = np.frombuffer(content, ">u4", axes, 4).astype(np.int64)
                 if len(content) == head + int(shape.prod()):
                     return np.frombuffer(content, np.uint8, offset=head).reshape(shape)
-            raise ArgumentError(f"{file}: found no IDX file of bytes with {axes} axes")
-    raise ArgumentError(f"{path}: found no {name} or {name}.gz")
+            raise ArgumentError(f"{file}: expected an IDX file of bytes with {axes} axes")
+    raise ArgumentError(f"{path}: {name} or {name}.gz does not exist")
 
 
 def _content(file: Path) -> bytes:
-    """A file's bytes, unpacked. Raises ArgumentError for what cannot be read or is too much."""
+    """Returns a file's unpacked bytes. Raises ArgumentError if it is unreadable or too large."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
-            content: bytes = stream.read(_MOST_BYTES + 1)
+            content: bytes = stream.read(_MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ArgumentError(f"{file} cannot be read: {error}") from error
-    if len(content) > _MOST_BYTES:
-        raise ArgumentError(f"{file}: found more than {_MOST_BYTES:,} bytes")
+    if len(content) > _MAX_BYTES:
+        raise ArgumentError(f"{file}: found more than {_MAX_BYTES:,} bytes, the maximum")
     return content

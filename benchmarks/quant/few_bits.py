@@ -1,8 +1,9 @@
-"""What networks are worth with few bits: Tables 3.2 and 3.4 and Figure 3.3. Needs PyTorch.
+"""The quality of networks with few bits: Tables 3.2 and 3.4, Figure 3.3. Needs PyTorch.
 
-Cases have `weight_bits`, `activation_bits` (None: as many as the weights, where `way` is "same", or
-floats), `quality`, and `way`: "engine" for bit-serial modules, "floats" and "same" for rounded
-floats, which stand for what the engine does not have.
+Cases have `weight_bits`, `quality`, `way` and `activation_bits`. `way` is "engine" for bit-serial
+modules; "floats" and "same" are rounded floats, for widths that the engine does not support. With
+"same", activations have the width of the weights and `activation_bits` is None; it is None for
+unrounded activations, too.
 """
 
 import copy
@@ -25,14 +26,14 @@ Quality = Callable[[Any], float]
 ACTIVATION_BITS = (32, 16, 8)
 ENGINE_BITS = (1, 4, 8)
 SAME_BITS = (1, 4, 8, 16)
-_ROUNDED_BITS = 16  # more than the engine's weights have
+_ROUNDED_BITS = 16  # more than the engine supports
 _BINS = 61
 
 
 def qualities(
     network: torch.nn.Module, layers: str, quality: Quality, weight_bits: Sequence[int]
 ) -> Iterator[Case]:
-    """Table 3.2: the network as it is, and with few bits in the layers that a name stands for."""
+    """Yields Table 3.2: the network in float32, and with few bits in the layers of a pattern."""
     yield _case("float", None, None, quality(network))
     for bits in weight_bits:
         for activation_bits in ACTIVATION_BITS:
@@ -50,7 +51,7 @@ def qualities(
 
 
 def rounded_to_16(network: torch.nn.Module, layers: str, activation_bits: int) -> torch.nn.Module:
-    """A copy with weights of 16 bits in floats, and activations rounded to so many bits."""
+    """Returns a copy with weights rounded to 16 bits and activations to `activation_bits`."""
     prepared = prepare(network, {layers: (8, activation_bits)}).eval()
     for module in prepared.modules():
         if hasattr(module, "rounding"):
@@ -79,10 +80,10 @@ def retrained(
     settings: DigitSettings,
     weight_bits: Sequence[int] = (1, 4),
 ) -> Iterator[Case]:
-    """Table 3.4 on MNIST: without training, from scratch, and from the trained network.
+    """Yields Table 3.4 on MNIST: without training, from scratch, from the trained network.
 
-    Activations of as many bits as the weights, or floats. What was trained with floats is also
-    made bit-serial, with activations of 8 bits: `engine_quality`.
+    Activations have the width of the weights, or are floats. A network trained with float
+    activations is also converted to bit-serial layers with 8-bit activations: `engine_quality`.
     """
     yield {"training": "float", "quality": accuracy(base, *data.test)}
     for bits in weight_bits:
@@ -108,7 +109,7 @@ def retrained(
 
 
 def histograms(network: torch.nn.Module, data: Digits, images: int = 1000) -> Iterator[Case]:
-    """Figure 3.3: values of each linear layer's weights, and of what comes into it."""
+    """Yields Figure 3.3: the values of each linear layer's weights and of its inputs."""
     x = torch.from_numpy(data.test[0][:images])
     with torch.inference_mode():
         for name, module in network.named_children():

@@ -1,8 +1,8 @@
 """`python -m benchmarks.quant models`: experiments with networks of few bits (thesis, chapter 3).
 
-Networks are trained by PyTorch on the user's own copies of the data, and kept in a cache. Left out,
-by name: natural language inference (SNLI's training set is not among the data) and reinforcement
-learning (its control tasks are not either).
+PyTorch trains the networks on the user's own copies of the data; a cache keeps them. Two
+experiments of the chapter are left out: natural language inference (the training set of SNLI is not
+available here) and reinforcement learning (nor are its control tasks).
 """
 
 import argparse
@@ -30,27 +30,27 @@ _LEFT_OUT = (
     "left out: natural language inference (no training set of SNLI), reinforcement learning (no "
     "control tasks)"
 )
-_SEARCH_IMAGES = 2000  # of the test set, for a search's thousands of plans
+_SEARCH_IMAGES = 2000  # of the test set; a search evaluates thousands of plans
 _WEIGHT_BITS, _ACTIVATION_BITS = (1, 2, 4, 8), (8, 16, 32)
 
 
 class Experiment(NamedTuple):
-    """One table or figure: its cases, and how they are shown."""
+    """One table or figure: its cases and its columns."""
 
     name: str
     title: str
     measure: Callable[[Setup], Iterator[Case]]
     columns: list[Column]
     draw: str | None = None
-    """The function of quant_models_plot that draws it."""
+    """The function of plot.py that plots it."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures what is asked for, and writes each as text, a plot and JSON into a folder."""
+    """Runs the chosen experiments and writes each as text, a plot and JSON into a folder."""
     chosen = _chosen(arguments.only)
     check_duration(arguments.seconds)
     if arguments.quick and arguments.full:
-        raise ArgumentError("--quick and --full: found both, expected one of them or none")
+        raise ArgumentError("--quick and --full: found both, expected at most one")
     into = _made(arguments.out)
     before = torch.get_num_threads()
     with Results(into / "quant-models.json") as results:
@@ -73,7 +73,7 @@ def _chosen(names: Sequence[str] | None) -> list[Experiment]:
     known = {experiment.name: experiment for experiment in EXPERIMENTS}
     for name in names or []:
         if name not in known:
-            raise ArgumentError(f"there is no experiment {name!r}; there are: {', '.join(known)}")
+            raise ArgumentError(f"experiment: found {name!r}, expected one of {', '.join(known)}")
     return [experiment for experiment in EXPERIMENTS if not names or experiment.name in names]
 
 
@@ -82,7 +82,7 @@ def _made(name: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"the results' folder cannot be made: {error}") from error
+        raise ArgumentError(f"--out: the folder cannot be created: {error}") from error
     return path
 
 
@@ -90,7 +90,7 @@ def _write(experiment: Experiment, setup: Setup, into: Path, results: Results) -
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     about = f"{setup.about}; {today}, nescio {__version__}, PyTorch {torch.__version__}"
     if setup.quick:
-        about += ", sizes of a test: no figures to quote"
+        about += ", tiny sizes of a test: do not quote"
     with (into / f"{experiment.name}.txt").open("w", encoding="utf-8") as text:
         for line in (experiment.title, about):
             print(line)
@@ -134,10 +134,9 @@ def _histograms(setup: Setup) -> Iterator[Case]:
 
 
 def _search(setup: Setup) -> Iterator[Case]:
-    """Figure 3.4, and Table 3.3 in the lines that are shown.
+    """Yields Figure 3.4, and Table 3.3 in the cases that are printed.
 
-    Plans are found with the first images of the test set; lines that are shown have the accuracy on
-    all of it.
+    The search uses the first images of the test set. Printed cases have the accuracy on all of it.
     """
     network, (images, labels) = setup.digit_network, setup.digits.test
     few = len(images) if setup.full else _SEARCH_IMAGES
@@ -174,9 +173,9 @@ def _search(setup: Setup) -> Iterator[Case]:
 
 
 def _text_speeds(setup: Setup) -> Iterator[Case]:
-    """Figure 3.4 for the LSTM: a word's time and the perplexity, for each pair of bits.
+    """Yields Figure 3.4 for the LSTM: time per word and perplexity for each pair of bits.
 
-    Times are also those of an LSTM of the thesis' size, which need no training.
+    Times are measured for an LSTM of the thesis' size, too, which needs no training.
     """
     weights, activations = ((1, 4), (8,)) if setup.quick else (_WEIGHT_BITS, _ACTIVATION_BITS)
     yield from speed.lstm_speeds(

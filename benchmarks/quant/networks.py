@@ -1,7 +1,6 @@
-"""The networks of the chapter's experiments, and how they are trained. Needs PyTorch.
+"""The networks of the experiments and their training. Needs PyTorch.
 
-A network that was trained is kept in the user's cache folder, under a name that says everything
-it depends on.
+Trained networks are kept in the cache folder of the user. The file name depends on all settings.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ Network = TypeVar("Network", bound=torch.nn.Module)
 
 @dataclass(frozen=True)
 class DigitSettings:
-    """How digits are learned: three layers, the first two of `hidden` units."""
+    """Settings for training on MNIST: three layers, the first two with `hidden` units."""
 
     hidden: int = 4096
     epochs: int = 4
@@ -43,7 +42,7 @@ class DigitSettings:
 
 @dataclass(frozen=True)
 class TextSettings:
-    """How a text is learned: an LSTM of `hidden` units over vectors of as many numbers."""
+    """Settings for training on text: an LSTM with `hidden` units and word vectors of that size."""
 
     hidden: int = 256
     epochs: int = 3
@@ -56,10 +55,10 @@ class TextSettings:
 
 
 class LanguageModel(torch.nn.Module):
-    """Embedding, LSTM, and an adaptive softmax, which gives exact probabilities of all words.
+    """Embedding, LSTM, and adaptive softmax, which gives exact probabilities of all words.
 
     Source: Grave, Joulin, Cisse, Grangier and Jegou, "Efficient softmax approximation for GPUs"
-    (2017). The thesis had a full softmax.
+    (2017). The thesis used a full softmax.
     """
 
     def __init__(self, words: int, settings: TextSettings) -> None:
@@ -73,7 +72,7 @@ class LanguageModel(torch.nn.Module):
         torch.nn.init.uniform_(self.embedding.weight, -0.1, 0.1)
 
     def forward(self, tokens: torch.Tensor, targets: torch.Tensor, state: Any) -> Any:  # noqa: ANN401
-        """The mean loss of predicting the targets, both (steps, batch), and the next state."""
+        """Returns the mean loss for the targets, both (steps, batch), and the next state."""
         vectors = self.dropout(self.embedding(tokens))
         outputs, state = self.lstm(vectors, state)
         loss = self.decoder(self.dropout(outputs).flatten(0, 1), targets.flatten()).loss
@@ -81,7 +80,7 @@ class LanguageModel(torch.nn.Module):
 
 
 def digit_network(hidden: int) -> torch.nn.Sequential:
-    """Linear layers fc1, fc2, fc3 with ReLUs between them."""
+    """Returns linear layers fc1, fc2 and fc3 with ReLUs in between."""
     layers = OrderedDict[str, torch.nn.Module]()
     sizes = (28 * 28, hidden, hidden, 10)
     for i, (inputs, outputs) in enumerate(pairwise(sizes), 1):
@@ -92,7 +91,7 @@ def digit_network(hidden: int) -> torch.nn.Sequential:
 
 
 def trained_digits(data: Digits, settings: DigitSettings, cache: Path | None) -> torch.nn.Module:
-    """The float32 network, from the cache or trained."""
+    """Returns the float32 network, from the cache or trained."""
 
     def make() -> torch.nn.Module:
         torch.manual_seed(0)
@@ -104,7 +103,7 @@ def trained_digits(data: Digits, settings: DigitSettings, cache: Path | None) ->
 
 
 def train_digits(model: torch.nn.Module, data: Digits, settings: DigitSettings) -> None:
-    """Trains a network in place: Adam, its rate falling to zero."""
+    """Trains a network in place with Adam and a learning rate that falls to zero."""
     torch.manual_seed(1)
     images, labels = map(torch.from_numpy, data.train)
     steps = -(-len(images) // settings.batch)
@@ -124,7 +123,7 @@ def train_digits(model: torch.nn.Module, data: Digits, settings: DigitSettings) 
 
 
 def accuracy(model: Callable[..., Any], images: Images, labels: Labels) -> float:
-    """The share of images that a network tells right."""
+    """Returns the fraction of images that a network classifies correctly."""
     right = 0
     with torch.inference_mode():
         for first in range(0, len(images), _EVALUATED):
@@ -135,7 +134,7 @@ def accuracy(model: Callable[..., Any], images: Images, labels: Labels) -> float
 
 
 def trained_text(data: Text, settings: TextSettings, cache: Path | None) -> LanguageModel:
-    """The float32 network, from the cache or trained."""
+    """Returns the float32 network, from the cache or trained."""
 
     def make() -> LanguageModel:
         torch.manual_seed(0)
@@ -147,7 +146,7 @@ def trained_text(data: Text, settings: TextSettings, cache: Path | None) -> Lang
 
 
 def _train_text(model: LanguageModel, data: Text, settings: TextSettings) -> None:
-    """Trains in place: Adam, its rate falling to zero, gradients cut at a norm of 0.25."""
+    """Trains in place with Adam, a learning rate that falls to zero, and clipped gradients."""
     columns = _columns(data.train, settings.batch)
     pieces = math.ceil((len(columns) - 1) / settings.steps)
     optimiser = torch.optim.Adam(model.parameters(), settings.rate)
@@ -169,7 +168,7 @@ def _train_text(model: LanguageModel, data: Text, settings: TextSettings) -> Non
 
 
 def perplexity(model: Callable[..., Any], words: Labels, batch: int, steps: int = 35) -> float:
-    """The exponential of the mean loss a word, in `batch` columns that are read side by side."""
+    """Returns the exponential of the mean loss per word, with the text in `batch` columns."""
     columns, state, total, count = _columns(words, batch), None, 0.0, 0
     with torch.inference_mode():
         for tokens, targets in _pieces(columns, steps):
@@ -180,7 +179,7 @@ def perplexity(model: Callable[..., Any], words: Labels, batch: int, steps: int 
 
 
 def _columns(words: Labels, batch: int) -> torch.Tensor:
-    """The text cut into columns, (length, batch); what is left over is left out."""
+    """Cuts the text into columns, (length, batch), and drops the rest."""
     length = len(words) // batch
     if length < 2:
         raise ArgumentError(f"text: found {len(words)} words, expected {2 * batch} at least")
@@ -200,7 +199,7 @@ def _cached(
     make: Callable[[], Network],
     train: Callable[[Network], None],
 ) -> Network:
-    """A network with the weights of the cache's file, or trained and then written there."""
+    """Returns a network with weights from the cache, or trains it and writes it there."""
     model = make()
     described = json.dumps(asdict(settings), sort_keys=True)
     mark = hashlib.sha256(described.encode()).hexdigest()[:12]
@@ -210,8 +209,8 @@ def _cached(
             model.load_state_dict(load_file(path))
         except (OSError, RuntimeError, SafetensorError) as error:
             raise ArgumentError(
-                f"{path}: found no network of this kind in the cache, expected what was written "
-                f"there ({error}): remove the file"
+                f"{path}: found a file that is not this network ({error}), expected one that "
+                "--cache wrote; move it away, or name another folder"
             ) from error
         model.eval()
         return model

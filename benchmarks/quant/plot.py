@@ -1,4 +1,4 @@
-"""Figures of the chapter's experiments. Needs matplotlib: pip install 'nescio[bench]'."""
+"""Plots of the experiments. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +10,7 @@ from nescio.bench.quant_plot import save
 
 
 def plot_histograms(path: Path, cases: Sequence[Case]) -> None:
-    """As Figure 3.3: a column for each layer, its weights above what comes into it."""
+    """Plots Figure 3.3: a column for each layer, its weights above its inputs."""
     layers = list(dict.fromkeys(case["layer"] for case in cases))
     figure = Figure(figsize=(1 + 3.2 * len(layers), 5), layout="constrained")
     grid = figure.subplots(2, len(layers), squeeze=False)
@@ -25,10 +25,10 @@ def plot_histograms(path: Path, cases: Sequence[Case]) -> None:
 
 
 def plot_search(path: Path, cases: Sequence[Case]) -> None:
-    """As Figure 3.4: quality against speedup, every plan, and lines through the best of them.
+    """Plots Figure 3.4: quality against speedup of every plan, with lines through the best.
 
-    Solid: layers may differ; dashed: all layers alike; crosses: PyTorch's. Qualities are those of
-    the images that were searched with.
+    Solid: layers may differ. Dashed: the same bits in all layers. Crosses: PyTorch. Qualities are
+    those of the images used in the search.
     """
     figure = Figure(figsize=(7.5, 5), layout="constrained")
     axes = figure.add_subplot()
@@ -49,7 +49,7 @@ def plot_search(path: Path, cases: Sequence[Case]) -> None:
 
 
 def _best(cases: Sequence[Case]) -> list[Case]:
-    """Those that no faster one equals, fastest first."""
+    """Returns the cases whose quality no faster case reaches, fastest first."""
     best, most = [], -1.0
     for case in sorted(cases, key=lambda case: -float(str(case["speedup_fp32"]))):
         quality = float(str(case["searched_quality"]))

@@ -22,7 +22,7 @@ _QUICK_IMAGES, _QUICK_WORDS = 400, 3000
 
 
 class Setup:
-    """Data and networks, read and trained when they are first asked for."""
+    """Data and networks, read and trained on first use."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.quick, self.full = bool(arguments.quick), bool(arguments.full)
@@ -44,32 +44,32 @@ class Setup:
 
     @cached_property
     def digit_network(self) -> torch.nn.Module:
-        """Of float32."""
+        """The float32 network for MNIST."""
         return trained_digits(self.digits, self._digit_settings, self._cache)
 
     @cached_property
     def small_digit_network(self) -> torch.nn.Module:
-        """Of float32, for Table 3.4."""
+        """The smaller float32 network for Table 3.4."""
         return trained_digits(self.digits, self._retraining, self._cache)
 
     @cached_property
     def language_model(self) -> LanguageModel:
-        """Of float32."""
+        """The float32 network for WikiText-2."""
         return trained_text(self.text, self._text_settings, self._cache)
 
     @property
     def retraining(self) -> DigitSettings:
-        """Those of Table 3.4."""
+        """The settings of Table 3.4."""
         return self._retraining
 
     def perplexity(self, model: object) -> float:
-        """Of the test set."""
+        """Returns the perplexity of a model on the test set."""
         assert callable(model)
         return perplexity(model, self.text.test, batch=16 if self.quick else 64)
 
     @property
     def about(self) -> str:
-        """What the networks are, for titles."""
+        """A description of the networks, for titles."""
         digits, text, again = self._digit_settings, self._text_settings, self._retraining
         return (
             f"MNIST: hidden {digits.hidden}, {digits.epochs} epochs (Table 3.4: hidden "

@@ -19,17 +19,17 @@ from .data import Images, Labels
 
 MARGINS = (0.01, 0.05, 0.15)
 _IMAGES = 500  # at a time
-_MOST_PLANS = 1 << 14
+_MAX_PLANS = 1 << 14
 
 Bits = tuple[int, int]
 
 
 class PrefixQuality:
-    """The accuracy of a network of layers, one after the other, under any plan.
+    """The accuracy of a sequence of layers under any plan.
 
-    What comes out of a layer depends on the bits of the layers up to it, so that it is kept for the
-    plans that begin in the same way: all plans of three layers in lexical order cost few products
-    but of the last layer.
+    The output of a layer depends only on the bits of the layers up to it, so outputs are kept for
+    plans with the same first layers. With plans in lexical order, most products are of the last
+    layer.
     """
 
     def __init__(self, variants: ModuleVariants, images: Images, labels: Labels) -> None:
@@ -39,7 +39,7 @@ class PrefixQuality:
         self._images = torch.from_numpy(images)
 
     def __call__(self, plan: Mapping[str, Choice]) -> float:
-        """The share of images that are told right."""
+        """Returns the fraction of images that are classified correctly."""
         whole = self._variants.model(plan)
         x, depth, same = self._images, 0, True
         with torch.inference_mode():
@@ -65,23 +65,23 @@ def search_digits(
     choices: Sequence[Bits],
     seconds: float,
 ) -> SearchResult:
-    """Every plan of the choices for each layer: its quality, and its products' time."""
+    """Searches all plans; returns the quality of each and the time of its products."""
     variants = ModuleVariants(network)
     shapes = variants.shapes
-    # Lexical order of the choices by cost is that in which an exhaustive search goes.
+    # An exhaustive search visits the choices in lexical order, by cost.
     return search(
         dict.fromkeys(shapes, tuple(choices)),
         PrefixQuality(variants, images, labels),
         MeasuredCost(shapes, seconds=seconds),
         method="exhaustive",
-        evaluations=_MOST_PLANS,
+        evaluations=_MAX_PLANS,
     )
 
 
 def best_within(
     found: SearchResult, base: float, margins: Sequence[float] = MARGINS
 ) -> dict[float, Point]:
-    """Table 3.3: for each margin of error the fastest plan that loses less, where there is one."""
+    """Returns Table 3.3: the fastest plan within each margin of error, where one exists."""
     best = {}
     for margin in margins:
         fitting = [point for point in found.pareto if point.quality > base - margin]
@@ -98,10 +98,11 @@ def end_to_end(
     *,
     also: torch.nn.Module | None = None,
 ) -> Iterator[Case]:
-    """The time of whole networks for one vector, in turns: PyTorch's, and ours without PyTorch.
+    """Yields the times of whole networks for one vector, timed in turns.
 
-    `plans` are ours, by name. One thread. PyTorch's are float32, and int8 by its dynamic
-    quantisation; with `also`, another network that does the same, the faster of both.
+    `plans` are those of our networks, by name, which run without PyTorch. All use one thread.
+    PyTorch's are float32 and int8 by dynamic quantization. With `also`, another network that
+    computes the same, the faster of the two counts.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -137,9 +138,9 @@ def _without_torch(model: torch.nn.Module, x: Images) -> Callable[[], object]:
 
 
 def torch_int8(network: torch.nn.Module) -> Any:  # noqa: ANN401 - a module
-    """A copy with PyTorch's own int8: weights of 8 bits, activations quantised at each product."""
+    """Returns a copy with PyTorch's dynamic int8 quantization."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it will move to a package of its own
+        warnings.simplefilter("ignore")  # it warns of its move to another package
         return torch.ao.quantization.quantize_dynamic(
             network, {torch.nn.Linear, torch.nn.LSTM, torch.nn.LSTMCell}, dtype=torch.qint8
         )
@@ -161,10 +162,10 @@ def lstm_speeds(
     *,
     units: int,
 ) -> Iterator[Case]:
-    """Figure 3.4 for a language model: its LSTM's time for one word, and what the model is worth.
+    """Yields Figure 3.4 for a language model: its LSTM's time per word, and its quality.
 
-    PyTorch's float32 and int8 first, then each pair of bits. Times are taken of an LSTM of `units`
-    units, too, whose weights are random.
+    PyTorch's float32 and int8 come first, then each pair of bits. Times are also taken of an LSTM
+    of `units` units with random weights.
     """
     plans: dict[str, dict[str, Choice]] = {f"({w},{a})": {"lstm": (w, a)} for w, a in choices}
     larger = {
@@ -183,7 +184,7 @@ def lstm_speeds(
 def _lstm_times(
     lstm: torch.nn.LSTM, plans: Mapping[str, Mapping[str, Choice]], seconds: float
 ) -> Iterator[Case]:
-    """Those of one step; PyTorch's as an LSTM, or as a cell, which is mostly faster."""
+    """Yields the times of one step; PyTorch's is the faster of an LSTM and a cell."""
     alone = torch.nn.Sequential(OrderedDict(lstm=lstm))
     cell = torch.nn.LSTMCell(lstm.input_size, lstm.hidden_size)
     cell.load_state_dict({name: getattr(lstm, f"{name}_l0") for name in cell.state_dict()})

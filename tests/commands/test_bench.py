@@ -86,7 +86,7 @@ def test_the_service(tmp_path):
         (["dpf", "--rows", 0], "rows: found 0"),
         (["lookup", "--batch", "4,0"], "batch: found 0"),
         (["lookup", "--row-bytes", -5], "row bytes: found -5"),
-        (["lookup", "--rows", 10**12, "--row-bytes", 10**6], "are measured"),
+        (["lookup", "--rows", 10**12, "--row-bytes", 10**6], "table: found 1000000000"),
         (["lookup", "--rows", 10, "--batch", 1, "--json", "/no/such/folder/x"], "/no/such/folder"),
         (["lookup", "--rows", 10, "--batch", 1, "--plot", "/no/such/folder/x"], "/no/such/folder"),
         (["service", "--seconds", "nan"], "seconds: found nan"),

@@ -196,7 +196,7 @@ def test_pictures_that_are_missing_are_no_failure_unless_they_are_named(tmp_path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", "figure-7"], "there is no figure 'figure-7'; there are: targets"),
+        (["--only", "figure-7"], "figure: found 'figure-7', expected one of targets"),
         (["--time-limit", 0], "--time-limit: found 0"),
         (["--trials", -1], "trials: found -1"),
         (["--seed", -1], "seed: found -1"),

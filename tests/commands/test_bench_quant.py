@@ -114,7 +114,7 @@ def test_what_is_checked_against_is_the_specification():
     x = draw.standard_normal((2, 70)).astype(np.float32)
     x[1] = 0
     for bits in (8, 16, 32):
-        integers, steps = quant.quantised(x, bits)
+        integers, steps = quant.quantized(x, bits)
         for v in range(2):
             expected, step = bitserial.quantize_activations(x[v].tolist(), bits)
             assert integers[v].tolist() == expected

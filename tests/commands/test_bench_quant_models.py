@@ -70,7 +70,7 @@ def test_every_experiment(data, tmp_path, capsys):
     (cached,) = (tmp_path / "cache").glob("mnist-*")
     cached.write_bytes(cached.read_bytes()[:-4])
     assert run(data, tmp_path / "again", *again) == 1
-    assert "remove the file" in capsys.readouterr().err
+    assert "move it away" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +155,10 @@ def test_perplexity_of_even_odds():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--only", "table-9"], "no experiment 'table-9'"),
+        (["--only", "table-9"], "found 'table-9', expected one of"),
         (["--full"], "--quick and --full"),
-        (["--data", "/no/such/folder"], "no such folder"),
-        (["--out", "/dev/null/x"], "cannot be made"),
+        (["--data", "/no/such/folder"], "the folder does not exist"),
+        (["--out", "/dev/null/x"], "cannot be created"),
     ],
 )
 def test_what_cannot_be_run(data, tmp_path, capsys, arguments, words):

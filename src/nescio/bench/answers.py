@@ -1,4 +1,4 @@
-"""What all benchmarks of answers share: a table, a query whose answer is right, and its figures."""
+"""Random tables, checked queries and the reported fields of every benchmark of answers."""
 
 import time
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from .timing import WrongResultError
 def random_table(
     rows: int, row_bytes: int, output: Output, generator: Generator
 ) -> tuple[Table, float]:
-    """A table of random bytes, and the seconds that it took to take them in."""
+    """Makes a table of random bytes; returns it and the seconds for creating it."""
     values = np.frombuffer(np.random.default_rng().bytes(rows * row_bytes), np.uint8)
     begin = time.perf_counter()
     table = Table(values.reshape(rows, row_bytes), output=output, generator=generator)
@@ -23,17 +23,17 @@ def random_table(
 
 
 class Checked(NamedTuple):
-    """A query whose answer is right."""
+    """A query whose answer was found correct."""
 
     query: bytes  # to party 0
-    peak: int  # bytes of memory at the peak of its answer
-    seconds: float  # of the other party's answer, which is the second: its room is there by then
+    peak: int  # bytes of peak memory while it was answered
+    seconds: float  # of the second party's answer, whose buffers are allocated by then
 
 
 def checked_query(server: Server, batch: int, memory: PeakMemory) -> Checked:
-    """A query of random rows, answered by both parties.
+    """Makes a query for random rows and has both parties answer it.
 
-    Raises WrongResultError unless the answers of both parties add up to the rows.
+    Raises WrongResultError unless the two answers add up to the rows.
     """
     params = server.params
     indices = np.random.default_rng().integers(params.rows, size=batch)
@@ -52,7 +52,7 @@ def checked_query(server: Server, batch: int, memory: PeakMemory) -> Checked:
 
 
 def answer_fields(server: Server, batch: int, seconds: float, limit: float, peak: int) -> Case:
-    """What is reported of a batch that was answered in `seconds`, at best in `limit`."""
+    """Returns the fields of a batch answered in `seconds`, whose lower bound is `limit` seconds."""
     params = server.params
     return {
         "rows": params.rows,

@@ -30,7 +30,7 @@ _COLUMNS = [
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs every case, prints them as a table, and writes JSON if asked to."""
+    """Measures every case, prints each, and writes JSON if requested."""
     for rows in arguments.rows:
         as_count(rows, "rows", 1, MAX_DOMAIN)
     pool = _core.ThreadPool(as_threads(arguments.threads))
@@ -76,7 +76,7 @@ def _case(
 
 
 def _check(first: _core.Keys, second: _core.Keys, pool: _core.ThreadPool, tier: str) -> None:
-    """The two keys' shares add up to 1 at row 0 and to 0 elsewhere, or the figures mean nothing."""
+    """Raises WrongResultError unless the shares add up to 1 at row 0 and to 0 elsewhere."""
     shares = [_core.evaluate_range(key, 0, key.domain, pool, tier)[0] for key in (first, second)]
     total = _core.combine(first.output, *shares)
     if total[0] != 1 or total[1:].any():

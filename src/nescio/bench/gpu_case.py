@@ -1,4 +1,4 @@
-"""One measurement of answers on devices, its floor computed before it."""
+"""The measurement of one case of answers on GPUs, with its computed lower bound."""
 
 from typing import NamedTuple
 
@@ -16,12 +16,12 @@ from .limits import Tree
 from .memory import PeakMemory
 from .timing import median_seconds
 
-NODES = (64, 128, 256, 512)  # that walks with a K can expand at a time
+NODES = (64, 128, 256, 512)  # values of the paper's K, for the strategies that have one
 WALKS_WITH_NODES: tuple[Strategy, ...] = ("bounded",)
 
-# How often an answer is timed at least; in a hurry one that takes long is timed once.
-_TIMES = 5
-_HURRIED_TIMES = 3
+# Minimum number of timed answers. In a hurry, an answer slower than _SLOW_SECONDS is timed once.
+_MIN_RUNS = 5
+_HURRIED_RUNS = 3
 _SLOW_SECONDS = 0.5
 
 COLUMNS: list[Column] = [
@@ -46,33 +46,33 @@ COLUMNS: list[Column] = [
     ("peak_device_megabytes", "device MB", ",.2f"),
 ]
 NOTES = """\
-ms: the batch end to end, from the bytes of its keys to those of its answers. floor: what the
-device needs at least, known before: the longest of reading the table once, the products, and the
-fewest calls of the generator. memory, product, generator: those parts alone, as the device does
-them at most, the generator as often as the strategy called it. x limit: ms beside the longest of
-the three. util: the generator's share of ms. device MB: memory beyond the table, at its peak."""
+ms: the whole batch, from the bytes of its keys to the bytes of its answers. floor: lower bound,
+computed before the run: the longest of reading the table once, the products, and the fewest calls
+of the generator. memory, product, generator: each part alone at the device's peak rate, the
+generator with as many calls as the strategy made. x limit: ms divided by the longest of these
+three. util: generator ms divided by ms. device MB: peak memory in addition to the table."""
 
 
 class Spec(NamedTuple):
-    """What is measured."""
+    """The parameters of one case."""
 
     rows: int
     row_bytes: int
     output: Output
     generator: Generator
     strategy: Strategy
-    nodes: int | None  # None for walks that have no such number
+    nodes: int | None  # None for strategies without a K
     batch: int
 
 
 def check_nodes(nodes: int) -> None:
-    """Raises ArgumentError unless a walk can expand so many nodes at a time."""
+    """Raises ArgumentError unless `nodes` is a supported number of nodes per step of a walk."""
     if nodes not in NODES:
         raise ArgumentError(f"nodes: found {nodes}, expected one of {', '.join(map(str, NODES))}")
 
 
 class GpuBench:
-    """Measures answers on some devices, beside limits that are measured once."""
+    """Measures answers on given devices; the limits of each device are measured once."""
 
     def __init__(self, places: list[Device]) -> None:
         self.places = places
@@ -80,7 +80,7 @@ class GpuBench:
         self._limits = DeviceLimits()
 
     def open(self, table: Table, strategy: Strategy, nodes: int | None) -> Server:
-        """A server of a table that walks as it is told. Errors: Server's."""
+        """Returns a server of the table with the given strategy. Raises what Server raises."""
         server = Server(table, devices=[str(place) for place in self.places], strategy=strategy)
         if nodes is not None:
             _placed(server).nodes = nodes
@@ -95,10 +95,10 @@ class GpuBench:
         *,
         hurry: bool = False,
     ) -> Case:
-        """One case: floor, answers and their check, time.
+        """Measures one case: computes the lower bound, checks an answer, times answers.
 
-        In a hurry the answer that is checked is timed, if it takes long, and no other is made.
-        Raises WrongResultError.
+        With `hurry`, a slow answer is timed only once, while it is checked. Raises
+        WrongResultError.
         """
         rows = _placed(server).rows
         assert rows is not None
@@ -107,8 +107,8 @@ class GpuBench:
         work = _placed(server).work
         assert work is not None
         if not hurry or seconds < _SLOW_SECONDS:
-            least = _HURRIED_TIMES if hurry else _TIMES
-            seconds = median_seconds(lambda: server.answer(query), duration, least)
+            min_runs = _HURRIED_RUNS if hurry else _MIN_RUNS
+            seconds = median_seconds(lambda: server.answer(query), duration, min_runs)
         calls = Tree(work.expansions, work.leaves)
         limit = floor._replace(generator=self._limits.generator(rows, spec.generator, calls))
         return {
@@ -146,5 +146,5 @@ def _work_fields(work: Work) -> Case:
 
 
 def _placed(server: Server) -> DeviceReplica:
-    assert server.replica is not None  # it was opened on devices
+    assert server.replica is not None  # every server here is on devices
     return server.replica

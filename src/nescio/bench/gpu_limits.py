@@ -1,4 +1,4 @@
-"""What devices could do at most: their memory, their matrix instructions, the generator alone."""
+"""Peak rates of devices: memory, matrix instructions, and the generator alone."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -12,29 +12,29 @@ _ELEMENT_BYTES = {"u8": 1, "u32": 4, "u64": 8, "u128": 16}
 
 
 class LimitSeconds(NamedTuple):
-    """The time that each part of an answer takes if it has the devices to itself."""
+    """The time of each part of an answer if it has the devices to itself."""
 
     memory: float  # reading the table once
-    product: float  # matrix instructions, their operands in registers
-    generator: float  # calls of it, everything in registers
+    product: float  # matrix instructions on operands in registers
+    generator: float  # the generator's calls, all data in registers
 
     @property
     def longest(self) -> float:
-        """What no answer can be faster than."""
+        """The lower bound of the answer's time."""
         return max(self)
 
 
 class DeviceLimits:
-    """Limits of devices; a rate is measured once in a run, a pass once for each table.
+    """The limits of devices. A rate is measured once per run, a pass once per table.
 
-    Where rows are split over devices, the slowest counts.
+    If rows are split between devices, the slowest device counts.
     """
 
     def __init__(self) -> None:
         self._rates: dict[tuple[object, ...], float] = {}
 
     def floor(self, table: DeviceTable, generator: Generator, batch: int) -> LimitSeconds:
-        """The limits of a batch that is answered with as few calls and products as can be."""
+        """Returns the limits of a batch answered with the fewest calls and products."""
         tree = Tree.of(table.rows, table.output, generator)
         calls = Tree(batch * tree.expansions, batch * tree.leaves)
         return LimitSeconds(
@@ -44,7 +44,7 @@ class DeviceLimits:
         )
 
     def generator(self, table: DeviceTable, generator: Generator, calls: Tree) -> float:
-        """Seconds for some calls of a generator."""
+        """Returns the seconds for the given calls of a generator."""
         return max(
             share
             * (
@@ -73,10 +73,10 @@ class DeviceLimits:
 
 
 def products_of(rows: int, row_bytes: int, output: Output) -> float:
-    """Products, of bits or of bytes, that an answer needs.
+    """Returns the number of products, of bits or of bytes, in one answer.
 
-    Of words of w bytes those of byte i of a share with byte j of a row count if i + j < w, which
-    are (w + 1) / 2 for each byte of a row.
+    For words of w bytes, the product of byte i of a share and byte j of a row counts if i + j < w:
+    (w + 1) / 2 products for each byte of a row.
     """
     if output == "bit":
         return rows * row_bytes * 8
@@ -85,6 +85,6 @@ def products_of(rows: int, row_bytes: int, output: Output) -> float:
 
 
 def _parts(table: DeviceTable) -> Iterator[tuple[Device, Shard, float]]:
-    """Each device, its rows, and which share of all rows they are."""
+    """Yields each device, its rows, and its fraction of all rows."""
     for device, shard in zip(table.devices, table.shards, strict=True):
         yield device, shard, shard.bytes / table.bytes

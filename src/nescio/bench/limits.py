@@ -1,4 +1,4 @@
-"""What the machine could do at most, measured in the same run as what it does."""
+"""Lower bounds on this CPU, measured in the same run as the benchmark."""
 
 import math
 from typing import NamedTuple
@@ -7,17 +7,17 @@ from .. import _core
 from ..dpf import Generator, Output
 from .timing import median_seconds
 
-_WIDE = ("chacha20", "chacha12", "chacha8", "salsa20")  # whose trees have arity 4
+_ARITY_4 = ("chacha20", "chacha12", "chacha8", "salsa20")
 _BITS = {"bit": 1, "u8": 8, "u32": 32, "u64": 64, "u128": 128}
 _LEAF_BITS = 512
 _KEY_GROUP = 8
 
 
 class Tree(NamedTuple):
-    """The calls of the generator that a key's tree needs: for children, and for leaves.
+    """The calls of the generator for one key's tree: to expand nodes, and to make leaves.
 
-    It has as many leaves as hold the shares, 512 bits each, and above them a node for every two
-    (or, of ChaCha and Salsa20, four) below.
+    The tree has as many leaves of 512 bits as hold the shares. A node has two children, or four
+    with ChaCha and Salsa20.
     """
 
     expansions: int
@@ -25,9 +25,9 @@ class Tree(NamedTuple):
 
     @classmethod
     def of(cls, rows: int, output: Output, generator: Generator) -> "Tree":
-        """The tree of a table's keys."""
+        """Returns the tree of a key for a table."""
         leaves = math.ceil(rows * _BITS[output] / _LEAF_BITS)
-        arity = 4 if generator in _WIDE else 2
+        arity = 4 if generator in _ARITY_4 else 2
         expansions, level = 0, leaves
         while level > 1:
             level = math.ceil(level / arity)
@@ -36,7 +36,7 @@ class Tree(NamedTuple):
 
 
 def expansion_seconds(rows: int, output: Output, generator: Generator, tier: str) -> float:
-    """One thread's time for one key's tree: the generator alone, its data always in the cache."""
+    """Returns one thread's time for the generator calls of one key, with data in the cache."""
     tree = Tree.of(rows, output, generator)
     return tree.leaves * _core.seconds_per_node(
         generator, True, tier
@@ -44,9 +44,10 @@ def expansion_seconds(rows: int, output: Output, generator: Generator, tier: str
 
 
 def product_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> float:
-    """One thread's time for the product of keys' shares with a table, everything in the cache.
+    """Returns one thread's time for the products of keys' shares with a table in the cache.
 
-    Outside the portable tier eight keys of bit output are multiplied at once, wanted or not.
+    Except in the portable tier, bit outputs are multiplied in groups of eight keys; a smaller group
+    costs as much.
     """
     if output == "bit" and tier != "portable":
         keys = math.ceil(keys / _KEY_GROUP) * _KEY_GROUP
@@ -54,5 +55,5 @@ def product_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> f
 
 
 def pass_seconds(rows: _core.Table, pool: _core.ThreadPool, duration: float) -> float:
-    """The time in which the pool's threads read a table once and do nothing else."""
+    """Returns the time in which the pool's threads read the table once, and do nothing else."""
     return median_seconds(lambda: rows.read_all(pool), duration)

@@ -1,4 +1,4 @@
-"""`nescio bench lookup`: a server's answers, beside what the machine could do at most."""
+"""`nescio bench lookup`: a server's answers, beside the lower bounds of this machine."""
 
 import argparse
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ from .memory import PeakMemory
 from .results import Results
 from .timing import check_duration, median_seconds
 
-_MOST_TABLE_BYTES = 1 << 40
-_MOST_BATCH = 1 << 16
+_MAX_TABLE_BYTES = 1 << 40
+_MAX_BATCH = 1 << 16
 _COLUMNS = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
@@ -40,13 +40,13 @@ _COLUMNS = [
     ("peak_megabytes", "peak MB", ",.0f"),
 ]
 _NOTES = """\
-GB/s: table covered by the batch. pass: reading the table once with the same threads. compute: the
-generator and the product alone, their data in the cache. x limit: ms beside the larger of the two.
-peak MB: resident memory above the program's own while it answered, the table among it."""
+GB/s: bytes of the table times the batch, over the time. pass: reading the table once with the same
+threads. compute: the generator and the products alone, with data in the cache. x limit: ms divided
+by the larger of the two. peak MB: resident memory while answering, table included, Python not."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs every case, prints each as it is known, and writes JSON and a plot if asked to."""
+    """Measures every case, prints each, and writes JSON and a plot if requested."""
     _check_sizes(arguments)
     benches = lookup_gpu.check(arguments)
     with Results(arguments.json) as results:
@@ -73,28 +73,28 @@ def _on_processor(arguments: argparse.Namespace, results: Results) -> None:
 
 
 def _check_sizes(arguments: argparse.Namespace) -> None:
-    """Raises ArgumentError for sizes that make no sense, before anything is measured."""
+    """Raises ArgumentError for invalid sizes, before anything is measured."""
     for rows in arguments.rows:
         as_count(rows, "rows", 1, MAX_DOMAIN)
     for row_bytes in arguments.row_bytes:
         as_count(row_bytes, "row bytes", 1, MAX_ROW_BYTES)
     for batch in arguments.batch:
-        as_count(batch, "batch", 1, _MOST_BATCH)
+        as_count(batch, "batch", 1, _MAX_BATCH)
     for threads in arguments.threads:
         as_threads(threads)
     check_duration(arguments.seconds)
     check_writable(arguments.plot)
     largest = max(arguments.rows) * max(arguments.row_bytes)
-    if largest > _MOST_TABLE_BYTES:
-        raise ArgumentError(f"a table of {largest} bytes: at most {_MOST_TABLE_BYTES} are measured")
+    if largest > _MAX_TABLE_BYTES:
+        raise ArgumentError(f"table: found {largest} bytes, expected at most {_MAX_TABLE_BYTES}")
     if arguments.plot:
-        from . import plot  # noqa: F401, PLC0415 - that it is missing shows now, not at the end
+        from . import plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
 
 
 def _cases(
     arguments: argparse.Namespace, rows: int, row_bytes: int, output: Output, generator: Generator
 ) -> Iterator[Case]:
-    """The cases of one table."""
+    """Yields the cases of one table."""
     memory = PeakMemory()
     table, load_seconds = random_table(rows, row_bytes, output, generator)
     for tier, threads, batch in product(
@@ -120,7 +120,7 @@ def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMe
 
 
 def _limits(server: Server, tier: str, batch: int, duration: float) -> tuple[float, float]:
-    """Seconds for one pass over the table, and for what is to be computed."""
+    """Returns the seconds of one pass over the table, and those of the arithmetic."""
     params, table = server.params, server.table
     pool = _core.ThreadPool(server.threads)
     with table.reading() as state:

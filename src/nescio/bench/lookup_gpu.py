@@ -1,4 +1,4 @@
-"""`nescio bench lookup` on devices: every strategy, beside the devices' own limits."""
+"""`nescio bench lookup` on devices: each strategy, beside the limits of the devices."""
 
 import argparse
 from collections.abc import Iterator
@@ -23,30 +23,30 @@ from .results import Results
 
 
 def check(arguments: argparse.Namespace) -> list[GpuBench]:
-    """The devices that are named beside the processor, each found to be there.
+    """Returns a GpuBench for each entry of `--device` that is not the CPU.
 
-    Raises ArgumentError for a strategy or nodes that cannot be, ResourceError for devices that are
-    not there.
+    Raises ArgumentError for an invalid strategy or number of nodes, ResourceError for a device that
+    does not exist.
     """
     for nodes in arguments.nodes or []:
         check_nodes(nodes)
     walks = [strategy for strategy in arguments.strategy if strategy != "auto"]
     if on_processor(arguments) and (walks or arguments.nodes):
-        what = f"the strategy {walks[0]!r} is" if walks else "nodes are"
-        raise ArgumentError(f"{what} a GPU's: name one with --device, and not 'cpu'")
+        what = f"strategy {walks[0]!r}" if walks else "--nodes"
+        raise ArgumentError(f"{what} applies to GPUs only: name one with --device, without 'cpu'")
     if arguments.nodes and not set(walks) & set(WALKS_WITH_NODES):
-        raise ArgumentError(f"nodes are of the strategy {WALKS_WITH_NODES[0]} only")
+        raise ArgumentError(f"--nodes applies to the strategy {WALKS_WITH_NODES[0]!r} only")
     places = map(parse_device_list, arguments.device)
     return [GpuBench(own) for own in places if own]
 
 
 def on_processor(arguments: argparse.Namespace) -> bool:
-    """Whether the processor is among what is measured."""
+    """Returns True if the CPU is one of the devices to measure."""
     return not all(parse_device_list(name) for name in arguments.device)
 
 
 def measure(arguments: argparse.Namespace, benches: list[GpuBench], results: Results) -> None:
-    """Runs every case on every device; prints each and adds it to the results."""
+    """Measures every case on every device; prints each and adds it to the results."""
     for bench in benches:
         print(f"{'+'.join(map(str, bench.places))}: {bench.device}")
     report = Report(COLUMNS)
@@ -59,7 +59,7 @@ def measure(arguments: argparse.Namespace, benches: list[GpuBench], results: Res
 def walks(
     strategies: list[Strategy], nodes: list[int] | tuple[int, ...]
 ) -> Iterator[tuple[Strategy, int | None]]:
-    """Each strategy, with each number of nodes if it has such a number."""
+    """Yields each strategy, with each number of nodes if the strategy has one."""
     for strategy in strategies:
         yield from product([strategy], nodes if strategy in WALKS_WITH_NODES else [None])
 
@@ -79,6 +79,6 @@ def _cases(arguments: argparse.Namespace, benches: list[GpuBench]) -> Iterator[C
 def _case(
     arguments: argparse.Namespace, bench: GpuBench, table: Table, spec: Spec, memory: PeakMemory
 ) -> Case:
-    # A server of its own: a device's memory at its peak counts what earlier answers have kept.
+    # A new server for each case: buffers that earlier answers left would count as peak memory.
     server = bench.open(table, spec.strategy, spec.nodes)
     return bench.measure(server, spec, arguments.seconds, memory)

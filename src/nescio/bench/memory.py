@@ -1,4 +1,4 @@
-"""How much memory something took, at its peak."""
+"""Peak resident memory."""
 
 import contextlib
 import ctypes
@@ -12,26 +12,26 @@ _FORGET_PEAK = "5"
 
 
 class PeakMemory:
-    """Resident memory above that of the moment this was made, in bytes."""
+    """Resident memory, in bytes, above that at the time of creation."""
 
     def __init__(self) -> None:
         _give_back()
         self._before = _resident("VmRSS")
 
     def forget(self) -> None:
-        """Begins a new peak, where the system can (Linux)."""
+        """Resets the peak, where the system can (Linux)."""
         _give_back()
         if _CLEAR.exists():
             _CLEAR.write_text(_FORGET_PEAK)
 
     def bytes(self) -> int:
-        """The most that was resident since `forget`, or, elsewhere, since the program began."""
+        """Returns the peak since `forget`, or since the program began where there is no reset."""
         return max(0, _resident("VmHWM") - self._before)
 
 
 def _give_back() -> None:
-    """Has the C library return what was freed, so that it is not taken for what is to come."""
-    with contextlib.suppress(OSError, AttributeError):  # other libraries have no such call
+    """Makes the C library return freed memory, which would count as resident otherwise."""
+    with contextlib.suppress(OSError, AttributeError):  # only glibc has this function
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -1,4 +1,4 @@
-"""`nescio bench ot`: oblivious transfers of two processes, beside what the machine could do."""
+"""`nescio bench ot`: oblivious transfer between two processes, beside this machine's limits."""
 
 import argparse
 import multiprocessing
@@ -28,7 +28,7 @@ from .timing import WrongResultError
 OUTPUTS = ("cot", "rot")
 STEPS = ("base", "trees", "check", "lpn", "hash")
 _DEFAULTS = {"primal": DEFAULT_PRIMAL, "dual": DEFAULT_DUAL}
-_MOST_OTS = 1 << 28
+_MAX_OTS = 1 << 28
 _PARTY_SECONDS = 900
 _PART = 1 << 18
 _MANY, _FAR = 10_000, 0.05
@@ -54,24 +54,24 @@ _COLUMNS = [
     ("limit_ms", "limit ms", ",.1f"),
 ]
 _NOTES = """\
-Both parties work at once, a process each; ms are of a warm call, M OT/s those of the slower party;
-cold: the first call, base OTs and the agreement among it. Steps are the receiver's (JSON: both).
-Every OT was checked. limit: the leaves' AES and the code's reads, each alone, on one thread."""
+Both parties run at once, a process each. ms: a warm call. M OT/s: the slower party. cold: the first
+call, base OTs and agreement on parameters included. Steps are the receiver's (JSON has both). Every
+OT was checked. limit: AES of the leaves plus random reads of the code, alone, on one thread."""
 
 
 class Round(NamedTuple):
-    """A call's reports."""
+    """The reports of both parties about one call."""
 
     sender: dict[str, Any]
     receiver: dict[str, Any]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs every case, prints each as it is known, and writes JSON if asked to."""
+    """Measures every case, prints each, and writes JSON if requested."""
     tasks = list(_tasks(arguments))
     check_writable(arguments.plot)
     if arguments.plot:
-        from . import ot_plot  # noqa: F401, PLC0415 - that it is missing shows now
+        from . import ot_plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)
         for task, link in tasks:
@@ -98,7 +98,7 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         arguments.link,
         [True, False] if arguments.malicious == "both" else [arguments.malicious == "yes"],
     ):
-        as_count(n, "n", 1, _MOST_OTS)
+        as_count(n, "n", 1, _MAX_OTS)
         as_threads(threads)
         if chosen is not None and (chosen in parameters.CODES) != (family == "dual"):
             continue  # a set of the other family
@@ -106,7 +106,7 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         if parse_device_list(device):
             describe(parse_device_list(device))
             if found == "qc":
-                continue  # has no part for GPUs
+                continue  # the code 'qc' has no GPU kernel
         yield (
             Task(
                 n,
@@ -124,7 +124,10 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
 
 
 def parse_link(name: str) -> Link | None:
-    """A rate and a round trip, such as "300mbit/2ms"; None for "local". Raises ArgumentError."""
+    """Parses a rate and a round trip, such as "300mbit/2ms"; returns None for "local".
+
+    Raises ArgumentError.
+    """
     if name == "local":
         return None
     rate, slash, rtt = name.partition("/")
@@ -174,7 +177,7 @@ def _case(task: Task, link: str) -> Case:
 
 
 def _step(rounds: Sequence[Round], party: int, step: str) -> float:
-    """The median of a step's milliseconds: party 0 is the sender, 1 the receiver."""
+    """Returns the median of a step's milliseconds; party 0 is the sender, 1 the receiver."""
     seconds: list[float] = [r[party]["steps"].get(step, 0.0) for r in rounds]
     return statistics.median(seconds) * 1e3
 
@@ -186,7 +189,7 @@ def _parameters(task: Task) -> parameters.Primal | parameters.Dual:
 
 
 def limit_seconds(task: Task) -> float:
-    """One thread's time for what cannot be left out: an AES call a leaf, and the code's reads."""
+    """Returns one thread's time for the AES of all leaves and the random reads of the code."""
     chosen = _parameters(task)
     aes = _core.seconds_per_node("aes128", False) / 2
     if isinstance(chosen, parameters.Primal):
@@ -197,14 +200,14 @@ def limit_seconds(task: Task) -> float:
 
 
 def _measure(task: Task) -> Iterator[Round]:
-    """Runs both parties and gives each call's reports, once what came out was checked."""
+    """Runs both parties; yields the reports of each call after its OTs were checked."""
     size = 64 + 64 * task.n
     with _shared(size) as (mine, yours), _parties(task, mine, yours) as pipes:
         for _ in range(1 + task.warm):
             reports = [_report(pipe) for pipe in pipes]
             _verify(task, whole(mine), whole(yours))
             for memory in (mine, yours):
-                whole(memory)[:] = 0  # so that nothing of it passes for the next call's
+                whole(memory)[:] = 0  # so that old results cannot pass the next check
             yield Round(*reports)
             for pipe in pipes:
                 pipe.send(None)
@@ -248,21 +251,21 @@ def _parties(task: Task, mine: SharedMemory, yours: SharedMemory) -> Iterator[li
                 process.terminate()
 
 
-def _report(pipe: Connection) -> Any:  # noqa: ANN401 - what the other process sends
-    """What a party says. Raises what went wrong there."""
+def _report(pipe: Connection) -> Any:  # noqa: ANN401 - whatever the other process sends
+    """Receives a party's report. Raises the error that the party sent instead."""
     if not pipe.poll(_PARTY_SECONDS):
-        raise NescioError(f"a party of the benchmark said nothing for {_PARTY_SECONDS} s")
+        raise NescioError(f"a party of the benchmark sent nothing for {_PARTY_SECONDS} s")
     try:
         found = pipe.recv()
     except EOFError as error:
-        raise NescioError("a party of the benchmark has ended; its own words are above") from error
+        raise NescioError("a party of the benchmark has ended; its error is above") from error
     if isinstance(found, NescioError):
         raise found
     return found
 
 
 def _verify(task: Task, mine: Array, yours: Array) -> None:
-    """Raises WrongResultError unless every OT is one."""
+    """Raises WrongResultError unless every OT is correct."""
     n = task.n
     delta, first = mine[:16].view(np.uint64), mine[16 : 16 + 16 * n].view(np.uint64)
     choices, blocks = yours[:n], yours[n : 17 * n]
@@ -275,4 +278,4 @@ def _verify(task: Task, mine: Array, yours: Array) -> None:
         if not np.array_equal(np.where(choices[part, None], ones, zeros), got.reshape(-1, 2)):
             raise WrongResultError(f"{task.family} OTs from {part.start} on are wrong")
     if not delta[0] & 1 or (n > _MANY and abs(float(choices.mean()) - 0.5) > _FAR):
-        raise WrongResultError(f"{task.family} OTs whose delta or choices are not random")
+        raise WrongResultError(f"{task.family} OTs: delta or the choices are not random")

@@ -1,4 +1,4 @@
-"""One party of the OT benchmark, in a process of its own."""
+"""One party of the OT benchmark, in its own process."""
 
 import time
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _TIMEOUT = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a party is to do: draw `n` OTs, cold and then `warm` times."""
+    """The work of a party: extend by `n` OTs once cold and then `warm` times."""
 
     n: int
     output: str  # "cot", "rot"
@@ -35,10 +35,10 @@ class Task:
 
 
 def run_party(role: str, task: Task, pipe: Connection, port: int | None, memory: str) -> None:
-    """Draws OTs and says after each time what it took; puts what came out into shared memory.
+    """Extends by OTs, writes them into shared memory, and sends a report after each call.
 
-    The sender chooses a port and tells it first. Between two times it waits for a word, while the
-    OTs are checked. What goes wrong is sent in the place of a report.
+    The sender first sends the port that it chose. After each report the party waits for a message,
+    while the OTs are checked. An error is sent instead of a report.
     """
     shared = SharedMemory(memory)
     try:
@@ -55,8 +55,8 @@ def run_party(role: str, task: Task, pipe: Connection, port: int | None, memory:
 
 
 def whole(memory: SharedMemory) -> ByteArray:
-    """All of a shared memory."""
-    assert memory.buf is not None  # it is open
+    """Returns all bytes of a shared memory."""
+    assert memory.buf is not None  # because it is open
     return np.frombuffer(memory.buf, np.uint8)
 
 
@@ -99,7 +99,7 @@ def _timed(party: Sender | Receiver, task: Task, channel: Channel, shared: Array
 
 
 def _publish(party: Sender | Receiver, drawn: Array | tuple[Array, ...], shared: Array) -> None:
-    """Puts delta and everything drawn one after the other: to be checked by who sees both."""
+    """Writes delta (of the sender) and all outputs into shared memory, where they are checked."""
     parts = list(drawn) if isinstance(drawn, tuple) else [drawn]
     if isinstance(party, Sender):
         parts.insert(0, party.delta)

@@ -1,4 +1,4 @@
-"""What leaves each party of oblivious transfers. Needs matplotlib: pip install 'nescio[bench]'."""
+"""Bytes sent by each party of OTs. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ _ROLES = ("sender", "receiver")
 
 
 def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
-    """A bar for each party of each case, cut by message. Raises ArgumentError if it fails."""
+    """Plots a bar for each party of each case, divided by message. Raises ArgumentError."""
     rows = [(_name(case, role), _by_kind(case, role)) for case in cases for role in _ROLES]
     canvas = Figure(figsize=(9, 1.6 + 0.4 * len(rows)), layout="constrained")
     axes = canvas.add_subplot()

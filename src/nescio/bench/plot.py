@@ -1,4 +1,4 @@
-"""Figures of benchmarks. Needs matplotlib: pip install 'nescio[bench]'."""
+"""The plot of `nescio bench lookup`. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,15 +14,15 @@ _SERIES = (
     *("rows", "row_bytes", "output", "generator", "tier", "threads"),
     *("device", "strategy", "nodes"),
 )
-_NAMED = ("threads", "nodes")  # numbers that do not say what they count
+_NAMED = ("threads", "nodes")  # fields whose numbers need a name
 
 
 def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
-    """Throughput against latency, a line for each table and a point for each batch size.
+    """Plots throughput against latency: a line per table, a point per batch size.
 
     As Figure 13 of "GPU-based Private Information Retrieval for On-Device Machine Learning
-    Inference" (2024). Dashed: the limits that were measured in the same run. Raises ArgumentError
-    if the file cannot be written.
+    Inference" (2024). Dashed lines are the limits measured in the same run. Raises ArgumentError if
+    the file cannot be written.
     """
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.add_subplot()
@@ -32,7 +32,7 @@ def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
     for own in series.values():
         _draw(axes, own, series)
     axes.set(xscale="log", yscale="log", xlabel="latency of a batch, ms", ylabel="queries/s")
-    axes.set_title("Private lookups: throughput against latency (batch sizes beside the points)")
+    axes.set_title("Private lookups: throughput against latency (batch sizes next to the points)")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter("{x:,g}")
         axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.5)))
@@ -51,7 +51,7 @@ def _draw(axes: Axes, own: list[Case], series: dict[tuple[object, ...], list[Cas
     limit = [_number(case, "limit_queries_per_second") for case in own]
     (line,) = axes.plot(latency, rate, "o-", label=_name(own[0], series))
     axes.plot(
-        [1e3 * _number(case, "batch") / most for case, most in zip(own, limit, strict=True)],
+        [1e3 * _number(case, "batch") / bound for case, bound in zip(own, limit, strict=True)],
         limit,
         "--",
         color=line.get_color(),
@@ -64,7 +64,7 @@ def _draw(axes: Axes, own: list[Case], series: dict[tuple[object, ...], list[Cas
 
 
 def _name(case: Case, series: dict[tuple[object, ...], list[Case]]) -> str:
-    """What tells this line from the others; the rows and row bytes always."""
+    """Returns the rows and row bytes, and the fields in which this line differs from others."""
     parts = [f"{case['rows']:,} x {case['row_bytes']} B"]
     for i, field in enumerate(_SERIES[2:], start=2):
         if len({key[i] for key in series}) > 1 and case.get(field) is not None:

@@ -29,9 +29,9 @@ from .quant_limits import (
 from .results import Results
 from .timing import WrongResultError, check_duration, interleaved
 
-_MOST_SIZE = 1 << 15
-_MOST_BATCH = 1 << 10
-_ROWS_CHECKED = 512  # together: integers of 64 bits take eight times the room of the weights
+_MAX_SIZE = 1 << 15
+_MAX_BATCH = 1 << 10
+_ROWS_CHECKED = 512  # at a time: 64-bit integers take eight times the memory of the weights
 
 _COLUMNS: list[Column] = [
     ("size", "size", "5,d"),
@@ -50,15 +50,15 @@ _COLUMNS: list[Column] = [
     ("times_limit", "x limit", "5.2f"),
 ]
 _NOTES = """\
-us: the median time of a product with its weights in the cache (as far as they fit), activations
-quantised and products scaled within; runs that were interrupted are left out. GB/s: of packed
-weights. x fp32, x int8: how much faster than {about}, timed in turns with the
-products. read us: reading as many bytes and doing nothing else; compute us: the inner loops on data
-in the first-level cache; x limit: beside the larger of the two."""
+us: median time of a product, including quantization of activations and scaling; weights are in the
+cache as far as they fit; interrupted runs are left out. GB/s: packed weights over the time. x fp32,
+x int8: speedup over {about}, timed in turns with the products. read us: reading as
+many bytes and nothing else. compute us: the inner loops on data in the first-level cache. x limit:
+us divided by the larger of the two."""
 
 
 class Way(NamedTuple):
-    """A product to be timed."""
+    """The parameters of a product to time."""
 
     bits: int
     activation_bits: int
@@ -66,12 +66,12 @@ class Way(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks and measures every combination, prints each, and writes JSON if asked to."""
+    """Checks and measures every combination, prints each, and writes JSON if requested."""
     _check(arguments)
     if parse_device_list(arguments.device):
         return _run_on_device(arguments)
     if arguments.plot:
-        from . import quant_plot  # noqa: F401, PLC0415 - that matplotlib is missing shows now
+        from . import quant_plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
     about = ""
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)
@@ -93,28 +93,28 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     check_duration(arguments.seconds)
     for size in arguments.size:
-        as_count(size, "size", 1, _MOST_SIZE)
+        as_count(size, "size", 1, _MAX_SIZE)
     for bits in arguments.weight_bits:
         as_count(bits, "weight bits", 1, 8)
     for bits in arguments.activation_bits:
         check_activation_bits(bits)
     for batch in arguments.batch:
-        as_count(batch, "batch", 1, _MOST_BATCH)
+        as_count(batch, "batch", 1, _MAX_BATCH)
     check_writable(arguments.plot)
 
 
 def _run_on_device(arguments: argparse.Namespace) -> int:
-    """The same on a device, by the bench that is made for it."""
+    """Measures the same on a GPU, with the benchmark for GPUs."""
     from . import quant_gpu  # noqa: PLC0415
 
     if len(arguments.batch) > 1 or arguments.plot:
-        raise ArgumentError("on a device: expected one batch size, and no plot")
+        raise ArgumentError("on a GPU: expected one batch size, and no plot")
     own = {**vars(arguments), "batch": arguments.batch[0]}
     return quant_gpu.run(argparse.Namespace(**own, kernel=(None,), count=quant_gpu.COUNT))
 
 
 class _Group:
-    """The products of one size, batch and number of threads, and what they are compared with."""
+    """The products of one size, batch and number of threads, and their baselines."""
 
     def __init__(self, size: int, batch: int, threads: int, arguments: argparse.Namespace) -> None:
         self._size, self._batch, self._threads = size, batch, threads
@@ -142,7 +142,7 @@ class _Group:
         self.about = self._baselines.about
 
     def cases(self) -> Iterator[Case]:
-        """A case for each product. Raises WrongResultError if one is not exact."""
+        """Yields a case for each product. Raises WrongResultError if a product is not exact."""
         for way in self._ways:
             self._verify(way)
         readings: dict[object, Reading] = {
@@ -173,9 +173,9 @@ class _Group:
         return lambda: matrix.apply(self._x, way.activation_bits, scale, None, self._pool, out)
 
     def _verify(self, way: Way) -> None:
-        """Raises WrongResultError unless integers and floats are what NumPy gets."""
+        """Raises WrongResultError unless integers and floats equal NumPy's."""
         matrix, weights = self._matrices[way.bits, way.tier], self._weights[way.bits]
-        integers, steps = quantised(self._x, way.activation_bits)
+        integers, steps = quantized(self._x, way.activation_bits)
         exact = exact_products(weights, integers)
         found = matrix.multiply(integers, way.activation_bits, self._pool)
         scaled = exact * weights.scale.astype(np.float64) * steps[:, np.newaxis]
@@ -216,10 +216,10 @@ class _Group:
         }
 
 
-def quantised(
+def quantized(
     x: npt.NDArray[np.float32], activation_bits: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """Vectors as integers of k bits, and their steps: what the engine is held to."""
+    """Returns vectors rounded to k-bit integers, and the step of each vector."""
     top = float((1 << activation_bits - 1) - 1)
     wide = x.astype(np.float64)
     largest = np.abs(wide).max(axis=1, keepdims=True)
@@ -230,7 +230,7 @@ def quantised(
 def exact_products(
     weights: QuantizedWeights, integers: npt.NDArray[np.int32]
 ) -> npt.NDArray[np.int64]:
-    """The products of weights with vectors (batch, columns), by NumPy's integers of 64 bits."""
+    """Returns the products of weights with vectors (batch, columns) in 64-bit integers of NumPy."""
     matrix, wide = weights.to_integers(), integers.astype(np.int64)
     parts = [
         wide @ matrix[first : first + _ROWS_CHECKED].T.astype(np.int64)
@@ -240,7 +240,7 @@ def exact_products(
 
 
 def _print_tables(cases: Sequence[Case]) -> None:
-    """Table 3.1, of the first batch, threads and tier, and the numbers of Figure 3.2."""
+    """Prints Table 3.1 for the first batch, threads and tier, and the numbers of Figure 3.2."""
     first = cases[0]
     own = [c for c in cases if all(c[k] == first[k] for k in ("batch", "threads", "tier"))]
     sizes = list(dict.fromkeys(c["size"] for c in own))
@@ -249,7 +249,7 @@ def _print_tables(cases: Sequence[Case]) -> None:
     report = Report(columns)
     for line in table(own):
         report.add(line)
-    print("operations for a byte, as in Figure 3.2 (of a bit each, or as wide as the numbers):")
+    print("operations per byte, as in Figure 3.2 (of a bit each, or as wide as the numbers):")
     largest = max(int(str(size)) for size in sizes)
     standard = ", ".join(
         f"{name} {standard_intensity(largest, bits, int(str(first['batch']))):.1f}"
@@ -263,7 +263,7 @@ def _print_tables(cases: Sequence[Case]) -> None:
 
 
 def table(cases: Sequence[Case]) -> Iterator[Case]:
-    """Lines of Table 3.1: a method each, with its speedup over float32 at each size."""
+    """Yields the lines of Table 3.1: a method each, with its speedup over float32 at each size."""
     lines: dict[str, Case] = {}
     for case in cases:
         bits = case["weight_bits"]

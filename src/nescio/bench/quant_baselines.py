@@ -1,4 +1,4 @@
-"""What bit-serial products are compared with: float32 and int8 by PyTorch, or float32 by NumPy."""
+"""The baselines of bit-serial products: float32 and int8 of PyTorch, or float32 of NumPy."""
 
 import warnings
 from collections.abc import Callable
@@ -10,15 +10,14 @@ Work = Callable[[], object]
 
 
 class Baselines:
-    """Products of one size by others, to be timed; weights are random.
+    """Products of one size by another library, with random weights.
 
-    `about` names who makes them: PyTorch, whose int8 is dynamic quantisation (weights and
-    activations of 8 bits, activations quantised at each product), or, without it, NumPy, which has
-    no int8.
+    `about` names the library: PyTorch, whose int8 is dynamic quantization (8-bit weights, and
+    activations quantized to 8 bits at each product), or else NumPy, which has no int8.
     """
 
     def __init__(self, size: int, batch: int) -> None:
-        draw = np.random.default_rng(0)  # for weights that mean nothing
+        draw = np.random.default_rng(0)  # random weights for timing
         self._weights = draw.standard_normal((size, size), np.float32)
         self._x = draw.standard_normal((batch, size), np.float32)
         self._torch: Any = _torch()
@@ -28,13 +27,13 @@ class Baselines:
 
     @staticmethod
     def set_threads(threads: int) -> None:
-        """Sets PyTorch's threads; NumPy's are those of its library for matrices."""
+        """Sets PyTorch's threads. NumPy's are set by its matrix library."""
         torch = _torch()
         if torch:
             torch.set_num_threads(threads)
 
     def ways(self) -> dict[object, Work]:
-        """What to time, by name: fp32, and int8 where it is to be had."""
+        """Returns the functions to time, by name: fp32, and int8 if available."""
         if not self._torch:
             weights, x = self._weights, self._x
             return {"fp32": lambda: x @ weights.T}
@@ -53,22 +52,22 @@ class Baselines:
         return {"fp32": fp32, "int8": int8}
 
     def _dynamic(self, weights: Any) -> Callable[[object], object]:  # noqa: ANN401 - a tensor
-        """The layer of `torch.ao.quantization.quantize_dynamic`."""
+        """Returns the layer that `torch.ao.quantization.quantize_dynamic` makes."""
         torch = self._torch
         layer = torch.nn.Linear(*weights.shape, bias=False)
         layer.weight = torch.nn.Parameter(weights)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it will move to a package of its own
+            warnings.simplefilter("ignore")  # it warns of its move to another package
             whole = torch.ao.quantization.quantize_dynamic(
                 torch.nn.Sequential(layer), {torch.nn.Linear}, dtype=torch.qint8
             )
-        quantised: Callable[[object], object] = whole[0]
-        return quantised
+        small: Callable[[object], object] = whole[0]
+        return small
 
 
 def _torch() -> Any:  # noqa: ANN401 - a module
     try:
-        import torch  # noqa: PLC0415 - no dependency
+        import torch  # noqa: PLC0415 - not a dependency
     except ImportError:
         return None
     return torch

@@ -1,6 +1,6 @@
-"""Table 3.1 of the thesis on a device: products of bits in a graph, beside cuBLAS through PyTorch.
+"""Products with few-bit weights on a GPU, beside cuBLAS through PyTorch (thesis, Table 3.1).
 
-Every product is checked against the processor's engine first, bit for bit.
+Products run in a CUDA graph. Each is first checked against the CPU engine, bit for bit.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from .results import Results
 from .timing import WrongResultError
 
 COUNT = 200
-_LEAST_INT8_BATCH = 32  # that cuBLAS multiplies
+_MIN_INT8_BATCH = 32  # the smallest that cuBLAS multiplies
 
 _COLUMNS: list[Column] = [
     ("size", "size", "5,d"),
@@ -36,14 +36,14 @@ _COLUMNS: list[Column] = [
     ("speedup_int8", "x int8", "6,.1f"),
 ]
 _NOTES = """\
-us: one product, quantising and scaling included, in a graph of {count} that wait for each other,
-the fastest of some replays. Weights that fit in the second-level cache come from there. fp32, fp16,
-int8: the same by PyTorch (cuBLAS) in such a graph, int8 without quantising and with a batch of 32
-at least. A product of 1 x 1 takes {least:.2f} us: what a kernel in a graph costs."""
+us: one product, including quantization and scaling, in a graph of {count} dependent products, the
+fastest of some replays. Weights that fit in the second-level cache are read from there. fp32, fp16,
+int8: speedup over PyTorch (cuBLAS) in such a graph; its int8 excludes quantization and has a batch
+of at least 32. A product of 1 x 1 takes {overhead:.2f} us: the cost of a kernel in a graph."""
 
 
 class Baselines:
-    """PyTorch's products of one size, in microseconds; none where it is missing or has no card."""
+    """Products of one size by PyTorch; none if it is missing or has no GPU."""
 
     def __init__(self, device: Device, batch: int, count: int) -> None:
         self._torch: Any = None
@@ -56,13 +56,13 @@ class Baselines:
                 self._torch = torch
 
     def microseconds(self, size: int) -> dict[str, float]:
-        """What each way takes, by its name; those that this PyTorch has."""
+        """Returns the microseconds of each type that this PyTorch supports, by name."""
         if self._torch is None:
             return {}
         ways = {"fp32": self._floats, "fp16": self._halves, "int8": self._bytes}
         found = {}
         for name, make in ways.items():
-            with contextlib.suppress(RuntimeError):  # its int8 wants shapes of its own
+            with contextlib.suppress(RuntimeError):  # its int8 supports some shapes only
                 found[name] = 1e6 * self._seconds(make(size))
         return found
 
@@ -80,7 +80,7 @@ class Baselines:
 
     def _bytes(self, size: int) -> Callable[[], object]:
         torch = self._torch
-        batch = max(self._batch, _LEAST_INT8_BATCH)
+        batch = max(self._batch, _MIN_INT8_BATCH)
         w = torch.randint(-128, 128, (size, size), device=self._name, dtype=torch.int8)
         x = torch.randint(-128, 128, (batch, size), device=self._name, dtype=torch.int8)
         return lambda: torch._int_mm(x, w.t())
@@ -106,7 +106,7 @@ class Baselines:
 
 
 def random_weights(rng: np.random.Generator, size: int, bits: int) -> QuantizedWeights:
-    """Planes of random bits; their scale is 1/16."""
+    """Returns random weights with scale 1/16."""
     words = -(-size // 64)
     planes = rng.integers(0, 1 << 64, (bits, size, words), dtype=np.uint64)
     planes[:, :, -1] &= np.uint64((1 << 64) - 1 >> words * 64 - size)
@@ -114,7 +114,7 @@ def random_weights(rng: np.random.Generator, size: int, bits: int) -> QuantizedW
 
 
 def check(matrix: DeviceMatrix, batch: int, rng: np.random.Generator) -> None:
-    """Raises WrongResultError unless products have the bits of the processor's."""
+    """Raises WrongResultError unless products equal those of the CPU engine, bit for bit."""
     x = rng.standard_normal((batch, matrix.columns)).astype(np.float32)
     weights = matrix.weights
     expected = _core.BitMatrix(weights.planes, weights.columns).apply(
@@ -128,8 +128,8 @@ def check(matrix: DeviceMatrix, batch: int, rng: np.random.Generator) -> None:
 
 
 def measure(device: Device, arguments: argparse.Namespace) -> Iterator[Case]:
-    """A case for each combination, as it is known. Raises as `check` and DeviceMatrix do."""
-    rng = np.random.default_rng(0)  # for weights that mean nothing
+    """Yields a case for each combination. Raises what `check` and DeviceMatrix raise."""
+    rng = np.random.default_rng(0)  # random weights for timing
     name = describe([device])
     baselines = Baselines(device, arguments.batch, arguments.count)
     for size in arguments.size:
@@ -143,7 +143,7 @@ def measure(device: Device, arguments: argparse.Namespace) -> Iterator[Case]:
                             weights, activation_bits, device=str(device), kernel=kernel
                         )
                         check(matrix, arguments.batch, rng)
-                    except ArgumentError as error:  # a kernel that a card has not, or no room
+                    except ArgumentError as error:  # a kernel this GPU lacks, or not enough memory
                         print(f"left out: {error}", file=sys.stderr)
                         continue
                     yield _case(matrix, arguments, name, others)
@@ -173,7 +173,7 @@ def _case(
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures every combination, prints each as it is known, and writes JSON if asked to."""
+    """Measures every combination, prints each, and writes JSON if requested."""
     device = Device.parse(arguments.device)
     print(describe([device]))
     one = DeviceMatrix(
@@ -185,6 +185,6 @@ def run(arguments: argparse.Namespace) -> int:
         for case in measure(device, arguments):
             report.add(case)
             results.add(case)
-    least = 1e6 * one.seconds_each(1, arguments.count)
-    print(_NOTES.format(count=arguments.count, least=least))
+    overhead = 1e6 * one.seconds_each(1, arguments.count)
+    print(_NOTES.format(count=arguments.count, overhead=overhead))
     return 0

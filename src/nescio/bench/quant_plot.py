@@ -1,4 +1,4 @@
-"""Figures of bit-serial products. Needs matplotlib: pip install 'nescio[bench]'."""
+"""Plots of bit-serial products. Needs matplotlib: pip install 'nescio[bench]'."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,10 +12,10 @@ from .quant_limits import intensity, standard_intensity
 
 
 def plot_products(path: Path, cases: Sequence[Case]) -> None:
-    """Speedup over float32 by size (Table 3.1), and operations for a byte (Figure 3.2).
+    """Plots the speedup over float32 by size (Table 3.1) and operations per byte (Figure 3.2).
 
-    Of the first batch, threads and tier of the cases. Raises ArgumentError if the file cannot be
-    written.
+    Uses the cases with the batch, threads and tier of the first. Raises ArgumentError if the file
+    cannot be written.
     """
     same = ("batch", "threads", "tier")
     own = [case for case in cases if all(case[key] == cases[0][key] for key in same)]
@@ -68,7 +68,7 @@ def _speedups(axes: Axes, own: Sequence[Case]) -> None:
 
 
 def _intensities(axes: Axes, own: Sequence[Case]) -> None:
-    """As Figure 3.2: of the largest size; float32, int8 and so on, then each width we have."""
+    """Plots Figure 3.2 for the largest size: standard types, then each measured width."""
     size = max(int(str(case["size"])) for case in own)
     bars = {f"int{bits}": standard_intensity(size, bits) for bits in (1, 4, 8)}
     bars |= {f"fp{bits}": standard_intensity(size, bits) for bits in (16, 32)}
@@ -79,7 +79,7 @@ def _intensities(axes: Axes, own: Sequence[Case]) -> None:
     axes.set_xscale("log")
     axes.invert_yaxis()
     axes.tick_params(axis="y", labelsize=6)
-    axes.set_xlabel("operations for a byte")
+    axes.set_xlabel("operations per byte")
     axes.set_title(f"intensity, {size:,} x {size:,}", fontsize="medium")
 
 

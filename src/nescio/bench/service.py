@@ -1,8 +1,8 @@
 """`nescio bench service`: the HTTP service under load, beside the engine alone.
 
-The clients are as thin as they can be, because they share the machine with the server: each keeps
-one connection, sends queries that were made before, and checks that what returns is, byte for byte,
-what the engine answered to them.
+The clients do little work, because they share the machine with the server. Each keeps one
+connection, sends prepared queries, and compares each response with the engine's answer, byte for
+byte.
 """
 
 import argparse
@@ -30,7 +30,7 @@ _NAME = "bench"
 _QUERIES = 64
 _ENGINE_SECONDS = 2.0
 _WARM_SECONDS = 1.0
-_MOST_BYTES = 1 << 38
+_MAX_BYTES = 1 << 38
 _COLUMNS = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
@@ -47,7 +47,7 @@ _COLUMNS = [
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures one case, prints it, and writes JSON if asked to."""
+    """Measures one case, prints it, and writes JSON if requested."""
     _check_sizes(arguments)
     with Results(arguments.json) as results:
         _say("making the table")
@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         Report(_COLUMNS).add(case)
         results.add(case)
     print(
-        "engine: Server.answer with the keys of all clients as one batch and as many threads, "
-        "before and after."
+        "engine: Server.answer with the keys of all clients as one batch and the same threads, "
+        "timed before and after."
     )
     return 0
 
@@ -72,14 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
 def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.rows, "rows", 1, 1 << 40)
     as_count(arguments.row_bytes, "row bytes", 1, 1 << 30)
-    as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MOST_BYTES)
+    as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MAX_BYTES)
     as_count(arguments.clients, "clients", 1, 1000)
     as_count(arguments.batch, "batch", 1, 1024)
     check_duration(arguments.seconds)
 
 
 def _case(arguments: argparse.Namespace, path: Path) -> Case:
-    # The table is mapped here and by the server: in memory it stands once.
+    # Both this process and the server map the table, so it is in memory once.
     server = Server(Table.load(path), threads=arguments.threads, party=0)
     client = Client(server.params, insecure_generator=True)
     random = np.random.default_rng()
@@ -99,7 +99,7 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     engine_seconds = [engine()]
     options = ["--name", _NAME, "--party", "0", "--port", "0"]
     with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
-        _say(f"asking the service for {arguments.seconds:g} seconds")
+        _say(f"sending queries for {arguments.seconds:g} seconds")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             load = runner.run(_load(process.url(), exchanges, arguments.clients, arguments.seconds))
     engine_seconds.append(engine())
@@ -122,9 +122,9 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The lightest event loop there is, as the server's."""
+    """Returns the factory of the event loop that the server uses: uvloop if installed."""
     try:
-        import uvloop  # noqa: PLC0415 - it may be missing
+        import uvloop  # noqa: PLC0415 - optional
     except ModuleNotFoundError:
         return None
     return uvloop.new_event_loop
@@ -132,7 +132,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @dataclass(slots=True)
 class _Load:
-    """What the clients saw between the end of the warming up and the end."""
+    """The requests of all clients between the end of the warm-up and the end."""
 
     seconds: float
     requests: int = 0
@@ -146,7 +146,7 @@ async def _load(
     begin = time.perf_counter() + _WARM_SECONDS
 
     def answered(sent: float) -> bool:
-        """Counts a request; says whether to go on."""
+        """Counts a request; returns True while the run goes on."""
         now = time.perf_counter()
         if begin <= now < begin + seconds:
             load.requests += 1
@@ -184,6 +184,6 @@ async def _ask_for_ever(
 
 
 def _say(what: str) -> None:
-    """Progress, for who watches."""
+    """Prints progress to a terminal."""
     if sys.stderr.isatty():
         print(f"{what} ...", file=sys.stderr, flush=True)

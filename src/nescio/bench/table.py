@@ -1,4 +1,4 @@
-"""`nescio bench table`: what it takes to take a table in, to keep it, and to change its rows."""
+"""`nescio bench table`: the time to create, save, map and change a table."""
 
 import argparse
 import tempfile
@@ -18,7 +18,7 @@ from .results import Results
 from .timing import WrongResultError
 
 _T = TypeVar("_T")
-_MOST_BYTES = 1 << 38
+_MAX_BYTES = 1 << 38
 _COLUMNS = [
     ("what", "what", "7"),
     ("rows", "rows", "9,d"),
@@ -31,15 +31,15 @@ _COLUMNS = [
     ("peak_megabytes", "peak MB", ",.0f"),
 ]
 _NOTES = """\
-GB/s: bytes of the whole table over the time. peak MB: resident memory above what was there when
-the step began: taking in and inserting make a table, mapping reads pages when they are used."""
+GB/s: bytes of the whole table over the time. peak MB: resident memory above that at the step's
+start. Taking in and inserting create a table; mapping reads pages when they are used."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs every step once, checks the table after it, prints each, writes JSON if asked to."""
-    rows = as_count(arguments.rows, "rows", 2, _MOST_BYTES)
-    row_bytes = as_count(arguments.row_bytes, "row bytes", 1, _MOST_BYTES)
-    as_count(rows * row_bytes, "bytes of the table", 1, _MOST_BYTES)
+    """Measures every step once, checks the table after it, prints each, and writes JSON."""
+    rows = as_count(arguments.rows, "rows", 2, _MAX_BYTES)
+    row_bytes = as_count(arguments.row_bytes, "row bytes", 1, _MAX_BYTES)
+    as_count(rows * row_bytes, "bytes of the table", 1, _MAX_BYTES)
     if not 0 < arguments.share <= 1:
         raise ArgumentError(f"share: found {arguments.share}, expected more than 0, up to 1")
     with Results(arguments.json) as results:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Steps:
-    """The steps, one after the other, on one table."""
+    """The steps on one table, in order."""
 
     def __init__(self, arguments: argparse.Namespace, threads: int, results: Results) -> None:
         self._results = results
@@ -65,7 +65,7 @@ class _Steps:
         self._new = self._new.reshape(-1, shape[1])
 
     def run(self) -> None:
-        """Takes the table in, saves, maps, updates, deletes from and inserts into it."""
+        """Creates the table, saves, maps, updates, deletes and inserts."""
         where, new, threads = self._where, self._new, self._threads
         table = self._timed(
             "take in",

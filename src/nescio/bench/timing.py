@@ -1,4 +1,4 @@
-"""The timing of benchmarks: works that take turns, and what a time needs to mean something."""
+"""Timing of benchmarks: functions that take turns, and interrupted runs."""
 
 import resource
 import statistics
