@@ -69,10 +69,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures the chosen figures, prints each case, and writes JSON and plots if requested."""
     chosen = names(arguments.only)
     options = _options(arguments)
-    folder = _folder(arguments.plot)
-    learned = _Learned(arguments, required=arguments.only is not None)
-    learned.check([name for name in chosen if name in LEARNED])
     with Results(arguments.json) as results:
+        folder = _folder(arguments.plot)
+        learned = _Learned(arguments, required=arguments.only is not None)
+        learned.check([name for name in chosen if name in LEARNED])
         for name in chosen:
             if name in LEARNED:
                 own = learned.cases(name)

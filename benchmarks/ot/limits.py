@@ -8,7 +8,7 @@ import numpy as np
 
 from nescio import _core
 from nescio._device import Device
-from nescio.bench.timing import median_seconds
+from nescio._timing import median_seconds
 from nescio.pir._device_table import open_shard
 
 from .work import Work

@@ -10,8 +10,9 @@ import numpy as np
 from nescio._arrays import Array, as_count, as_threads
 from nescio._device import parse_device_list
 from nescio._report import Case, Column, Report, check_writable
+from nescio._timing import median_seconds
 from nescio.bench.results import Results
-from nescio.bench.timing import WrongResultError, check_duration, median_seconds
+from nescio.bench.timing import WrongResultError, check_duration
 from nescio.errors import ArgumentError
 from nescio.ot import parameters
 

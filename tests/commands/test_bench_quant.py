@@ -8,7 +8,7 @@ import pytest
 
 from commands.conftest import assert_one_sentence, nescio
 from nescio import _core, cli
-from nescio.bench import quant
+from nescio.bench import quant, quant_gpu
 from nescio.bench.quant_limits import Limit, intensity, standard_intensity
 from nescio.bench.timing import Run, WrongResultError, interleaved, typical_seconds
 from nescio.errors import ArgumentError
@@ -97,7 +97,8 @@ def test_without_pytorch(tmp_path, monkeypatch, capsys):
     assert not any(line.startswith("int8") for line in printed.splitlines())
 
 
-def test_a_device(tmp_path):
+def test_a_device(tmp_path, monkeypatch):
+    monkeypatch.setattr(quant_gpu, "COUNT", 2)  # products in a graph; 200 take 20 s here
     path = tmp_path / "cases.json"
     options = ["--size", "64", "--weight-bits", "2", "--activation-bits", "8", "--batch", "3"]
     device = ["--device", "emulated", "--json", str(path)]
@@ -110,7 +111,7 @@ def test_a_device(tmp_path):
 
 def test_what_is_checked_against_is_the_specification():
     draw = np.random.default_rng(3)
-    weights = quant.random_weights(draw, 70, 3)
+    weights = quant_gpu.random_weights(draw, 70, 3)
     x = draw.standard_normal((2, 70)).astype(np.float32)
     x[1] = 0
     for bits in (8, 16, 32):

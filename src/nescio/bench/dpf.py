@@ -8,10 +8,11 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray, as_count, as_threads
 from .._report import Case, Report
+from .._timing import median_seconds
 from ..dpf import MAX_DOMAIN, Generator, Output
 from .limits import expansion_seconds
 from .results import Results
-from .timing import WrongResultError, median_seconds
+from .timing import WrongResultError
 
 _SECONDS = 0.3
 _BATCH = 64

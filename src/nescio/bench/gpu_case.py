@@ -5,6 +5,7 @@ from typing import NamedTuple
 from .. import _core
 from .._device import Device, describe
 from .._report import Case, Column
+from .._timing import median_seconds
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server, Table
@@ -14,7 +15,6 @@ from .answers import answer_fields, checked_query
 from .gpu_limits import DeviceLimits, LimitSeconds
 from .limits import Tree
 from .memory import PeakMemory
-from .timing import median_seconds
 
 NODES = (64, 128, 256, 512)  # values of the paper's K, for the strategies that have one
 WALKS_WITH_NODES: tuple[Strategy, ...] = ("bounded",)

@@ -4,8 +4,8 @@ import math
 from typing import NamedTuple
 
 from .. import _core
+from .._timing import median_seconds
 from ..dpf import Generator, Output
-from .timing import median_seconds
 
 _ARITY_4 = ("chacha20", "chacha12", "chacha8", "salsa20")
 _BITS = {"bit": 1, "u8": 8, "u32": 32, "u64": 64, "u128": 128}

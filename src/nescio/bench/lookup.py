@@ -8,6 +8,7 @@ from pathlib import Path
 from .. import _core
 from .._arrays import as_count, as_threads
 from .._report import Case, Report, check_writable
+from .._timing import median_seconds
 from ..dpf import MAX_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
@@ -17,7 +18,7 @@ from .answers import answer_fields, checked_query, random_table
 from .limits import expansion_seconds, pass_seconds, product_seconds
 from .memory import PeakMemory
 from .results import Results
-from .timing import check_duration, median_seconds
+from .timing import check_duration
 
 _MAX_TABLE_BYTES = 1 << 40
 _MAX_BATCH = 1 << 16

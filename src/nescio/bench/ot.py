@@ -107,20 +107,10 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
             describe(parse_device_list(device))
             if found == "qc":
                 continue  # the code 'qc' has no GPU kernel
-        yield (
-            Task(
-                n,
-                output,
-                family,
-                chosen,
-                malicious,
-                threads,
-                device,
-                parse_link(link),
-                arguments.repeat,
-            ),
-            link,
-        )
+        emulated = parse_link(link)
+        repeat = arguments.repeat
+        task = Task(n, output, family, chosen, malicious, threads, device, emulated, repeat)
+        yield task, link
 
 
 def parse_link(name: str) -> Link | None:

@@ -16,8 +16,8 @@ from .._report import Case, Column, Report, check_writable
 from ..errors import ArgumentError
 from ..quant import QuantizedWeights
 from ..quant._activations import check_activation_bits
+from . import quant_gpu
 from .quant_baselines import Baselines
-from .quant_gpu import random_weights
 from .quant_limits import (
     Limit,
     Reading,
@@ -105,8 +105,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _run_on_device(arguments: argparse.Namespace) -> int:
     """Measures the same on a GPU, with the benchmark for GPUs."""
-    from . import quant_gpu  # noqa: PLC0415
-
     if len(arguments.batch) > 1 or arguments.plot:
         raise ArgumentError("on a GPU: expected one batch size, and no plot")
     own = {**vars(arguments), "batch": arguments.batch[0]}
@@ -129,7 +127,7 @@ class _Group:
             for tier in tiers
         ]
         self._weights = {
-            bits: random_weights(np.random.default_rng(bits), size, bits)
+            bits: quant_gpu.random_weights(np.random.default_rng(bits), size, bits)
             for bits in arguments.weight_bits
         }
         self._matrices = {

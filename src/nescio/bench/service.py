@@ -20,11 +20,12 @@ import numpy as np
 
 from .._arrays import as_count
 from .._report import Case, Report
+from .._timing import median_seconds
 from ..errors import ServiceError
 from ..pir import Client, Server, Table
 from ..service._spawn import spawned
 from .results import Results
-from .timing import WrongResultError, check_duration, median_seconds
+from .timing import WrongResultError, check_duration
 
 _NAME = "bench"
 _QUERIES = 64

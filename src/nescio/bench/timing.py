@@ -6,17 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from .._timing import median_seconds
 from ..errors import ArgumentError, NescioError
-
-__all__ = [
-    "Run",
-    "WrongResultError",
-    "check_duration",
-    "interleaved",
-    "median_seconds",
-    "typical_seconds",
-]
 
 _MAX_SECONDS = 3600
 _BURST_SECONDS = 0.01
