@@ -93,7 +93,7 @@ def test_without_pytorch(tmp_path, monkeypatch, capsys):
     assert case["speedup_fp32"] > 0
     assert case["baseline"] == f"NumPy {np.__version__}"
     printed = capsys.readouterr().out
-    assert f"faster than NumPy {np.__version__}" in printed
+    assert f"speedup over NumPy {np.__version__}" in printed
     assert not any(line.startswith("int8") for line in printed.splitlines())
 
 
