@@ -3,7 +3,7 @@
     pip install 'nescio[compat]'
     python examples/gpu_dpf_sample.py
 
-Each server works on a GPU if it has one, and on its processor if it has none.
+Each server uses a GPU if it has one, and the CPU otherwise.
 """
 
 import torch
@@ -15,14 +15,14 @@ ROWS, COLUMNS = 10_000, 8
 
 
 class Server:
-    """One of two servers that hold the same table, run by people who do not talk to each other."""
+    """One of two servers with the same table; different, non-colluding operators run them."""
 
     def __init__(self, table: torch.Tensor) -> None:
         self._dpf = dpf.DPF()
         self._dpf.eval_init(table)
 
     def answer(self, key: torch.Tensor) -> torch.Tensor:
-        """A share of the row that the key is for: int32 of shape (COLUMNS,)."""
+        """Answers a key with a share of its row: int32 of shape (COLUMNS,)."""
         try:
             shares = self._dpf.eval_gpu([key])
         except ResourceError:
@@ -31,14 +31,14 @@ class Server:
 
 
 def look_up(row: int, servers: tuple[Server, Server]) -> torch.Tensor:
-    """The row, of which neither server learns the number."""
+    """Looks up a row; neither server learns its index."""
     keys = dpf.DPF().gen(row, ROWS)
     a, b = (server.answer(key) for server, key in zip(servers, keys, strict=True))
     return a - b
 
 
 def main() -> None:
-    """Looks a secret row up and checks it against the table."""
+    """Looks up a secret row and checks it against the table."""
     table = torch.randint(-(2**31), 2**31, (ROWS, COLUMNS)).int()
     secret = int(torch.randint(ROWS, ()))
     row = look_up(secret, (Server(table), Server(table)))

@@ -1,4 +1,4 @@
-"""`python -m nescio` is the command `nescio`."""
+"""Runs the command `nescio` for `python -m nescio`."""
 
 import sys
 

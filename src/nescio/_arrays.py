@@ -1,4 +1,4 @@
-"""Arrays at the border: NumPy, PyTorch, CuPy, JAX and plain buffers in, NumPy out."""
+"""Converts arguments to NumPy: arrays of NumPy, PyTorch, CuPy and JAX, buffers, integers."""
 
 import contextlib
 from collections.abc import Callable
@@ -17,15 +17,15 @@ MAX_THREADS = 4096
 _DLPACK_CPU = 1
 
 MAX_DIMENSIONS = 16
-"""Of indices, and of a row: NumPy itself stops at 32 for both together."""
+"""Maximum dimensions of indices and of a row; NumPy 1 allows 32 for both together."""
 
 
 def as_array(value: object, what: str) -> Array:
-    """The value as a NumPy array, without a copy where that is possible.
+    """Converts a value to a NumPy array, without a copy if possible.
 
-    Takes NumPy arrays, anything with DLPack (PyTorch, JAX, ...), buffers, sequences. What is on a
-    GPU is copied to the host's memory, by the library it comes from. `what` names the value in
-    errors. Raises ArgumentError for anything else.
+    Accepts NumPy arrays, arrays with DLPack (PyTorch, JAX, ...), buffers and sequences. An array in
+    GPU memory is copied to the host by its own library. `what` names the value in error messages.
+    Raises ArgumentError for any other value.
     """
     if _is_masked(value):
         raise ArgumentError(f"{what} has masked elements: fill them first (.filled())")
@@ -45,7 +45,7 @@ def as_array(value: object, what: str) -> Array:
 
 
 def _copied_to_host(value: object, what: str) -> Array:
-    """A copy by the array's own library; what came before DLPack could copy has its own array."""
+    """Copies an array to the host by its own library."""
     array: Any = value
     ways: list[Callable[[], Array]] = [
         lambda: np.from_dlpack(array, device="cpu", copy=True),  # NumPy 2.1 and a recent library
@@ -60,15 +60,15 @@ def _copied_to_host(value: object, what: str) -> Array:
 
 
 def _is_masked(value: object) -> bool:
-    """Whether it is a masked array; by name, so as not to load numpy.ma for those who have none."""
+    """Tests for a masked array by the class name, which does not import numpy.ma."""
     return any(base.__name__ == "MaskedArray" for base in type(value).__mro__)
 
 
 def as_indices(value: object, limit: int, what: str) -> IndexArray:
-    """The value as a C-contiguous array of uint64, each below `limit`.
+    """Converts a value to a C-contiguous array of uint64 below `limit`.
 
-    Raises ArgumentError unless it holds integers, IndexRangeError for one out of range. The time
-    this takes does not depend on the indices, unless one is refused.
+    Raises ArgumentError for values that are not integers, IndexRangeError for one out of range.
+    The running time does not depend on the indices unless one is invalid.
     """
     array = as_array(value, what)
     if array.ndim > MAX_DIMENSIONS:
@@ -87,36 +87,36 @@ def as_indices(value: object, limit: int, what: str) -> IndexArray:
 
 
 def _all_integers(array: Array) -> bool:
-    """Whether an array of objects holds Python integers, as lists with huge numbers make."""
+    """Tests an array of objects for Python integers, which NumPy makes of very large ones."""
     return array.dtype == object and all(
         isinstance(item, int) and not isinstance(item, bool) for item in array.flat
     )
 
 
 def shown(value: object) -> str:
-    """A value for a message: numbers of any length, cut if they are long."""
+    """Formats a value for an error message, and shortens long ones."""
     if isinstance(value, int) and abs(value) >= 1 << 128:
         return f"a number of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def as_count(value: object, what: str, least: int, most: int) -> int:
-    """The value as an integer from `least` to `most`. Raises ArgumentError."""
+def as_count(value: object, what: str, minimum: int, maximum: int) -> int:
+    """Converts a value to an integer from `minimum` to `maximum`. Raises ArgumentError."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise ArgumentError(f"{what}: found {shown(value)}, expected an integer")
-    if not least <= value <= most:
-        raise ArgumentError(f"{what}: found {shown(int(value))}, expected {least} to {most}")
+    if not minimum <= value <= maximum:
+        raise ArgumentError(f"{what}: found {shown(int(value))}, expected {minimum} to {maximum}")
     return int(value)
 
 
 def as_threads(value: object) -> int:
-    """A number of threads: 0 (every processor) or more. Raises ArgumentError."""
+    """Checks a number of threads; 0 means one per processor. Raises ArgumentError."""
     return as_count(value, "threads", 0, MAX_THREADS)
 
 
 def as_bytes(value: object, what: str) -> ByteArray:
-    """A bytes-like object, or a flat array of uint8, as a NumPy array without a copy."""
+    """Converts a bytes-like object or a 1-d array of uint8 to a NumPy array without a copy."""
     if isinstance(value, bytes | bytearray | memoryview):
         view = memoryview(value)
         return np.frombuffer(view if view.contiguous else view.tobytes(), np.uint8)
@@ -131,10 +131,10 @@ def as_bytes(value: object, what: str) -> ByteArray:
 
 
 def byte_rows(value: object, what: str) -> tuple[ByteArray, bool]:
-    """Byte strings of one length as the rows of an array, and whether it was one alone.
+    """Converts byte strings of one length to an array's rows; the flag says if it was a single one.
 
-    Takes one bytes-like object or flat array of uint8, a sequence of them, or a 2-d array of uint8.
-    Raises ArgumentError for anything else.
+    Accepts one bytes-like object or 1-d array of uint8, a sequence of them, or a 2-d array of
+    uint8. Raises ArgumentError for any other value.
     """
     if isinstance(value, list | tuple):
         return _stack([as_bytes(item, what) for item in value], what), False
@@ -152,6 +152,6 @@ def _stack(rows: list[ByteArray], what: str) -> ByteArray:
     for row in rows:
         if len(row) != len(rows[0]):
             raise ArgumentError(
-                f"{what} of one call has one length: found {len(row)} and {len(rows[0])} bytes"
+                f"{what}: found lengths {len(row)} and {len(rows[0])} bytes, expected one length"
             )
     return np.stack(rows)

@@ -1,4 +1,4 @@
-"""A lock that many readers share and a writer has alone."""
+"""A readers-writer lock."""
 
 import threading
 from collections.abc import Iterator
@@ -6,10 +6,9 @@ from contextlib import contextmanager
 
 
 class SharedLock:
-    """Readers together, or one writer alone.
+    """A lock that many readers share, or one writer holds alone.
 
-    A writer that waits lets those finish who read already, and goes before those who come later, so
-    a stream of readers cannot keep it waiting for ever.
+    A waiting writer goes before readers that arrive later, so a stream of readers cannot starve it.
     """
 
     def __init__(self) -> None:
@@ -20,7 +19,7 @@ class SharedLock:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Holds off writers."""
+        """Holds the lock as a reader."""
         with self._changed:
             self._changed.wait_for(lambda: not self._writing and not self._writers_waiting)
             self._readers += 1
@@ -33,7 +32,7 @@ class SharedLock:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Holds off everyone else."""
+        """Holds the lock as the writer."""
         with self._changed:
             self._writers_waiting += 1
             try:

@@ -1,8 +1,8 @@
 """The command `nescio`.
 
-Every command ends with exit code 0 if it did what was asked, 1 with a sentence on standard error if
-it could not, 2 for a command line that makes no sense, 130 if it was interrupted. In `nescio audit
-run` 0, 1 and 2 are verdicts, and 3 stands for what ends with 1 or 2 elsewhere.
+Every command exits with code 0 on success, 1 with one sentence on standard error if it failed, 2
+for an invalid command line, 130 if it was interrupted. In `nescio audit run` 0, 1 and 2 are
+verdicts, and 3 replaces the codes 1 and 2 of the other commands.
 """
 
 import argparse
@@ -34,10 +34,11 @@ _EXTRAS = {
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The command line's grammar."""
+    """Builds the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="nescio",
-        description="Private machine-learning inference: look things up without saying what.",
+        description="Private machine-learning inference: private lookups (private information "
+        "retrieval), oblivious transfer, few-bit models, and an audit of secure aggregation.",
     )
     parser.add_argument("--version", action="version", version=f"nescio {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -58,10 +59,10 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
         arguments = parser.parse_args(argv)
         failure = getattr(arguments, "failure", failure)
         code: int = arguments.run(arguments)
-        if sys.stdout is not None:  # as it is when a shell has closed it
+        if sys.stdout is not None:  # None if a shell has closed it
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has gone; Python would complain again when it flushes at exit.
+        # The reader of the output has closed it; Python would fail again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failure
     except (Exception, KeyboardInterrupt) as error:
@@ -73,7 +74,7 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
 
 
 def _sentence(error: BaseException) -> str:
-    """What went wrong, in a sentence."""
+    """Describes an error in one sentence."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, ModuleNotFoundError):
@@ -83,8 +84,8 @@ def _sentence(error: BaseException) -> str:
     if isinstance(error, NescioError | OSError):
         return str(error)
     return (
-        f"this should not happen ({type(error).__name__}: {error}); it is a fault of Nescio's: "
-        "please report it with what NESCIO_DEBUG=1 prints"
+        f"internal error ({type(error).__name__}: {error}). This is a bug in Nescio; "
+        "rerun with NESCIO_DEBUG=1 and report the traceback"
     )
 
 

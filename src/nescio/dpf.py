@@ -1,14 +1,14 @@
-"""Distributed point functions, for people who build protocols.
+"""Distributed point functions, for protocol builders.
 
-A point function is `payload` at one point `alpha` and 0 everywhere else. `generate` makes two keys
-from it; evaluated anywhere, the two keys give shares that add up to the function's value, while one
-key alone says nothing of `alpha` or `payload` (Boyle, Gilboa and Ishai 2016).
+A point function is `payload` at one point `alpha` and 0 at every other point. `generate` makes two
+keys for it. At any point, the two keys evaluate to shares whose sum is the function's value. One
+key alone reveals nothing about `alpha` or `payload` (Boyle, Gilboa and Ishai 2016).
 
     key0, key1 = nescio.dpf.generate(42, domain=1_000_000)
     share0, share1 = nescio.dpf.evaluate_all(key0), nescio.dpf.evaluate_all(key1)
     (share0 ^ share1).nonzero()         # 42
 
-Outputs, their shares as NumPy arrays, and how shares add up:
+Outputs, the dtype of their shares, and the addition of shares:
 
     "bit"    bool                       XOR
     "u8"     uint8                      mod 2^8
@@ -16,10 +16,10 @@ Outputs, their shares as NumPy arrays, and how shares add up:
     "u64"    uint64                     mod 2^64
     "u128"   uint64, last axis 2: low and high half        mod 2^128
 
-Security: each key is pseudorandom to a party that holds it alone, for polynomially bounded
-parties; the two key holders must not collude. A key says openly its domain, output, generator and
-party. See docs/security.md for the assumption that each generator rests on; those whose name begins
-with `insecure_` have no claim to 128-bit security and are there for comparison.
+Security: each key is pseudorandom to a polynomially bounded party that holds only this key; the two
+key holders must not collude. A key's domain, output, generator and party are public. See
+docs/security.md for the assumption of each generator. Generators whose name begins with `insecure_`
+claim no 128-bit security; they are for comparison.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ MAX_DOMAIN = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class KeyInfo:
-    """What a key says openly."""
+    """The public fields of a key."""
 
     domain: int
     output: Output
@@ -98,22 +98,22 @@ class KeyInfo:
 
 
 def check_generator(name: object) -> Generator:
-    """The generator of that name. Raises ArgumentError, saying why there is none or which are."""
+    """Checks a generator's name. Raises ArgumentError, which lists the valid names."""
     for generator in GENERATORS:
         if name == generator:
             return generator
     if f"insecure_{name}" in GENERATORS:
-        _core.key_bytes(1, "bit", str(name))  # which says why not
-    raise ArgumentError(f"there is no generator {shown(name)}; there are: {', '.join(GENERATORS)}")
+        _core.key_bytes(1, "bit", str(name))  # raises an error with the reason
+    raise ArgumentError(f"generator: found {shown(name)}, expected one of {', '.join(GENERATORS)}")
 
 
 def key_bytes(domain: int, *, output: Output = "bit", generator: Generator = "chacha20") -> int:
-    """The length of each key in bytes."""
+    """Returns the length of each key in bytes."""
     return _core.key_bytes(_domain(domain), output, generator)
 
 
 def inspect(key: bytes) -> KeyInfo:
-    """Checks a whole key and returns what it says openly. Raises MalformedKeyError."""
+    """Checks a whole key and returns its public fields. Raises MalformedKeyError."""
     return _info(_core.Keys(as_bytes(key, "a key").reshape(1, -1)))
 
 
@@ -147,16 +147,16 @@ def generate(
     generator: Generator = "chacha20",
     payload: object = None,
 ) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
-    """Keys of the function that is `payload` at `alpha` and 0 elsewhere on 0..domain-1.
+    """Generates keys for the function that is `payload` at `alpha` and 0 elsewhere on 0..domain-1.
 
     `alpha` is one point, which gives two keys as bytes, or n points, which give two lists of n.
-    `payload` is one integer for all of them, or n; None is 1. For "u128" an array of payloads may
-    also be uint64 of shape (n, 2). The domain has 1 to 2^40 points. Secrets come from the operating
-    system. The engine's time is independent of points and payloads; to read Python integers into
-    arrays is not, so pass arrays where that matters.
+    `payload` is one integer for all points, or n integers; None is 1. For "u128" the payloads may
+    also be an array of uint64 of shape (n, 2). The domain has 1 to 2^40 points. Seeds come from the
+    operating system. The engine's running time is independent of points and payloads. Converting
+    Python integers to arrays is not constant-time: pass arrays where that matters.
 
     Raises IndexRangeError for a point outside the domain, ArgumentError for a payload that does not
-    fit the output, or an unknown output or generator.
+    fit the output, or for an unknown output or generator.
 
     Source: Boyle, Gilboa and Ishai 2016, Figure 1.
     """
@@ -172,9 +172,9 @@ def insecure_generate(
     generator: Generator = "chacha20",
     payload: object = None,
 ) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
-    """`generate` with the parties' root seeds given: for test vectors and nothing else.
+    """Runs `generate` with given root seeds of the parties: for test vectors only.
 
-    `roots` is uint8 of shape (n, 2, 16). Whoever can guess a root can find the point.
+    `roots` is uint8 of shape (n, 2, 16). An attacker who guesses a root finds the point.
     """
     given = np.ascontiguousarray(as_array(roots, "roots"), np.uint8)
     if given.size != 32 * as_array(alpha, "alpha").size:
@@ -183,36 +183,37 @@ def insecure_generate(
     return _generate(alpha, domain, output, generator, payload=payload, roots=pairs)
 
 
-def evaluate_all(key: Keys, *, packed: bool = False, threads: int = 1) -> Array:
-    """Shares at every point: shape (domain,), or (n, domain) for n keys of one shape.
+def evaluate_all(key: Keys, *, packed: bool = False, threads: int = 0) -> Array:
+    """Evaluates keys at every point: shares of shape (domain,), or (n, domain) for n keys.
 
-    With `packed`, shares of "bit" keys come eight to a byte, the lowest bit first. `threads` of 0
-    takes every processor. Memory beyond the result is O(threads x depth).
+    All keys have one domain, output and generator. With `packed`, shares of "bit" keys are packed
+    eight to a byte, the lowest bit first. `threads` of 0 uses all processors. Memory in addition to
+    the result is O(threads x depth).
 
-    Raises MalformedKeyError, or MismatchError for keys of different shapes.
+    Raises MalformedKeyError, or MismatchError for keys of different kinds.
     """
     keys = _read(key)
     return _evaluate_range(keys, range(keys.info.domain), packed=packed, threads=threads)
 
 
 def evaluate_range(
-    key: Keys, start: int, stop: int, *, packed: bool = False, threads: int = 1
+    key: Keys, start: int, stop: int, *, packed: bool = False, threads: int = 0
 ) -> Array:
-    """Shares at start..stop-1: shape (stop - start,), or (n, stop - start) for n keys.
+    """Evaluates keys at start..stop-1: shares of shape (stop - start,), or (n, stop - start).
 
-    As `evaluate_all`; packed bits need a `start` that is a multiple of 8. Raises IndexRangeError
-    if the range leaves the domain.
+    Arguments and errors are those of `evaluate_all`. Packed bits need a `start` that is a multiple
+    of 8. Raises IndexRangeError if the range leaves the domain.
     """
     first = as_count(start, "start", 0, MAX_DOMAIN)
     last = as_count(stop, "stop", first, MAX_DOMAIN)
     return _evaluate_range(_read(key), range(first, last), packed=packed, threads=threads)
 
 
-def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
-    """Shares at some points: shape (m,), or (n, m) for n keys.
+def evaluate(key: Keys, points: object, *, threads: int = 0) -> Array:
+    """Evaluates keys at given points: shares of shape (m,), or (n, m) for n keys.
 
-    `points` are m integers, or for n keys (n, m): each key's own. Raises IndexRangeError for a
-    point outside the domain.
+    `points` are m integers for all keys, or an array of shape (n, m) with m points per key.
+    `threads` of 0 uses all processors. Raises IndexRangeError for a point outside the domain.
 
     Source: Boyle, Gilboa and Ishai 2016, Figure 1.
     """
@@ -221,7 +222,7 @@ def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
     count = len(keys.keys)
     if wanted.ndim > 2 or (wanted.ndim == 2 and (keys.single or len(wanted) != count)):
         raise ArgumentError(
-            f"points have shape (m,), or ({count}, m) for {count} keys: found {wanted.shape}"
+            f"points: found shape {wanted.shape}, expected (m,) or ({count}, m) for {count} keys"
         )
     lists = np.atleast_1d(wanted)
     grid = np.ascontiguousarray(np.broadcast_to(lists, (count, lists.shape[-1])))
@@ -232,18 +233,18 @@ def evaluate(key: Keys, points: object, *, threads: int = 1) -> Array:
 
 
 def combine(share0: object, share1: object, output: Output) -> Array:
-    """The sum of two parties' shares in the output group; same shape and dtype as the shares.
+    """Adds the two parties' shares in the output group; keeps their shape and dtype.
 
-    Packed bits add up as "bit" too. Raises ArgumentError unless both have one shape and dtype.
+    Packed bits are added with output "bit". Raises ArgumentError if shapes or dtypes differ.
     """
     if output not in _BITS:
-        raise ArgumentError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
+        raise ArgumentError(f"output: found {output!r}, expected one of {', '.join(OUTPUTS)}")
     a, b = as_array(share0, "share0"), as_array(share1, "share1")
     kinds = (np.bool_, np.uint8) if output == "bit" else (_DTYPES[output],)
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype not in kinds:
         raise ArgumentError(
-            f"shares of one shape and of the output's dtype add up: found {a.shape} {a.dtype} "
-            f"and {b.shape} {b.dtype} for {output}"
+            f"shares for {output}: found {a.shape} {a.dtype} and {b.shape} {b.dtype}, "
+            "expected one shape and the dtype of the output"
         )
     raw = [np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b)]
     total: Array = _core.combine(output, *raw).view(a.dtype).reshape(a.shape)
@@ -261,7 +262,7 @@ def _generate(
 ) -> tuple[bytes, bytes] | tuple[list[bytes], list[bytes]]:
     points = as_indices(alpha, _domain(domain), "alpha")
     if points.ndim > 1:
-        raise ArgumentError(f"alpha is one point or a flat list of them: found {points.shape}")
+        raise ArgumentError(f"alpha: found shape {points.shape}, expected one point or a 1-d array")
     flat = np.atleast_1d(points)
     payloads = _payloads(payload, len(flat), output)
     keys = _core.generate(flat, payloads, domain, output, generator, roots)
@@ -275,9 +276,9 @@ def _domain(domain: int) -> int:
 
 
 def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uint64]:
-    """Payloads as (count, 2) halves of 128 bits, reduced mod the output's size."""
+    """Converts payloads to (count, 2) halves of 128 bits, reduced modulo the output's size."""
     if output not in _BITS:
-        raise ArgumentError(f"there is no output {output!r}; there are: {', '.join(OUTPUTS)}")
+        raise ArgumentError(f"output: found {output!r}, expected one of {', '.join(OUTPUTS)}")
     if isinstance(payload, np.ndarray) and payload.shape == (count, 2) and output == "u128":
         if payload.dtype != np.uint64:
             raise ArgumentError(f"payload: found halves of {payload.dtype}, expected uint64")
@@ -296,7 +297,7 @@ def _payloads(payload: object, count: int, output: Output) -> npt.NDArray[np.uin
 
 
 class _Keys(NamedTuple):
-    """Checked keys, what the first says, and whether it was one key alone."""
+    """Checked keys, the public fields of the first, and if the caller passed a single key."""
 
     keys: _core.Keys
     info: KeyInfo
@@ -320,7 +321,7 @@ def _evaluate_range(keys: _Keys, points: range, *, packed: bool, threads: int) -
     if packed and output != "bit":
         raise ArgumentError(f"only shares of 'bit' keys can be packed, not of {output!r}")
     unpack = output == "bit" and not packed
-    # Packed bits begin at a byte; what stands before the first point is cut off again below.
+    # Packed bits begin at a byte boundary; bits before the first point are cut off below.
     begin = points.start - points.start % 8 if unpack else points.start
     raw = _core.evaluate_range(keys.keys, begin, points.stop, _pool(threads))
     if unpack:
@@ -330,7 +331,7 @@ def _evaluate_range(keys: _Keys, points: range, *, packed: bool, threads: int) -
 
 
 def _as_shares(raw: ByteArray, output: Output) -> Array:
-    """Rows of bytes as rows of shares."""
+    """Converts rows of bytes to rows of shares."""
     if output == "bit":
         return raw.view(bool)
     shares: Array = raw.view(_DTYPES[output])
@@ -338,7 +339,7 @@ def _as_shares(raw: ByteArray, output: Output) -> Array:
 
 
 def _unless_single(shares: Array, keys: _Keys) -> Array:
-    """The shares of all keys; without the first axis if there was one key alone."""
+    """Removes the first axis if the caller passed a single key."""
     alone: Array = shares[0] if keys.single else shares
     return alone
 

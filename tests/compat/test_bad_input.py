@@ -33,7 +33,7 @@ def key():
 @pytest.mark.parametrize(
     ("prf", "message"),
     [
-        (dpf.DPF.PRF_DUMMY, "PRF_DUMMY, which is no pseudorandom function"),
+        (dpf.DPF.PRF_DUMMY, "PRF_DUMMY, which is not a pseudorandom function"),
         (4, "prf: found 4, expected 0 to 3"),
         (-1, "prf: found -1"),
         ("AES128", "prf: found 'AES128', expected an integer"),
@@ -59,7 +59,7 @@ def test_a_row_that_does_not_exist(k):
 
 @pytest.mark.parametrize("k", [1.0, "1", None, True, [1, 2], torch.tensor([1])])
 def test_a_row_that_is_no_integer(k):
-    with pytest.raises(ArgumentError, match="k "):
+    with pytest.raises(ArgumentError, match="k:? "):
         dpf.DPF().gen(k, ROWS)
 
 
@@ -111,7 +111,7 @@ def test_answers_need_a_table(evaluate, key):
         (lambda key: [key[:3]], MalformedKeyError, "found 12 bytes, its header alone has 16"),
         (lambda key: [key[:-1]], MalformedKeyError, "not a DPF key: found"),
         (lambda key: [torch.cat([key, key[-1:]])], MalformedKeyError, "not a DPF key: found"),
-        (lambda key: [key, key[:-1]], MismatchError, "the keys of one call have one length"),
+        (lambda key: [key, key[:-1]], MismatchError, "the keys of one call must have one length"),
         (lambda key: [torch.zeros_like(key)], MalformedKeyError, "does not begin with 'NK'"),
         (lambda key: [key | (127 << 24)], MalformedKeyError, "not a DPF key"),
     ],
@@ -126,7 +126,7 @@ def test_a_key_with_something_after_its_end(server):
     raw = key.numpy().copy()
     raw[-1] |= 1 << 24  # the last byte is padding
     server.eval_init(torch.zeros(1000, 1).int())
-    with pytest.raises(MalformedKeyError, match="is not zero"):
+    with pytest.raises(MalformedKeyError, match="are not zero"):
         server.eval_cpu([torch.from_numpy(raw)])
 
 

@@ -48,7 +48,7 @@ def test_the_main_job_on_the_real_table():
 def test_the_servers_see_keys_of_which_none_is_like_another(own_table):
     found = nescio("demo", "--json", "the the the", *own_table)
     result = json.loads(found.stdout)
-    assert result["lookups"] == 8  # three words, made up to eight
+    assert result["lookups"] == 8  # three words, padded to eight
     keys = result["keys"][0] + result["keys"][1]
     assert len(set(keys)) == len(keys) == 16
     assert len({key[32:64] for key in keys}) == 16  # seeds that never repeat
@@ -59,11 +59,11 @@ def test_for_people(own_table):
     assert found.returncode == 0, found.stderr
     for text in (
         "the river runs",
-        "3 words of 8, made up to 8 lookups",
+        "3 words of 8, padded to 8 lookups",
         "All that server 0 saw: 8 keys",
         "All that server 1 saw: 8 keys",
         "key generation",
-        "Verified: every row is what the plain table holds.",
+        "Verified: every row equals that of the plaintext table.",
     ):
         assert text in found.stdout
 

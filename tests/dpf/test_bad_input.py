@@ -97,7 +97,10 @@ def test_a_range_outside_the_domain_is_refused(key, start, stop):
         ({"domain": 0}, "expected 1 to 1099511627776"),
         ({"domain": (1 << 40) + 1}, "expected 1 to 1099511627776"),
         ({"domain": 10.5}, "expected an integer"),
-        ({"domain": 10, "output": "u16"}, "no output 'u16'; there are: bit, u8, u32, u64, u128"),
+        (
+            {"domain": 10, "output": "u16"},
+            "output: found 'u16', expected one of bit, u8, u32, u64, u128",
+        ),
         ({"domain": 10, "generator": "aes256"}, "no generator 'aes256'; there are: aes128, chacha"),
         ({"domain": 10, "generator": "siphash"}, "nobody claims.*or call it 'insecure_siphash'"),
         ({"domain": 10, "payload": 2}, "does not fit bit"),
@@ -160,9 +163,9 @@ def test_shares_of_different_kinds_do_not_add_up():
         (np.zeros(3, np.uint8), np.zeros(3, np.uint8), "u32"),
         (np.zeros(4), np.zeros(4), "u32"),
     ]:
-        with pytest.raises(ArgumentError, match="of one shape and of the output's dtype"):
+        with pytest.raises(ArgumentError, match="expected one shape and the dtype"):
             nescio.dpf.combine(a, b, output)
-    with pytest.raises(ArgumentError, match="no output 'u16'"):
+    with pytest.raises(ArgumentError, match="output: found 'u16'"):
         nescio.dpf.combine(a, b, "u16")
 
 

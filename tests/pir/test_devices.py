@@ -141,7 +141,7 @@ def test_answers_while_rows_change(values):
             {"device": "emulated", "strategy": "fast"},
             "strategy: found 'fast', expected one of auto",
         ),
-        ({"strategy": "level"}, "the strategy 'level' is a GPU's: name one as device"),
+        ({"strategy": "level"}, "the strategy 'level' needs a GPU: name one as the device"),
     ],
 )
 def test_devices_that_cannot_be(options, message, values):

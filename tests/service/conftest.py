@@ -13,7 +13,7 @@ import uvicorn
 
 import nescio
 from nescio.service import AsyncRemoteTable, Quotas, RemoteTable, create_app
-from nescio.service._serve import PatientProtocol
+from nescio.service._serve import TimedProtocol
 
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
@@ -25,7 +25,7 @@ def running(app, head_seconds=30, max_connections=1024, **options):
     listener.bind(("127.0.0.1", 0))
     protocol = type(
         "Protocol",
-        (PatientProtocol,),
+        (TimedProtocol,),
         {"head_seconds": head_seconds, "max_connections": max_connections},
     )
     config = uvicorn.Config(

@@ -49,7 +49,7 @@ def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
     with TableAdmin(urls, "words", [TOKENS[0], "the wrong token for party 1"]) as admin:
         with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
             admin.insert([5], VALUES[[6]])
-    assert "make it again with version='2'" in caught.value.__notes__[0]
+    assert "repeat it with version='2'" in caught.value.__notes__[0]
     with TableAdmin(urls, "words", TOKENS) as admin:
         for version in (None, "3"):  # nothing is changed unless both will be equal
             with pytest.raises(MismatchError, match="the servers differ"):
@@ -57,7 +57,7 @@ def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
         assert [len(table) for table in tables] == [1001, 1000]
         assert admin.insert([5], VALUES[[6]], version="2").version == "2"
         assert tables[0].params == tables[1].params
-        with pytest.raises(ArgumentError, match="at version '2' already"):
+        with pytest.raises(ArgumentError, match="have version '2' already"):
             admin.insert([5], VALUES[[6]], version="2")
 
 

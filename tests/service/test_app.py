@@ -185,7 +185,7 @@ def test_an_application_that_makes_no_sense():
     table = nescio.Table(VALUES)
     with pytest.raises(ArgumentError, match="at least one table"):
         create_app({}, party=0)
-    with pytest.raises(ArgumentError, match="its server is for party 1, the service for 0"):
+    with pytest.raises(ArgumentError, match="its server is party 1, the service is party 0"):
         create_app({"words": nescio.Server(table, party=1)}, party=0)
     server = nescio.Server(table, party=0)
     for name in ("", ".", "..", "a/b", "a b", "\xff", "a" * 129):

@@ -142,7 +142,7 @@ def flood(headers):
 @pytest.mark.parametrize("headers", [b"", b"Content-Encoding: gzip\r\n"])
 def test_no_more_is_read_than_was_asked_for(pair, remote, headers):
     listener, url = raw_server(flood(headers))
-    with listener, pytest.raises(MalformedMessageError, match="more than|in the encoding"):
+    with listener, pytest.raises(MalformedMessageError, match="more than|content encoding"):
         remote([url, pair[1]], "words")
 
 
@@ -188,5 +188,5 @@ def test_a_server_that_names_a_table_wrongly(pair, remote):
         return JSONResponse(described)
 
     stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
-    with running(stranger) as url, pytest.raises(MalformedMessageError, match="by the id '0000"):
+    with running(stranger) as url, pytest.raises(MalformedMessageError, match="with the id '0000"):
         remote([url, pair[1]], "words")

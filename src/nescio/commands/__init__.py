@@ -1,7 +1,7 @@
-"""The commands of `nescio`, a module each.
+"""The commands of `nescio`, one module per command.
 
-A module offers `add_parser`, which says what the command takes, and imports what it needs to run
-only when it runs: `nescio info` needs NumPy alone.
+Each module has `add_parser`, which declares the command's arguments. It imports its dependencies
+only when the command runs, so that `nescio info` needs nothing but NumPy.
 """
 
 import argparse
@@ -21,7 +21,7 @@ else:
 
 
 def generator(name: str) -> Generator:
-    """A generator's name, for argparse, which prints why it is none."""
+    """Checks a generator's name for argparse, which prints the error."""
     try:
         return check_generator(name)
     except ArgumentError as error:
@@ -29,7 +29,7 @@ def generator(name: str) -> Generator:
 
 
 def devices(names: str) -> str:
-    """Devices' names joined by "+", or "cpu", for argparse, which prints why they are none."""
+    """Checks device names joined by "+", or "cpu", for argparse, which prints the error."""
     try:
         parse_device_list(names)
     except ArgumentError as error:
@@ -38,7 +38,7 @@ def devices(names: str) -> str:
 
 
 def count(text: str) -> int:
-    """A number, or a power such as 2^20, for argparse."""
+    """Parses a number, or a power such as 2^20, for argparse."""
     found = re.fullmatch(r"([0-9]{1,20})(?:\^([0-9]{1,2}))?", text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a number such as 1048576 or 2^20")

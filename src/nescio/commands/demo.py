@@ -1,4 +1,4 @@
-"""`nescio demo`: a real table, two servers, one sentence, nothing told."""
+"""`nescio demo`: private lookups of a sentence's words from two local servers."""
 
 import argparse
 from pathlib import Path
@@ -10,26 +10,48 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "demo",
-        help="look the words of a sentence up in a real table, privately",
-        description="Starts two servers that hold 400,000 word vectors, looks the words of a "
-        "sentence up without telling either which, checks every vector against the plain table, "
-        "and says what the sentence is about with a model that runs here.",
+        help="demonstrate private lookups: the words of a sentence, from two local servers",
+        description="Starts two local servers with 400,000 word vectors, looks up the words of a "
+        "sentence without revealing them to either server, checks every vector against the "
+        "plaintext table, and computes the sentence's topics with a local model.",
     )
     add = parser.add_argument
-    add("sentence", nargs="?", help="what to look up (default: asked for on a terminal)")
-    add("--table", type=Path, metavar="TABLE.npy", help="a table of your own, a word a row")
-    add("--words", type=Path, metavar="WORDS.txt", help="its words, one a line")
-    add("--rows", type=int, help="use only the table's first rows")
-    add("--generator", type=generator, default="chacha20", help="the keys' generator")
+    add("sentence", nargs="?", help="sentence to look up (default: read from the terminal)")
+    add(
+        "--table",
+        type=Path,
+        metavar="TABLE.npy",
+        help="NumPy file with one word vector per row, to use instead of the built-in table",
+    )
+    add(
+        "--words",
+        type=Path,
+        metavar="WORDS.txt",
+        help="text file with the words of --table, one per line",
+    )
+    add("--rows", type=int, help="use only this many rows, from the start of the table")
+    add(
+        "--generator",
+        type=generator,
+        default="chacha20",
+        help="pseudorandom generator of the DPF keys (default: %(default)s)",
+    )
     add(
         "--device",
         type=devices,
         default="auto",
         metavar="NAME",
-        help="where both servers answer: cpu, cuda, cuda:1 (default: cpu)",
+        help="device on which both servers compute answers: cpu, cuda, cuda:1 (default: cpu)",
     )
-    add("--ports", nargs=2, type=int, default=(0, 0), metavar="PORT", help="ports of the servers")
-    add("--json", action="store_true", help="print one JSON object")
+    add(
+        "--ports",
+        nargs=2,
+        type=int,
+        default=(0, 0),
+        metavar="PORT",
+        help="ports of the two servers (default: any free ports)",
+    )
+    add("--json", action="store_true", help="print the result as one JSON object")
     parser.set_defaults(run=_run)
 
 

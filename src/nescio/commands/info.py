@@ -1,4 +1,4 @@
-"""`nescio info`: what this installation can do on this machine."""
+"""`nescio info`: CPU tiers, GPUs, generators and outputs that this installation supports here."""
 
 import argparse
 import json
@@ -12,8 +12,13 @@ from . import Subparsers
 
 def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
-    parser = commands.add_parser("info", help="what this installation can do on this machine")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser = commands.add_parser(
+        "info",
+        help="show the CPU tiers, GPUs, generators and outputs that are supported here",
+        description="Shows the version, and the CPU tiers, GPUs, generators and output groups "
+        "that this installation supports on this machine.",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=_run)
 
 

@@ -1,4 +1,4 @@
-"""`nescio lookup`: rows of a table on two servers, without telling either which."""
+"""`nescio lookup`: private lookups of rows from two servers."""
 
 import argparse
 import json
@@ -17,21 +17,44 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "lookup",
-        help="look rows up on two servers, privately",
-        description="Prints rows of a table, a line each. The servers learn how many, not which.",
+        help="look up rows on two servers, privately",
+        description="Looks up rows of a table on two servers and prints one row per line. Each "
+        "server learns the number of rows, but not which rows.",
     )
     add = parser.add_argument
-    add("indices", nargs="+", type=int, metavar="ROW", help="a row to look up, from 0")
-    add("--servers", nargs=2, required=True, metavar="URL", help="one server of each party")
-    add("--table", required=True, help="the table's name")
-    add("--json", action="store_true", help="print a JSON array of rows")
-    add("--timeout", type=float, default=30.0, help="seconds to wait for a server")
-    add("--retries", type=int, default=2, help="further tries if a server fails")
-    add("--ca-cert", type=Path, help="certificates to trust, PEM, instead of the usual ones")
+    add(
+        "indices",
+        nargs="+",
+        type=int,
+        metavar="ROW",
+        help="index of a row to look up, counted from 0",
+    )
+    add(
+        "--servers",
+        nargs=2,
+        required=True,
+        metavar="URL",
+        help="addresses of two servers, one of each party, such as https://example.org:8080",
+    )
+    add("--table", required=True, help="name of the table on both servers")
+    add("--json", action="store_true", help="print the rows as a JSON array")
+    add(
+        "--timeout",
+        type=float,
+        default=30.0,
+        help="seconds to wait for a server's reply (default: %(default)s)",
+    )
+    add(
+        "--retries",
+        type=int,
+        default=2,
+        help="number of retries if a server fails (default: %(default)s)",
+    )
+    add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
     add(
         "--insecure-generator",
         action="store_true",
-        help="ask even if the servers chose a generator without 128-bit security",
+        help="allow a table whose generator claims no 128-bit security",
     )
     parser.set_defaults(run=_run)
 
@@ -57,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _plain(rows: Array) -> object:
-    """Rows as JSON types. What JSON lacks becomes text: complex numbers, dates, NaN, infinities."""
+    """Converts rows to JSON types; complex numbers, dates, NaN and infinities become text."""
     if rows.dtype.kind == "f" and not np.isfinite(rows).all():
         return [_plain(row) for row in rows] if rows.ndim else _number(float(rows))
     if rows.dtype.kind == "S":
@@ -66,7 +89,7 @@ def _plain(rows: Array) -> object:
 
 
 def _shown(value: object) -> str:
-    """An element for a terminal: text in quotes and escaped, whatever it holds."""
+    """Formats an element for a terminal; text is quoted and escaped."""
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return json.dumps(value) if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""`nescio serve`: one of the two servers of some tables."""
+"""`nescio serve`: the service of one party."""
 
 import argparse
 import contextlib
@@ -24,9 +24,9 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "serve",
-        help="serve tables to private lookups, as one of two parties",
-        description="Serves tables as one of two parties. Run the other party elsewhere, under "
-        "other hands: whoever sees both servers' queries can tell what was looked up.",
+        help="serve tables for private lookups, as one of two parties",
+        description="Serves tables for private lookups as one of two parties. Another operator "
+        "must run the other party: anyone who sees both servers' queries learns the rows.",
     )
     add = parser.add_argument
     add(
@@ -34,79 +34,113 @@ def add_parser(commands: Subparsers) -> None:
         nargs="+",
         type=Path,
         metavar="TABLE.npy",
-        help="a table: a NumPy array file, or a stored table",
+        help="file of a table: a NumPy array, or a table that Table.save wrote",
     )
-    add("--name", action="append", default=[], help="its name (default: the file's); one a table")
-    add("--party", type=int, choices=(0, 1), required=True, help="which of the two parties this is")
-    add("--version", help="version of the tables, the same at both servers (default: 1)")
-    add("--output", choices=OUTPUTS, help="group that shares add up in (default: bit)")
-    add("--generator", type=generator, help="the keys' generator (default: chacha20)")
-    add("--threads", type=int, default=0, help="worker threads; 0 is every processor")
+    add(
+        "--name",
+        action="append",
+        default=[],
+        help="name of a table for clients; repeat the option once per table (default: the file "
+        "name without its extension)",
+    )
+    add(
+        "--party",
+        type=int,
+        choices=(0, 1),
+        required=True,
+        help="number of this party; the other server must be the other one",
+    )
+    add("--version", help="version of the tables; must be the same on both servers (default: 1)")
+    add(
+        "--output",
+        choices=OUTPUTS,
+        help="group in which the shares of answers are added (default: bit)",
+    )
+    add(
+        "--generator",
+        type=generator,
+        help="pseudorandom generator of the DPF keys (default: chacha20)",
+    )
+    add(
+        "--threads",
+        type=int,
+        default=0,
+        help="number of worker threads; 0 uses all processors (default: 0)",
+    )
     add(
         "--device",
         type=devices,
         default="auto",
         metavar="NAME",
-        help="where answers are made: cpu, cuda, cuda:1; cuda:0+cuda:1 share the "
-        "rows (default: cpu)",
+        help="device that computes answers: cpu, cuda, cuda:1; cuda:0+cuda:1 split the rows "
+        "(default: cpu)",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add("--port", type=int, default=8080, help="port; 0 is any free one (default: %(default)s)")
-    add("--tls-cert", type=Path, help="TLS certificate chain, PEM")
-    add("--tls-key", type=Path, help="its private key, PEM")
-    _add_limits(parser)
+    add(
+        "--port",
+        type=int,
+        default=8080,
+        help="port to listen on; 0 chooses a free port (default: %(default)s)",
+    )
+    add("--tls-cert", type=Path, help="PEM file of the TLS certificate chain")
+    add("--tls-key", type=Path, help="PEM file of the private key of --tls-cert")
+    _add_quotas(parser)
     add(
         "--cache",
         action="store_true",
-        help="keep each table beside its file as TABLE.npy.nescio, ready to be mapped: the next "
-        "start is immediate",
+        help="store each prepared table next to its file as TABLE.npy.nescio; the next start maps "
+        "it into memory instead of preparing it again",
     )
     add(
         "--admin-token",
         metavar="TOKEN",
-        help="let who sends this token change rows; @FILE reads it from a file",
+        help="accept changes to rows from clients that send this token; @FILE reads it from a file",
     )
-    add("--exit-with-stdin", action="store_true", help="stop when standard input closes")
+    add(
+        "--exit-with-stdin", action="store_true", help="stop the service when standard input closes"
+    )
     parser.set_defaults(run=_run)
 
 
-def _add_limits(parser: argparse.ArgumentParser) -> None:
+def _add_quotas(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("limits").add_argument
-    add("--max-keys", type=int, default=1024, help="keys in one request (default: %(default)s)")
+    add(
+        "--max-keys", type=int, default=1024, help="maximum keys per request (default: %(default)s)"
+    )
     add(
         "--max-body",
         type=int,
         default=4 << 20,
         metavar="BYTES",
-        help="length of one request (default: %(default)s)",
+        help="maximum length of a request (default: %(default)s)",
     )
     add(
         "--max-answer",
         type=int,
         default=64 << 20,
         metavar="BYTES",
-        help="length of one answer (default: %(default)s)",
+        help="maximum length of an answer (default: %(default)s)",
     )
     add(
         "--max-waiting",
         type=int,
         default=16384,
         metavar="KEYS",
-        help="keys that may wait for an answer (default: %(default)s)",
+        help="maximum keys that wait for an answer, over all requests (default: %(default)s)",
     )
     add(
         "--timeout",
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="for an answer (default: %(default)s)",
+        help="maximum time until a request is answered (default: %(default)s)",
     )
     add(
         "--batch-window",
         type=float,
         default=2.0,
         metavar="MS",
-        help="milliseconds that a request waits for others to be answered with it "
+        help="milliseconds that a request waits for other requests to form a batch "
         "(default: %(default)s)",
     )
 
@@ -136,10 +170,10 @@ def _run(arguments: argparse.Namespace) -> int:
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
-    places = parse_device_list(arguments.device)
-    if places:
-        print(f"answers are made on {describe(places)}", flush=True)
-    with bind(address) as listener:  # before the slow part: a taken port is told at once
+    used = parse_device_list(arguments.device)
+    if used:
+        print(f"answers are made on {describe(used)}", flush=True)
+    with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
             with _progress(f"reading {name}") as progress:
@@ -148,7 +182,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 table,
                 threads=arguments.threads,
                 party=arguments.party,
-                devices=[str(place) for place in places] or None,
+                devices=[str(one) for one in used] or None,
             )
             print(f"table {name}: {table.params.describe()}", flush=True)
 
@@ -163,27 +197,27 @@ def _run(arguments: argparse.Namespace) -> int:
 def open_table(
     path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
 ) -> Table:
-    """The table of a file: of rows, or stored; or what an earlier start kept beside it."""
-    asked: dict[str, Any] = {name: getattr(arguments, name) for name in _DEFAULTS}
+    """Opens a table from an array file, a stored table, or the cache of an earlier start."""
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in _DEFAULTS}
     if stored.is_stored(path):
-        return _stored_table(path, arguments.threads, asked)
-    options: dict[str, Any] = {name: asked[name] or default for name, default in _DEFAULTS.items()}
-    kept = path.with_name(path.name + ".nescio")
+        return _stored_table(path, arguments.threads, given)
+    options: dict[str, Any] = {name: given[name] or default for name, default in _DEFAULTS.items()}
+    cache = path.with_name(path.name + ".nescio")
     source = stored.Source.of(path)
     if arguments.cache:
-        # What an earlier start kept, if it is whole and of these rows and options.
+        # Use the cache of an earlier start if it is valid and has these rows and options.
         with contextlib.suppress(ArgumentError):
-            if kept.is_file() and stored.source_of(kept) == source:
-                return _stored_table(kept, arguments.threads, options)
+            if cache.is_file() and stored.source_of(cache) == source:
+                return _stored_table(cache, arguments.threads, options)
     table = Table(load_array(path), threads=arguments.threads, progress=progress, **options)
     if arguments.cache:
-        table.save(kept, source=source)
+        table.save(cache, source=source)
     return table
 
 
-def _stored_table(path: Path, threads: int, asked: Mapping[str, str | None]) -> Table:
+def _stored_table(path: Path, threads: int, given: Mapping[str, str | None]) -> Table:
     table = Table.load(path, threads=threads)
-    for name, value in asked.items():
+    for name, value in given.items():
         found = getattr(table.params, name)
         if value is not None and value != found:
             raise ArgumentError(
@@ -218,16 +252,18 @@ def load_array(path: Path) -> Array:
 
 def _names(tables: list[Path], names: list[str]) -> list[str]:
     if names and len(names) != len(tables):
-        raise ArgumentError(f"found {len(names)} names for {len(tables)} tables: give one a table")
+        raise ArgumentError(
+            f"--name: found {len(names)} names for {len(tables)} tables: give one each"
+        )
     chosen = names or [path.stem for path in tables]
     if len(set(chosen)) != len(chosen):
-        raise ArgumentError(f"tables need names that differ: found {', '.join(chosen)}")
+        raise ArgumentError(f"table names: found {', '.join(chosen)}, expected different names")
     return chosen
 
 
 @contextlib.contextmanager
 def _progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal; nothing elsewhere."""
+    """Shows a progress bar if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""GPU-DPF's Python interface on Nescio's engine: change the import, keep the program.
+"""GPU-DPF's Python interface on Nescio's engine: a program changes only its import.
 
     from nescio.compat import gpu_dpf as dpf        # was: import dpf
 
@@ -7,13 +7,14 @@
     a, b = server1.eval_gpu([k1]), server2.eval_gpu([k2])
     a - b                                           # row 42
 
-Shares here add up by difference, as GPU-DPF's do: with y0 + y1 = row for the two parties' sums mod
-2^32, party 0 gives out a = y0 and party 1 gives out b = -y1. Which party a key is for stands in the
-key, so a server need not know. Subtract tensors of int32, which wrap as the shares do; Python's
+As in GPU-DPF, the row is the difference of the shares. With y0 + y1 = row for the parties' sums mod
+2^32, party 0 returns a = y0 and party 1 returns b = -y1. A key contains the number of its party, so
+a server need not know it. Subtract tensors of int32, which wrap around like the shares; Python's
 integers do not.
 
-Any number of rows, columns and keys is taken; keys come from the operating system's generator and
-are Nescio's own (docs/wire-format.md), not GPU-DPF's. Needs PyTorch: pip install 'nescio[compat]'.
+Any number of rows, columns and keys is allowed. Keys are drawn with the operating system's random
+generator and have Nescio's format (docs/wire-format.md), not GPU-DPF's. Needs PyTorch:
+pip install 'nescio[compat]'.
 
 Source: the interface of github.com/facebookresearch/GPU-DPF, the code of Lam et al. 2024.
 """
@@ -46,16 +47,16 @@ _REPETITIONS = 10
 
 
 class DPF:
-    """Both roles of a lookup: `gen` is the client's, `eval_*` are a server's.
+    """Both roles of a lookup: clients call `gen`, servers call `eval_*`.
 
-    `prf` is one of the constants PRF_AES128 (the default), PRF_CHACHA20 and PRF_SALSA20; both
-    servers and the client use one. `device` is where `eval_gpu` works: "cuda", "cuda:1".
+    `prf` is one of the constants PRF_AES128 (the default), PRF_CHACHA20 and PRF_SALSA20; the
+    servers and the client use the same one. `device` is the GPU of `eval_gpu`: "cuda", "cuda:1".
 
-    ENTRY_SIZE and BATCH_SIZE are GPU-DPF's limits, here for programs that read them; nothing is
-    limited to them.
+    ENTRY_SIZE and BATCH_SIZE are GPU-DPF's maxima, for programs that read them; they limit nothing
+    here.
 
-    Raises ArgumentError for a `prf` that does not exist, for PRF_DUMMY (it is no pseudorandom
-    function, and its keys would give the row away), and for a `device` that is no GPU's name.
+    Raises ArgumentError for an unknown `prf`, for PRF_DUMMY (it is not a pseudorandom function: its
+    keys reveal the row), and for an invalid device name.
     """
 
     PRF_DUMMY = 0
@@ -78,10 +79,10 @@ class DPF:
         self.table_effective_entry_size: int | None = None
         self._rows: _core.Table | None = None
         self._device_rows: _device_table.DeviceTable | None = None
-        self._no_device = ""  # why there are no rows on a device
+        self._no_device = ""  # why no device holds the rows
 
     def __repr__(self) -> str:
-        """The table's size and the PRF, as GPU-DPF prints them."""
+        """Describes the table's size and the PRF, in GPU-DPF's format."""
         if self.table is None:
             return f"DPF(_uninitialized_, prf_method={self.prf_method_string})"
         return (
@@ -90,49 +91,50 @@ class DPF:
         )
 
     def gen(self, k: int, n: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Two keys for row `k` of `n`, one for each server.
+        """Generates two keys for row `k` of `n`, one for each server.
 
-        Each is int32 of shape (words,): the bytes of a Nescio key, and up to three zeros. Words
-        depend on `n` and the PRF alone. `n` is 1 to 2^40; secrets come from the operating system.
+        Each is int32 of shape (words,): the bytes of a Nescio key and up to three zero bytes. The
+        number of words depends only on `n` and the PRF. `n` is 1 to 2^40. Seeds come from the
+        operating system.
 
-        Raises IndexRangeError unless 0 <= k < n, ArgumentError for an `n` that cannot be or a PRF
-        that this build's engine does not have.
+        Raises IndexRangeError unless 0 <= k < n, ArgumentError for an invalid `n` or a PRF that
+        this build's engine does not support.
         """
         rows = as_count(n, "n", 1, dpf.MAX_DOMAIN)
         point = as_indices(k, rows, "k")
         if point.ndim:
-            raise ArgumentError(f"k is one row: found shape {point.shape}, expected an integer")
+            raise ArgumentError(f"k: found shape {point.shape}, expected one integer")
         one = np.array([[1, 0]], np.uint64)
         keys = _core.generate(point.reshape(1), one, rows, "u32", self._generator)
         return _as_tensor(keys[0][0]), _as_tensor(keys[1][0])
 
     def eval_init(self, table: torch.Tensor) -> None:
-        """Takes the table to answer from: int32 of shape (rows, columns), each 1 or more.
+        """Sets the table: int32 of shape (rows, columns), each 1 or more.
 
-        It may be on a GPU, and goes from there to `device` without the host if that is the same.
-        `eval_gpu`'s copy is made here; `eval_cpu` copies what the tensor holds
-        when it is first called, so leave the tensor as it is. To take a changed table, call again.
+        The table may be in GPU memory; it is copied without the host if that GPU is `device`. The
+        copy of `eval_gpu` is made now. `eval_cpu` copies the tensor at its first call, so do not
+        change the tensor before. To use a changed table, call this method again.
 
-        Raises ArgumentError for any other table; floats are not rounded.
+        Raises ArgumentError for any other table; floats are not converted.
         """
         rows = _on_its_gpu(table, self.device)
         if rows is None:
             rows = _rows_as_bytes(table)
         self.table = self.table_num_entries = self.table_effective_entry_size = None
-        self._rows = self._device_rows = None  # gives an earlier table's memory back
+        self._rows = self._device_rows = None  # frees the memory of an earlier table
         self._store_on_device(rows)
         self.table = table
         self.table_num_entries = rows.shape[0]
         self.table_effective_entry_size = rows.shape[1] // _WORD_BYTES
 
     def eval_cpu(self, keys: Sequence[torch.Tensor], one_hot_only: bool = False) -> torch.Tensor:
-        """Answers to m keys on the processor's cores: int32 of shape (m, columns).
+        """Answers m keys on all processors: int32 of shape (m, columns).
 
-        With `one_hot_only`, shares of the rows' one-hot vectors instead: (m, n) for keys of
-        `gen(k, n)`. That needs no table.
+        With `one_hot_only`, returns shares of the rows' one-hot vectors instead: (m, n) for keys of
+        `gen(k, n)`. This needs no table.
 
-        Raises ArgumentError without a table or keys, MalformedKeyError for tensors that are no
-        keys, MismatchError for keys to a table of another size or from another PRF.
+        Raises ArgumentError without a table or keys, MalformedKeyError for tensors that are not
+        keys, MismatchError for keys to a table of another size or with another PRF.
         """
         if one_hot_only:
             checked = self._read(keys, None)
@@ -146,10 +148,10 @@ class DPF:
         return self._cut(self._rows.answer(checked, _workers()), checked)
 
     def eval_gpu(self, keys: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Answers to m keys on the GPU: int32 of shape (m, columns), in the host's memory.
+        """Answers m keys on the GPU: int32 of shape (m, columns), in host memory.
 
-        Raises ResourceError where there is no GPU or it has no room for the table, and otherwise
-        as `eval_cpu`, which gives the same answers.
+        Raises ResourceError without a GPU or if its memory is too small for the table, and the
+        errors of `eval_cpu`, which gives the same answers.
         """
         checked = self._read(keys, self._initialised("eval_gpu"))
         if self._device_rows is None:
@@ -157,12 +159,12 @@ class DPF:
         return self._cut(self._device_rows.answer(checked), checked)
 
     def _store_on_device(self, rows: _device_table.Rows) -> None:
-        """Copies the rows to the device, or remembers why not: that matters to eval_gpu alone."""
-        # A tensor on a GPU is handed out only while that is the current one.
-        place = rows.device if isinstance(rows, torch.Tensor) and rows.is_cuda else None
+        """Copies the rows to the device; stores the error, if any, for a later `eval_gpu`."""
+        # PyTorch exports a GPU tensor only while its GPU is the current device.
+        source = rows.device if isinstance(rows, torch.Tensor) and rows.is_cuda else None
         try:
             opened = _device_table.open_table(self.device, rows.shape[0], rows.shape[1], "u32")
-            with torch.cuda.device(place) if place else contextlib.nullcontext():
+            with torch.cuda.device(source) if source else contextlib.nullcontext():
                 opened.store(0, rows)
         except ResourceError as error:
             self._no_device = str(error)
@@ -174,17 +176,19 @@ class DPF:
         return self.prf_method_string.lower()
 
     def _initialised(self, caller: str) -> int:
-        """The table's number of rows. Raises ArgumentError if there is no table yet."""
+        """Returns the table's number of rows. Raises ArgumentError before `eval_init`."""
         if self.table_num_entries is None:
             raise ArgumentError(f"{caller} needs a table: call eval_init(table) first")
         return self.table_num_entries
 
     def _read(self, keys: Sequence[torch.Tensor], rows: int | None) -> _core.Keys:
-        """Checked keys to a table of `rows` (None: of any number). Errors are those of eval_cpu."""
+        """Checks keys to a table of `rows` (None: any number). Raises the errors of `eval_cpu`."""
         padded = _stack(keys)
         length = _key_length(padded[0])
         if padded[:, length:].any():
-            raise MalformedKeyError(f"not a DPF key: what follows its {length} bytes is not zero")
+            raise MalformedKeyError(
+                f"not a DPF key: the bytes after its {length} bytes are not zero"
+            )
         checked = _core.Keys(np.ascontiguousarray(padded[:, :length]))
         found = _describe(checked.output, checked.domain, checked.generator)
         expected = _describe("u32", rows or checked.domain, self._generator)
@@ -194,7 +198,7 @@ class DPF:
         return checked
 
     def _cut(self, answers: ByteArray, keys: _core.Keys) -> torch.Tensor:
-        """Answers without what pads their rows."""
+        """Removes the padding of the rows."""
         assert self.table_effective_entry_size is not None
         return _as_difference(answers[:, : self.table_effective_entry_size * _WORD_BYTES], keys)
 
@@ -207,10 +211,10 @@ def test_gpu_dpf_perf(
     *,
     device: str = "cuda",
 ) -> None:
-    """Prints how many keys a second `eval_gpu` answers, in the line that GPU-DPF prints.
+    """Prints the keys per second that `eval_gpu` answers, in GPU-DPF's format.
 
-    The table has N rows of `entrysize` columns; a call answers `batch` keys. Raises ResourceError
-    without a GPU.
+    The table has N rows of `entrysize` columns; each call answers `batch` keys. Raises
+    ResourceError without a GPU.
     """
     subject = DPF(prf, device=device)
     _print_speed(subject, subject.eval_gpu, (N, entrysize), batch)
@@ -222,7 +226,7 @@ def test_cpu_dpf_perf(
     entrysize: int = DPF.ENTRY_SIZE,
     prf: int = DPF.DEFAULT_PRF,
 ) -> None:
-    """`test_gpu_dpf_perf` for `eval_cpu`, on every core."""
+    """Prints the keys per second that `eval_cpu` answers on all processors."""
     subject = DPF(prf)
     _print_speed(subject, subject.eval_cpu, (N, entrysize), batch)
 
@@ -235,7 +239,7 @@ def _print_speed(
 ) -> None:
     subject.eval_init(torch.randint(2**31, shape).int())
     keys = [subject.gen(k, shape[0])[0] for k in torch.randint(shape[0], (batch,)).tolist()]
-    evaluate(keys)  # once without the clock: copies, caches
+    evaluate(keys)  # a warm-up call: copies, caches
     begin = time.perf_counter()
     for _ in range(_REPETITIONS):
         evaluate(keys)
@@ -248,14 +252,14 @@ def _checked_prf(prf: int) -> int:
     number = as_count(prf, "prf", min(_NAMES), max(_NAMES))
     if number == DPF.PRF_DUMMY:
         raise ArgumentError(
-            "prf: found PRF_DUMMY, which is no pseudorandom function and hides no row; "
+            "prf: found PRF_DUMMY, which is not a pseudorandom function and hides nothing; "
             "expected PRF_AES128, PRF_CHACHA20 or PRF_SALSA20"
         )
     return number
 
 
 def _as_int32(value: object, what: str, dimensions: int) -> Array:
-    """A tensor as a C-contiguous NumPy array. Raises ArgumentError unless it is int32 as told."""
+    """Converts an int32 tensor to a C-contiguous NumPy array. Raises ArgumentError."""
     dtype = getattr(value, "dtype", type(value).__name__)
     if str(dtype).removeprefix("torch.") != "int32":
         raise ArgumentError(f"{what}: found {dtype}, expected a tensor of int32 (.int() makes one)")
@@ -267,7 +271,7 @@ def _as_int32(value: object, what: str, dimensions: int) -> Array:
 
 
 def _on_its_gpu(table: object, device: str) -> _device_table.Rows | None:
-    """A table's rows as bytes where they are, if that is the GPU called `device`."""
+    """Views a table's rows as bytes in GPU memory; None unless the table is on `device`."""
     if not isinstance(table, torch.Tensor) or not table.is_cuda or table.ndim != 2:
         return None
     if table.dtype != torch.int32 or not table.numel():
@@ -279,7 +283,7 @@ def _on_its_gpu(table: object, device: str) -> _device_table.Rows | None:
 
 
 def _rows_as_bytes(table: object) -> ByteArray:
-    """A table's rows, their columns as bytes: (rows, 4 * columns)."""
+    """Converts a table's rows to bytes: (rows, 4 * columns)."""
     values = _as_int32(table, "the table", 2)
     if not values.size:
         raise ArgumentError(f"the table: found shape {values.shape}, expected a row and a column")
@@ -287,7 +291,7 @@ def _rows_as_bytes(table: object) -> ByteArray:
 
 
 def _stack(keys: Sequence[torch.Tensor]) -> ByteArray:
-    """The bytes of keys as they came, a key a row."""
+    """Stacks keys, with their padding, as rows of bytes."""
     if isinstance(keys, torch.Tensor) and keys.ndim < 2:
         raise ArgumentError("keys: found one tensor, expected a list of keys: [key]")
     arrays = [_as_int32(key, "a key", 1) for key in keys]
@@ -296,13 +300,15 @@ def _stack(keys: Sequence[torch.Tensor]) -> ByteArray:
     for array in arrays:
         if len(array) != len(arrays[0]):
             found, expected = f"{len(array)} words", f"{len(arrays[0])} words, as the first key has"
-            message = f"the keys of one call have one length: found {found}, expected {expected}"
+            message = (
+                f"the keys of one call must have one length: found {found}, expected {expected}"
+            )
             raise MismatchError(message, found=found, expected=expected)
     return np.stack(arrays).view(np.uint8)
 
 
 def _key_length(padded: ByteArray) -> int:
-    """The bytes of a key without its padding to whole words. Raises MalformedKeyError."""
+    """Finds the length of a key without its padding. Raises MalformedKeyError."""
     refusals = []
     for length in range(len(padded), max(len(padded) - _WORD_BYTES, -1), -1):
         try:
@@ -319,14 +325,14 @@ def _describe(output: str, domain: int, generator: str) -> str:
 
 
 def _as_tensor(key: ByteArray) -> torch.Tensor:
-    """A key's bytes as int32, zeros up to whole words."""
+    """Converts a key's bytes to int32, padded with zeros."""
     padded = np.zeros(-(-len(key) // _WORD_BYTES) * _WORD_BYTES, np.uint8)
     padded[: len(key)] = key
     return torch.from_numpy(padded.view(np.int32))
 
 
 def _as_difference(shares: ByteArray, keys: _core.Keys) -> torch.Tensor:
-    """Shares that add up, a row a key, as int32 shares whose difference is the value."""
+    """Converts additive shares to int32 shares whose difference is the value."""
     values = np.require(shares, requirements=["C", "W"]).view(np.uint32)
     np.negative(values, out=values, where=(keys.parties() == 1)[:, np.newaxis])
     return torch.from_numpy(values.view(np.int32))
@@ -334,5 +340,5 @@ def _as_difference(shares: ByteArray, keys: _core.Keys) -> torch.Tensor:
 
 @lru_cache(maxsize=1)
 def _workers() -> _core.ThreadPool:
-    """A thread for every processor."""
+    """Makes a pool with one thread per processor."""
     return _core.ThreadPool(0)

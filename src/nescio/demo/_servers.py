@@ -1,4 +1,4 @@
-"""Both servers of the demonstration, on loopback."""
+"""The two local servers of the demonstration."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,9 +14,9 @@ TABLE = "words"
 def two_servers(
     table: Path, ports: Sequence[int], generator: str, device: str
 ) -> Iterator[tuple[str, str]]:
-    """The addresses of a server of each party, started together, stopped on the way out.
+    """Runs a server of each party until the block ends; gives their URLs.
 
-    Raises ServiceError with the server's own words if one does not start.
+    Raises ServiceError with the server's message if one does not start.
     """
     threads = max(1, _core.available_processors() // 2)
     options = ["--name", TABLE, "--generator", generator, "--threads", str(threads)]

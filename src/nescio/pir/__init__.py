@@ -1,4 +1,7 @@
-"""Private lookups: a table held by two servers, and a client that neither can watch."""
+"""Private lookups (two-server private information retrieval): Table, Server, Client.
+
+Two servers hold the same table. A client looks up rows; neither server learns which rows.
+"""
 
 from ._client import Client, Query
 from ._params import TableParams

@@ -1,4 +1,4 @@
-"""A change to a table's rows as bytes: written here, and checked here and nowhere else.
+"""The wire format of a change to a table's rows, and its only parser.
 
 All little-endian:
 
@@ -6,16 +6,16 @@ All little-endian:
     0         2       "NC"
     2         1       version of this format, 1
     3         1       operation: 0 update, 1 insert, 2 delete
-    4         4       length v of the new version's text
+    4         4       length v of the new version, in bytes
     8         8       count n of rows
-    16        16      id of the table that is changed
-    32        16      name of this change, drawn at random
+    16        16      id of the table to change
+    32        16      random name of this change
     48        v       the new version, UTF-8
     48 + v    8 n     indices, 64 bits each
-    ...               n rows, row_bytes each; none to delete
+    ...               n rows of row_bytes each; absent for a deletion
 
-A change names the version that it is made to, so that it is made once; and itself, so that one
-that is sent again is told from another that looks like it.
+The table id binds a change to one version of the table, so that it is applied only once. The name
+distinguishes a change that is sent again from an equal change that is new.
 """
 
 import secrets
@@ -43,7 +43,7 @@ OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
 
 @dataclass(frozen=True)
 class Change:
-    """Rows to update, insert or delete; `rows` has shape (n, row_bytes), or (0, ...) to delete."""
+    """Rows to update, insert or delete; `rows` is (n, row_bytes), or (0, ...) for a deletion."""
 
     operation: Operation
     version: str
@@ -52,7 +52,7 @@ class Change:
     name: bytes = field(default_factory=lambda: secrets.token_bytes(NAME_BYTES))
 
     def encode(self, params: TableParams) -> bytes:
-        """The change as bytes, for the table that `params` describe."""
+        """Encodes the change for the table that `params` describe."""
         version = self.version.encode()
         header = _HEADER.pack(
             b"NC",
@@ -67,20 +67,20 @@ class Change:
 
     @classmethod
     def parse(cls, params: TableParams, data: object) -> "Change":
-        """Reads a change to the table that `params` describe.
+        """Parses a change to the table that `params` describe.
 
-        Raises MalformedMessageError, or MismatchError if it is for another table or version.
+        Raises MalformedMessageError, or MismatchError for another table or version.
         """
         raw = as_bytes(data, "a change")
         if len(raw) < HEADER_BYTES:
             raise MalformedMessageError(
-                f"not a change: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
+                f"not a change: found {len(raw)} bytes, expected a header of {HEADER_BYTES} bytes"
             )
         head = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
         magic, version, operation, length, count, table, name = head
         if magic != b"NC" or version != VERSION or operation >= len(OPERATIONS):
             raise MalformedMessageError(
-                f"not a change that this release knows: it begins with {raw[:4].tobytes()!r}"
+                f"not a change that this release supports: it begins with {raw[:4].tobytes()!r}"
             )
         if table != params.id:
             raise wrong_table("a change", table, params)
@@ -88,11 +88,11 @@ class Change:
         expected = HEADER_BYTES + length + 8 * count + prod(shape)
         if not 1 <= length <= 4 * MAX_VERSION_LENGTH:
             raise MalformedMessageError(
-                f"a change's version has 1 to {4 * MAX_VERSION_LENGTH} bytes, found {length}"
+                f"a change's version: found {length} bytes, expected 1 to {4 * MAX_VERSION_LENGTH}"
             )
         if len(raw) != expected:
             raise MalformedMessageError(
-                f"a change of {count} rows has {expected} bytes, found {len(raw)}"
+                f"a change of {count} rows: found {len(raw)} bytes, expected {expected}"
             )
         text, numbers, rows = np.split(raw[HEADER_BYTES:], [length, length + 8 * count])
         try:
@@ -103,7 +103,7 @@ class Change:
         return cls(OPERATIONS[operation], new_version, indices, rows.reshape(shape), name)
 
     def apply(self, table: Table) -> TableParams:
-        """Makes the change. Raises IndexRangeError and ArgumentError as the table does."""
+        """Applies the change. Raises IndexRangeError and ArgumentError as `Table` does."""
         if self.operation == "delete":
             return table.delete(self.indices, version=self.version)
         params = table.params
@@ -114,8 +114,8 @@ class Change:
 
 
 def make_change(table: Table, data: bytes) -> TableParams:
-    """Reads a change and makes it; sent again, before any other change, it does nothing more.
+    """Parses a change and applies it, once if it is sent again before any other change.
 
-    Raises what `Change.parse` and `Change.apply` raise.
+    Raises the errors of `Change.parse` and `Change.apply`.
     """
     return table.change(data, lambda params: Change.parse(params, data).apply(table))

@@ -14,9 +14,9 @@ from ._params import TableParams
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: `keys[0]` is for party 0, `keys[1]` for party 1, never both for one.
+    """A query: send `keys[0]` to party 0 and `keys[1]` to party 1, never both to one server.
 
-    `shape` is that of the indices that were asked for; the indices themselves are not kept.
+    `shape` is the shape of the indices; the indices themselves are not stored.
     """
 
     keys: tuple[bytes, bytes] = field(repr=False)
@@ -24,46 +24,46 @@ class Query:
 
     @property
     def count(self) -> int:
-        """How many rows were asked for; both servers learn this."""
+        """The number of rows; both servers learn it."""
         return prod(self.shape)
 
 
 class Client:
-    """Asks for rows of a table without saying which.
+    """Looks up rows of a table without revealing which rows.
 
     Two-server private information retrieval from distributed point functions (Gilboa and Ishai
     2014; Boyle, Gilboa and Ishai 2016).
 
-    Security model: two servers that do not share what they receive; each may look at everything
-    it gets, but answers as the protocol says. Each server learns the table, when and how many rows
-    are asked for, and nothing of which: its keys are pseudorandom. A server that answers wrongly
-    goes unnoticed. The engine's time does not depend on the indices; to read Python integers into
-    an array does, so pass an array where that matters.
+    Security model: the two servers do not collude and are semi-honest. Each server learns the
+    table, the time and the number of rows of a lookup, but not which rows: its keys are
+    pseudorandom. Wrong answers are not detected. The engine's running time does not depend on the
+    indices. Converting Python integers to an array is not constant-time: pass an array where that
+    matters.
 
-    The servers' parameters choose the generator. One that nobody claims 128-bit security for
-    (`insecure_siphash`, `insecure_highwayhash`) is refused with ArgumentError unless
-    `insecure_generator` is true.
+    The servers' parameters choose the generator. A generator without a claim of 128-bit security
+    (`insecure_siphash`, `insecure_highwayhash`) raises ArgumentError unless `insecure_generator` is
+    true.
     """
 
     def __init__(self, params: TableParams, *, insecure_generator: bool = False) -> None:
         if not isinstance(params, TableParams):
             raise ArgumentError(
-                f"a client is made from TableParams, not {type(params).__name__}: "
-                "read JSON with TableParams.from_json"
+                f"params: found {type(params).__name__}, expected TableParams; "
+                "parse JSON with TableParams.from_json"
             )
         if params.generator.startswith("insecure_") and not insecure_generator:
             raise ArgumentError(
-                f"the table's generator is {params.generator}, for which nobody claims 128-bit "
-                "security: one key may tell its server what is asked; insecure_generator=True "
-                "(nescio lookup --insecure-generator) takes it all the same"
+                f"the table's generator is {params.generator}, which claims no 128-bit security: "
+                "one key may reveal the rows to its server; to use it nevertheless, pass "
+                "insecure_generator=True (nescio lookup --insecure-generator)"
             )
         self.params = params
 
     def query(self, indices: object) -> Query:
-        """Keys for the rows at `indices`: an integer, or integers of any shape (n of them).
+        """Generates keys for the rows at `indices`: one integer, or n integers of any shape.
 
-        Each key has `params.key_bytes` bytes; n may be 0. Raises IndexRangeError for an index that
-        the table does not have (negative ones too), ArgumentError for anything but integers.
+        Each key has `params.key_bytes` bytes; n may be 0. Raises IndexRangeError for an index out
+        of range (negative ones included), ArgumentError for values that are not integers.
         """
         rows = as_indices(indices, self.params.rows, "an index")
         payload = np.broadcast_to(np.array([1, 0], np.uint64), (rows.size, 2))
@@ -78,16 +78,16 @@ class Client:
         return Query((next(queries), next(queries)), rows.shape)
 
     def decode(self, query: Query, answer0: bytes, answer1: bytes) -> Array:
-        """The rows that were asked for: what `table[indices]` would be on the plain table.
+        """Decodes the rows: the value of `table[indices]` on the plaintext table.
 
-        The answers may come in either order. Raises MalformedMessageError for bytes that are no
-        answer to this query, MismatchError for an answer from another table or twice from one
-        party.
+        The answers may be in either order. Raises MalformedMessageError for bytes that are not an
+        answer to this query, MismatchError for an answer from another table or two answers from
+        one party.
         """
         answers = [wire.parse_answer(self.params, a, query.count) for a in (answer0, answer1)]
         if answers[0].party == answers[1].party:
             raise MismatchError(
-                f"both answers are from party {answers[0].party}: one from each is needed",
+                f"both answers are from party {answers[0].party}: expected one from each party",
                 found=f"parties {answers[0].party} and {answers[1].party}",
                 expected="parties 0 and 1",
             )

@@ -1,4 +1,4 @@
-"""The public parameters of a table: what a client must know, and what binds messages to a table."""
+"""The public parameters of a table, which clients need and which bind messages to a table."""
 
 import hashlib
 import json
@@ -22,8 +22,8 @@ MAX_ROW_BYTES = 1 << 24
 MAX_VERSION_LENGTH = 128
 ID_BYTES = 16
 
-# The names that NumPy itself gives to fixed-size types that mean the same on every machine. Nothing
-# else from outside reaches NumPy's parser, which some texts crash.
+# NumPy's own names of fixed-size types that are the same on every machine. No other text from
+# outside reaches NumPy's parser, which crashes on some texts.
 _DTYPE = re.compile(
     r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
     r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
@@ -36,15 +36,15 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class TableParams:
-    """Everything about a table that is not its content.
+    """The public parameters of a table.
 
-    Two tables have equal parameters only if their content is equal too, because of `digest`, a hash
-    of all rows as bytes. `id`, a hash of all of this, stands in every query and every
-    answer, so that neither is ever read against another table.
+    `digest` is a hash of all rows as bytes, so tables with equal parameters have equal content.
+    `id` is a hash of all parameters. Every query and every answer contains it, which prevents
+    using a message with another table.
 
     `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
-    `nescio.dpf`, `version` a text of the operator's choice. Raises ArgumentError for anything else.
-    `digest` is described in `nescio.pir._digest`.
+    `nescio.dpf`, `version` is a text that the operator chooses. Raises ArgumentError for invalid
+    values. docs/wire-format.md defines `digest`.
     """
 
     rows: int
@@ -60,39 +60,39 @@ class TableParams:
             raise ArgumentError(f"table parameters: {problem}")
 
     def _problems(self) -> Iterator[str]:
-        """What is wrong. Each check may rely on those before it: only the first problem counts."""
+        """Yields the problems. A check may rely on earlier ones: only the first problem counts."""
         if not 1 <= self.rows <= MAX_ROWS:
             yield f"found {shown(self.rows)} rows, expected 1 to 2^40"
         if not _DTYPE.fullmatch(self.dtype.str):
-            yield f"dtype {self.dtype} cannot be served; numbers, bools and fixed strings can"
+            yield f"dtype {self.dtype} is not supported; use numbers, bools or fixed-length strings"
         if len(self.row_shape) > MAX_DIMENSIONS or any(n < 1 for n in self.row_shape):
             yield f"found rows of shape {shown(self.row_shape)}, expected at least one element"
         if not 1 <= self.row_bytes <= MAX_ROW_BYTES:
             yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MAX_ROW_BYTES}"
         if self.output not in OUTPUTS:
-            yield f"there is no output {self.output!r}; there are: {', '.join(OUTPUTS)}"
+            yield f"output: found {self.output!r}, expected one of {', '.join(OUTPUTS)}"
         try:
             check_generator(self.generator)
         except ArgumentError as error:
             yield str(error)
         if not self.version.isprintable() or not 1 <= len(self.version) <= MAX_VERSION_LENGTH:
-            yield f"a version has 1 to {MAX_VERSION_LENGTH} printable characters"
+            yield f"version: expected 1 to {MAX_VERSION_LENGTH} printable characters"
         if not re.fullmatch("[0-9a-f]{64}", self.digest):
-            yield "a digest is 64 hexadecimal digits"
+            yield "digest: expected 64 hexadecimal digits"
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row of the table."""
+        """The size of one row in bytes."""
         return self.dtype.itemsize * math.prod(self.row_shape)
 
     @cached_property
     def key_bytes(self) -> int:
-        """Bytes of the key for one row."""
+        """The size of the key for one row in bytes."""
         return _core.key_bytes(self.rows, self.output, self.generator)
 
     @cached_property
     def answer_bytes(self) -> int:
-        """Bytes of the answer for one row: the row, rounded up to the output's elements."""
+        """The size of the answer for one row in bytes: the row, padded to whole output elements."""
         return _core.answer_bytes(self.output, self.row_bytes)
 
     @cached_property
@@ -101,7 +101,7 @@ class TableParams:
         return hashlib.sha256(self.to_json().encode()).digest()[:ID_BYTES]
 
     def describe(self) -> str:
-        """One line for people: what the table is, and its version."""
+        """Describes the table and its version in one line."""
         shape = "x".join(map(str, self.row_shape)) or "1"
         return (
             f"{self.rows} rows of {shape} {self.dtype} (output {self.output}, generator "
@@ -109,7 +109,7 @@ class TableParams:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters as JSON types."""
+        """Converts the parameters to JSON types."""
         return {
             "digest": self.digest,
             "dtype": self.dtype.str,
@@ -122,12 +122,12 @@ class TableParams:
         }
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted names, no spaces, ASCII. `from_json` is its inverse."""
+        """Encodes canonical JSON: sorted names, no spaces, ASCII. `from_json` is the inverse."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "TableParams":
-        """Reads what `to_json` writes. Raises MalformedMessageError for anything else."""
+        """Parses the JSON of `to_json`. Raises MalformedMessageError."""
         try:
             fields = json.loads(text)
         except (ValueError, RecursionError) as error:
@@ -136,12 +136,12 @@ class TableParams:
 
     @classmethod
     def from_dict(cls, fields: object) -> "TableParams":
-        """Reads what `to_dict` makes. Raises MalformedMessageError for anything else."""
+        """Parses the fields of `to_dict`. Raises MalformedMessageError."""
         if not isinstance(fields, Mapping):
             raise MalformedMessageError("table parameters are not a JSON object")
         if set(fields) != _FIELDS:
             odd = ", ".join(sorted(map(shown, set(fields) ^ _FIELDS)))
-            raise MalformedMessageError(f"table parameters: missing or unknown: {odd}")
+            raise MalformedMessageError(f"table parameters: missing or unknown fields: {odd}")
         try:
             if _typed(fields, "format", int) != FORMAT:
                 found = shown(fields["format"])
@@ -171,7 +171,7 @@ def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
 def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
     name = _typed(fields, "dtype", str)
     if not _DTYPE.fullmatch(name) or np.dtype(name).str != name:
-        raise ArgumentError(f"table parameters: dtype {shown(name)} is none that can be served")
+        raise ArgumentError(f"table parameters: dtype {shown(name)} is not supported")
     return np.dtype(name)
 
 

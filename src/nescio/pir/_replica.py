@@ -1,4 +1,4 @@
-"""A table's rows on devices, kept as the table is while it changes."""
+"""A copy of a table on devices, which follows the table's changes."""
 
 import threading
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ _PART_BYTES = 64 << 20
 
 
 class DeviceReplica:
-    """The rows of a `Table` on devices. Every answer is made from the version it is asked for.
+    """A copy of a `Table` on devices. Every answer uses the version of its query.
 
-    Updates send the rows that they changed, any other change the table anew. Raises ResourceError
-    if a device is missing or has no room.
+    An update copies the changed rows to the devices; an insertion or deletion copies the whole
+    table. Raises ResourceError if a device does not exist or lacks the memory.
     """
 
     def __init__(
@@ -25,41 +25,41 @@ class DeviceReplica:
         self._devices = devices
         self._strategy = strategy
         self._pool = pool
-        self.nodes = DEFAULT_NODES  # of a walk that expands some at a time; for comparison
-        self._lock = threading.Lock()  # guards what follows
-        self._id = b""  # of the version that `rows` are of
+        self.nodes = DEFAULT_NODES  # per key and step of a bounded walk; for benchmarks
+        self._lock = threading.Lock()  # guards the attributes below
+        self._id = b""  # of the version in `rows`
         self.rows: DeviceTable | None = None
-        self.work: Work | None = None  # what the last answer took
+        self.work: Work | None = None  # of the last answer
         with table.reading() as state:
             self._follow(state)
 
     def answer(self, state: TableState, keys: _core.Keys) -> ByteArray:
-        """Answers to keys from a version of the table, which does not change meanwhile."""
+        """Answers keys from a version of the table, which the caller keeps from changing."""
         with self._lock:
             rows = self._follow(state)
             answers, self.work = rows.answer_by(self._strategy, keys, self.nodes)
             return answers
 
     def _follow(self, state: TableState) -> DeviceTable:
-        """The rows of a version."""
+        """Brings the copy to a version and returns it."""
         if self.rows is not None and state.params.id == self._id:
             return self.rows
         changed = state.changed_since(self._id)
         if self.rows is not None and changed is not None:
             rows = self.rows
-            self.rows = None  # whose they are is not known if this fails
+            self.rows = None  # the version is unknown if the next line fails
             rows.replace(changed, state.rows.load(changed))
         else:
-            self.rows = None  # gives the memory back before as much is asked for
-            rows = self._place(state)
+            self.rows = None  # frees the memory before the new copy is allocated
+            rows = self._copy(state)
         self.rows, self._id = rows, state.params.id
         return rows
 
-    def _place(self, state: TableState) -> DeviceTable:
+    def _copy(self, state: TableState) -> DeviceTable:
         params = state.params
-        placed = DeviceTable(self._devices, params.rows, params.row_bytes, params.output)
+        copy = DeviceTable(self._devices, params.rows, params.row_bytes, params.output)
         step = max(1, _PART_BYTES // (SHARD_ROWS * params.row_bytes)) * SHARD_ROWS
         for first in range(0, params.rows, step):
             count = min(step, params.rows - first)
-            placed.store(first, state.rows.load_range(first, count, self._pool))
-        return placed
+            copy.store(first, state.rows.load_range(first, count, self._pool))
+        return copy

@@ -14,28 +14,28 @@ from ._params import TableParams
 from ._replica import DeviceReplica
 from ._table import Table, TableState
 
-# From here on a pass over a large table is bound by arithmetic, and a larger batch gains little. It
-# would lose more: when all clients wait for one batch, none is sending its next request meanwhile.
+# With this many keys a pass over a large table is bound by arithmetic, and a larger batch gains
+# little. It would cost more: while all clients wait for one batch, none sends its next request.
 _BATCH_KEYS = 128
-# A GPU works on hundreds of keys at once; so many that its launches and copies do not count.
+# A GPU processes hundreds of keys at once; with this many, launches and copies are negligible.
 _GPU_BATCH_KEYS = 1024
 
 
 class Server:
-    """Answers queries about a table without learning which rows they are for.
+    """Answers queries to a table without learning which rows they select.
 
-    `threads` of 0 takes every processor. `party`, if given, is the only party whose queries are
-    answered: a client that sends both keys to one server is then stopped instead of served. `tier`
-    names a CPU tier for tests and benchmarks (None: the widest, or NESCIO_CPU's). A server may be
-    used from several threads; one query at a time has its workers.
+    `threads` of 0 uses all processors. `party`, if given, is the number of this server's party:
+    queries for the other party are refused, so that a client cannot send both keys to one server by
+    mistake. `tier` names a CPU tier for tests and benchmarks (None: the widest, or the one in
+    NESCIO_CPU). A server may be used from several threads; its workers process one call at a time.
 
-    `device` is where the answers are made: "auto" or "cpu" (the processor), "cuda" or "cuda:1" (a
-    GPU). `devices` names several, which hold a stretch of the rows each. They get a copy of the
-    table, which follows its changes. `strategy` is one of the paper's ways to walk the keys' trees
-    on a GPU, for comparison; "auto" is the fast one. All of them give the same answers.
+    `device` computes the answers: "auto" or "cpu" (the CPU), "cuda" or "cuda:1" (a GPU). `devices`
+    names several devices, which hold a range of the rows each. Devices hold a copy of the table,
+    which follows its changes. `strategy` selects one of the paper's tree walks on a GPU, for
+    comparison; "auto" is the fastest. All strategies give the same answers.
 
-    Each query costs one pass over the table, shared by the queries that are answered together, and
-    the expansion of each key. Security model: see `nescio.Client`.
+    The cost of a batch of queries is one pass over the table and the expansion of each key.
+    Security model: see `nescio.Client`.
     """
 
     def __init__(
@@ -49,40 +49,40 @@ class Server:
         strategy: Strategy = "auto",
         tier: str | None = None,
     ) -> None:
-        places = parse_devices(device, devices)
+        parsed = parse_devices(device, devices)
         if strategy not in STRATEGIES:
             raise ArgumentError(
                 f"strategy: found {strategy!r}, expected one of {', '.join(STRATEGIES)}"
             )
-        if strategy != "auto" and not places:
-            raise ArgumentError(f"the strategy {strategy!r} is a GPU's: name one as device")
+        if strategy != "auto" and not parsed:
+            raise ArgumentError(f"the strategy {strategy!r} needs a GPU: name one as the device")
         if party not in (None, 0, 1):
             raise ArgumentError(f"party: found {party!r}, expected 0 or 1")
         if not isinstance(table, Table):
-            raise ArgumentError(f"a server serves a nescio.Table, not a {type(table).__name__}")
+            raise ArgumentError(f"table: found {type(table).__name__}, expected a nescio.Table")
         if tier is None:
-            _core.active_tier()  # a wrong NESCIO_CPU shows here, not at the first query
+            _core.active_tier()  # raises for an invalid NESCIO_CPU now, not at the first query
         else:
             _core.check_tier(tier)
         self.table = table
         self.party = party
         self._tier = tier
         self._pool = _core.ThreadPool(as_threads(threads))
-        self._replica = DeviceReplica(table, places, strategy, self._pool) if places else None
+        self._replica = DeviceReplica(table, parsed, strategy, self._pool) if parsed else None
 
     @property
     def params(self) -> TableParams:
-        """The table's public parameters: what a Client is made from."""
+        """The table's public parameters, which a Client needs."""
         return self.table.params
 
     @property
     def threads(self) -> int:
-        """Worker threads in use."""
+        """The number of worker threads."""
         return self._pool.threads
 
     @property
     def batch_keys(self) -> int:
-        """Keys from which on more in one batch gain little."""
+        """The batch size in keys above which larger batches gain little."""
         return _BATCH_KEYS if self._replica is None else _GPU_BATCH_KEYS
 
     @property
@@ -91,10 +91,10 @@ class Server:
         return self._replica
 
     def answer(self, query: bytes) -> bytes:
-        """The answer to one query, `Query.keys[party]`.
+        """Answers one query, `Query.keys[party]`.
 
-        Raises MalformedMessageError or MalformedKeyError for bytes that are no query, and
-        MismatchError for one to another table, version or party.
+        Raises MalformedMessageError or MalformedKeyError for bytes that are not a query, and
+        MismatchError for a query to another table, version or party.
         """
         (answer,) = self.answer_batch([self.check(query)])
         if isinstance(answer, MismatchError):
@@ -102,7 +102,7 @@ class Server:
         return answer
 
     def check(self, query: bytes) -> wire.QueryMessage:
-        """Checks a query, with the errors of `answer`, without answering it."""
+        """Checks a query without answering it. Raises the errors of `answer`."""
         message = wire.parse_query(self.params, query)
         if self.party is not None and message.party != self.party:
             raise MismatchError(
@@ -114,9 +114,10 @@ class Server:
         return message
 
     def answer_batch(self, queries: Sequence[wire.QueryMessage]) -> list[bytes | MismatchError]:
-        """Answers to checked queries, made in one pass over the table.
+        """Answers checked queries in one pass over the table.
 
-        A query whose version of the table has gone since it was checked gets a MismatchError.
+        If the table has changed since a query was checked, a MismatchError takes the place of its
+        answer.
         """
         with self.table.reading() as state:
             params = state.params

@@ -1,15 +1,15 @@
-"""Tables as files that the next start maps instead of reading.
+"""The file format of a stored table, which can be mapped into memory.
 
     offset    bytes
     0         8       "NESCIOTB"
     8         4       version of this format, 1
     12        4       length of the JSON
     16        ...     JSON: {"params", "source"}
-    4096 a            the hashes of the runs, 32 bytes each
+    4096 a            the hashes of the chunks, 32 bytes each
     4096 b            the rows in the engine's layout
 
-Both blocks begin at the next multiple of 4,096. `source` names the file that the rows came from by
-its length and time, so that `nescio serve --cache` knows when to read it again.
+Both blocks begin at the next multiple of 4,096. `source` is the length and modification time of the
+file that the rows came from; with it `nescio serve --cache` detects that the file has changed.
 """
 
 import json
@@ -37,14 +37,14 @@ _MAX_JSON = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file by what changes when it is written: its length and its modification time."""
+    """The length and modification time of a file, which change when it is written."""
 
     bytes: int
     modified_nanoseconds: int
 
     @classmethod
     def of(cls, path: Path) -> "Source":
-        """The stamp of a file as it is now."""
+        """Reads the current length and modification time of a file."""
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns)
 
@@ -77,7 +77,7 @@ def write(
 
 
 def _new_file_beside(path: Path) -> BinaryIO:
-    """A new file, with the permissions that new files of this user have."""
+    """Creates a file in the same folder, with the user's default permissions."""
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
 
 
@@ -88,28 +88,30 @@ def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:
         params = TableParams.from_dict(fields.get("params"))
     except NescioError as error:
         raise _not_a_table(path, str(error)) from error
-    runs = -(-params.rows // CHUNK_ROWS)
-    rows_at = _aligned(hashes_at + runs * HASH_BYTES)
+    chunks = -(-params.rows // CHUNK_ROWS)
+    rows_at = _aligned(hashes_at + chunks * HASH_BYTES)
     expected = rows_at + _core.table_bytes(params.rows, params.row_bytes, params.output)
     if path.stat().st_size != expected:
         raise _not_a_table(path, f"it has {path.stat().st_size} bytes, expected {expected}")
-    # Copy on write: changes stay in memory.
+    # Copy on write: changes to the table do not reach the file.
     whole = np.memmap(path, np.uint8, mode="c")
-    hashes = np.array(whole[hashes_at : hashes_at + runs * HASH_BYTES]).reshape(runs, HASH_BYTES)
+    hashes = np.array(whole[hashes_at : hashes_at + chunks * HASH_BYTES]).reshape(
+        chunks, HASH_BYTES
+    )
     if digest_of(hashes) != params.digest:
-        raise _not_a_table(path, "its hashes do not belong to its parameters")
+        raise _not_a_table(path, "its hashes do not match its parameters")
     data = np.asarray(whole[rows_at:])
     return params, _core.Table(params.rows, params.row_bytes, params.output, data), hashes
 
 
 def is_stored(path: Path) -> bool:
-    """Whether a file says that it is a stored table."""
+    """Tests if a file begins like a stored table."""
     with path.open("rb") as file:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
 def source_of(path: Path) -> Source | None:
-    """What a stored table was made from, if it says so. Raises FileError if it is not a table."""
+    """Reads the source of a stored table, if it has one. Raises FileError if it is not a table."""
     source = _read_head(path)[0].get("source")
     if source is None:
         return None
@@ -121,12 +123,12 @@ def source_of(path: Path) -> Source | None:
 
 
 def _read_head(path: Path) -> tuple[dict[str, object], int]:
-    """The JSON at the beginning of a file, and where the hashes stand."""
+    """Reads the JSON at the beginning of a file, and the offset of the hashes."""
     try:
         with path.open("rb") as file:
             head = file.read(_HEAD.size)
             if len(head) < _HEAD.size or not head.startswith(_MAGIC):
-                raise _not_a_table(path, "it does not begin like one")
+                raise _not_a_table(path, "it does not begin with the bytes NESCIOTB")
             _, version, length = _HEAD.unpack(head)
             if version != _VERSION or length > _MAX_JSON:
                 raise _not_a_table(

@@ -1,4 +1,4 @@
-"""A table of rows that a server serves, and that can change while it is served."""
+"""Tables of rows, which may change while they are served."""
 
 import builtins
 import hashlib
@@ -23,12 +23,12 @@ from ._params import TableParams
 Progress = Callable[[int, int], None]
 
 _PART_BYTES = 32 << 20
-_MAX_RECENT = 256  # updates that are remembered for copies of the table elsewhere
+_MAX_RECENT = 256  # updates that device copies of the table can follow
 
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """What an update changed: the rows at `indices` of the version with the id `since`."""
+    """The rows that an update changed, and the id of the version before it, `since`."""
 
     since: bytes
     indices: IndexArray
@@ -36,9 +36,9 @@ class Overwritten:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table at one version: its parameters, its rows in the engine, the hashes of its runs.
+    """One version of a table: its parameters, its rows in the engine, the hashes of its chunks.
 
-    `recent` has the updates that led here, as far back as a copy elsewhere may be worth following.
+    `recent` lists the latest updates, as far back as a device copy can profit from them.
     """
 
     params: TableParams
@@ -47,7 +47,7 @@ class TableState:
     recent: tuple[Overwritten, ...] = ()
 
     def changed_since(self, version: bytes) -> IndexArray | None:
-        """The rows that were overwritten since the version with an id; None if that is unknown."""
+        """Lists the rows that changed since the version with an id; None if that is unknown."""
         for first, overwritten in enumerate(self.recent):
             if overwritten.since == version:
                 return np.unique(np.concatenate([one.indices for one in self.recent[first:]]))
@@ -55,20 +55,20 @@ class TableState:
 
 
 class Table:
-    """Rows to look up: any array of numbers, bools or fixed strings, of any shape.
+    """A table of rows for lookups: an array of numbers, bools or fixed-length strings of any shape.
 
-    The first axis counts the rows. NumPy arrays (memory-mapped ones too), PyTorch and other DLPack
-    arrays on the CPU, and buffers are taken. The rows are copied into the layout that the engine
-    multiplies fastest, and hashed, at some GB/s; the array itself is not kept.
+    The first axis counts the rows. NumPy arrays (memory-mapped ones included), PyTorch and other
+    DLPack arrays, and buffers are accepted. The rows are copied to the layout that the engine
+    reads, and hashed, at some GB/s; the array itself is not kept.
 
-    `output` is the group that shares add up in ("bit" is the fastest on a CPU), `generator` the
-    keys' generator, `version` a text of the operator's choice that clients see. `threads` of 0
-    takes every processor. `progress`, if given, is called with the bytes done and their total.
+    `output` is the group in which shares are added ("bit" is the fastest on a CPU), `generator` the
+    generator of the keys, `version` a text that the operator chooses and clients see. `threads` of
+    0 uses all processors. `progress`, if given, is called with the bytes done and their total.
 
-    A table may be read and changed from several threads: answers under way are finished on the
-    version that they began with.
+    A table may be read and changed from several threads: an answer uses the version with which it
+    began.
 
-    Raises ArgumentError for an array without rows, or whose elements have no fixed bytes.
+    Raises ArgumentError for an array without rows, or with elements of no fixed size.
     """
 
     def __init__(
@@ -102,21 +102,21 @@ class Table:
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int = 0) -> "Table":
-        """A table that `save` wrote, mapped into memory: it serves at once, whatever its size.
+        """Maps a table that `save` wrote into memory, which takes no time whatever its size.
 
-        Changes to it stay in memory. Its digest is taken from the file, not from the rows. Raises
-        FileError if the file is not a table.
+        Changes to the table do not reach the file. The digest is read from the file, not computed
+        from the rows. Raises FileError if the file is not a table.
         """
         table = cls.__new__(cls)
         table._begin(TableState(*stored.read(Path(path))), _core.ThreadPool(as_threads(threads)))
         return table
 
     def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
-        """Writes the table to a file that `load` maps; it is there whole, or not at all.
+        """Writes the table to a file for `load`, atomically. Raises FileError if that fails.
 
-        `source` says what file the rows came from, for `stored.source_of`.
+        `source` identifies the file that the rows came from, for `nescio serve --cache`.
         """
-        with self._changes:  # holds off changes, but no readers
+        with self._changes:  # blocks changes, but not readers
             state = self._state
             stored.write(Path(path), state.params, state.rows, state.hashes, source)
 
@@ -134,7 +134,7 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        """Memory that the rows stand in."""
+        """The memory of the rows in bytes."""
         return self._state.rows.bytes
 
     def __len__(self) -> int:
@@ -142,27 +142,27 @@ class Table:
         return self.params.rows
 
     def __repr__(self) -> str:
-        """The table's parameters in one line."""
+        """Describes the table's parameters in one line."""
         return f"Table({self.params.describe()})"
 
     def __getitem__(self, indices: object) -> Array:
-        """Rows in the open, as NumPy indexes: for checks, and for who holds the table."""
+        """Returns plaintext rows, with NumPy indexing: for tests and the table's owner."""
         with self.reading() as state:
             wanted = as_indices(indices, state.params.rows, "an index")
             return _as_values(state.rows.load(wanted.reshape(-1)), wanted.shape, state.params)
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
-        """The current version, which does not change as long as the block lasts."""
+        """Gives the current version, and blocks changes until the block ends."""
         with self._lock.reading():
             yield self._state
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
-        """Overwrites the rows at `indices`, in place, under a new version; returns its parameters.
+        """Overwrites the rows at `indices` in place; returns the parameters of the new version.
 
-        Of two rows for one index the later stays. `version` of None counts the current one up: two
-        servers that make the same changes in the same order agree. Answers under way are finished
-        first; queries for the old version are refused from then on.
+        If an index occurs twice, the later row wins. `version` of None increments the current
+        version: two servers that make the same changes in the same order agree. The change waits
+        for answers that have begun; later queries for the old version are refused.
 
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype.
         """
@@ -179,39 +179,40 @@ class Table:
             return state.params
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
-        """Inserts rows before those at `indices` (as `numpy.insert` does), under a new version.
+        """Inserts rows before those at `indices`, as `numpy.insert` does; returns the parameters.
 
-        An index of `len(table)` appends. The table is built anew beside the old one, which serves
-        until the new one takes its place. Errors are those of `update`.
+        An index of `len(table)` appends. A new copy of the table is built, while the old one
+        continues to serve. Raises the errors of `update`.
         """
         with self._changes:
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), params)
-            numbers = -1 - np.arange(len(where))  # of new rows, to tell them from old ones
+            numbers = -1 - np.arange(len(where))  # negative numbers stand for new rows
             order = np.insert(np.arange(params.rows), where.astype(np.int64), numbers)
             return self._rebuild(order, new, version)
 
     def delete(self, indices: object, *, version: str | None = None) -> TableParams:
-        """Removes the rows at `indices`, under a new version, as `insert` adds them.
+        """Deletes the rows at `indices`; returns the parameters of the new version.
 
-        Raises IndexRangeError, or ArgumentError if no row would remain.
+        A new copy of the table is built, as by `insert`. Raises IndexRangeError, or ArgumentError
+        if no row would remain.
         """
         with self._changes:
             params = self._state.params
             where = as_indices(indices, params.rows, "an index").reshape(-1)
             order = np.delete(np.arange(params.rows), where.astype(np.int64))
             if not len(order):
-                raise ArgumentError("a table keeps at least one row")
+                raise ArgumentError("a table must keep at least one row")
             return self._rebuild(order, np.zeros((0, params.row_bytes), np.uint8), version)
 
     def change(
         self, message: builtins.bytes, make: Callable[[TableParams], TableParams]
     ) -> TableParams:
-        """Makes the change that a message asks for, once, however often the message comes.
+        """Applies the change of a message once, even if the message arrives several times.
 
-        `make` gets the current parameters and changes the table; no other change comes between.
-        Nothing happens if the last change was the same message's.
+        `make` gets the current parameters and changes the table; no other change can interleave.
+        If the last change had the same message, nothing happens.
         """
         name = hashlib.sha256(message).digest()
         with self._changes:
@@ -221,7 +222,7 @@ class Table:
             return self.params
 
     def _rebuild(self, order: Array, new: ByteArray, version: str | None) -> TableParams:
-        """A table whose row i is old row order[i], or new row -1 - order[i]."""
+        """Builds the version whose row i is old row order[i], or new row -1 - order[i]."""
         old = self._state
 
         def parts() -> Iterator[ByteArray]:
@@ -242,7 +243,7 @@ class Table:
 
 
 def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
-    """`count` rows for a table as bytes, a row each. Raises ArgumentError for any others."""
+    """Converts `count` rows to bytes. Raises ArgumentError for another shape or dtype."""
     values = as_array(rows, "the rows")
     expected = (count, *params.row_shape)
     if values.shape != expected or values.dtype != params.dtype:
@@ -255,7 +256,7 @@ def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
 
 
 def next_version(version: str) -> str:
-    """The version that follows, if none is named: "7" is followed by "8", "may" by "may+1"."""
+    """Increments a version: "7" is followed by "8", "may" by "may+1"."""
     base, counter = re.fullmatch(r"(.*?)(\d*)", version, re.DOTALL).groups()  # type: ignore[union-attr]
     if counter and (not base or base.endswith("+")):
         return f"{base}{int(counter) + 1}"
@@ -264,19 +265,23 @@ def next_version(version: str) -> str:
 
 def _servable(array: object) -> Array:
     if isinstance(array, str | Path):
-        raise ArgumentError("a table is made from an array, not from a path: numpy.load it first")
+        raise ArgumentError(
+            "table: found a path, expected an array: load it with numpy.load, or with Table.load"
+        )
     values = as_array(array, "the table")
     if values.ndim == 0 or values.size == 0:
-        raise ArgumentError(f"a table has at least one row and element: found {values.shape}")
+        raise ArgumentError(
+            f"table: found shape {values.shape}, expected at least one row and element"
+        )
     if values.dtype.hasobject or values.dtype.kind == "V":
         raise ArgumentError(
-            f"a table of {values.dtype} cannot be served; numbers, bools and fixed strings can"
+            f"dtype {values.dtype} is not supported; use numbers, bools or fixed-length strings"
         )
     return np.ascontiguousarray(values)
 
 
 def _part_rows(params: TableParams) -> int:
-    """Rows that are taken at a time: whole runs, about 32 MB."""
+    """Returns the rows per part: whole chunks, about 32 MB."""
     return CHUNK_ROWS * max(1, _PART_BYTES // (CHUNK_ROWS * params.row_bytes))
 
 
@@ -286,7 +291,7 @@ def _build(
     pool: _core.ThreadPool,
     progress: Progress | None,
 ) -> TableState:
-    """Stores and hashes rows that come in parts of `_part_rows`."""
+    """Stores and hashes rows, which arrive in parts of `_part_rows`."""
     rows = _core.Table(params.rows, params.row_bytes, params.output)
     hashes = []
     done = 0
@@ -296,23 +301,23 @@ def _build(
         done += len(part)
         if progress is not None:
             progress(done * params.row_bytes, params.rows * params.row_bytes)
-    together = np.concatenate(hashes)
-    return TableState(replace(params, digest=digest_of(together)), rows, together)
+    all_hashes = np.concatenate(hashes)
+    return TableState(replace(params, digest=digest_of(all_hashes)), rows, all_hashes)
 
 
 def _rehash(
     old: TableState, where: IndexArray, new: ByteArray, pool: _core.ThreadPool
 ) -> ByteArray:
-    """The hashes of all runs as they will be when the rows at `where` are `new`."""
+    """Computes the hashes of all chunks for a table whose rows at `where` are `new`."""
     hashes = old.hashes.copy()
-    runs = where // np.uint64(CHUNK_ROWS)
-    for run in np.unique(runs):
-        first = int(run) * CHUNK_ROWS
+    chunks = where // np.uint64(CHUNK_ROWS)
+    for chunk in np.unique(chunks):
+        first = int(chunk) * CHUNK_ROWS
         rows = old.rows.load_range(first, min(CHUNK_ROWS, old.params.rows - first), pool)
-        own = runs == run
+        own = chunks == chunk
         for index, row in zip(where[own] - np.uint64(first), new[own], strict=True):
             rows[index] = row
-        hashes[int(run)] = hash_chunks(rows, 1)[0]
+        hashes[int(chunk)] = hash_chunks(rows, 1)[0]
     return hashes
 
 
@@ -326,7 +331,7 @@ def _new_version(
     )
     recent = [*old.recent, Overwritten(old.params.id, where)]
     while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.rows:
-        del recent[0]  # to send the whole table is no more work than to follow this
+        del recent[0]  # copying the whole table is as fast as following these updates
     return TableState(params, old.rows, hashes, tuple(recent))
 
 

@@ -1,17 +1,17 @@
-"""Queries and answers as bytes: written here, and checked here and nowhere else.
+"""The wire format of queries and answers, and its only parser.
 
-Both are a header of 32 bytes and then `count` records of one length, all little-endian:
+A message is a header of 32 bytes and `count` records of one length, all little-endian:
 
     offset  bytes
     0       2      "NQ" for a query, "NA" for an answer
     2       1      version of this format, 1
-    3       1      party that the query is for, or that answers: 0 or 1
-    4       4      count of records
+    3       1      party that receives the query or sends the answer: 0 or 1
+    4       4      number of records
     8       8      bytes of a record
     16      16     id of the table's parameters
     32      ...    keys (see core/dpf/key.h), or answers
 
-docs/wire-format.md describes all of it for other languages.
+docs/wire-format.md describes the format for implementations in other languages.
 """
 
 import struct
@@ -29,7 +29,7 @@ _MAGIC = {"a query": b"NQ", "an answer": b"NA"}
 
 
 class QueryMessage(NamedTuple):
-    """A query that has been checked: whose it is, for which table, and its keys."""
+    """A checked query: its party, the id of its table, and its keys."""
 
     party: int
     table: bytes
@@ -37,26 +37,26 @@ class QueryMessage(NamedTuple):
 
 
 class AnswerMessage(NamedTuple):
-    """An answer that has been checked: whose it is, and its rows' shares, a row each."""
+    """A checked answer: its party, and the shares of the rows, one row each."""
 
     party: int
     rows: ByteArray
 
 
 def encode_query(params: TableParams, party: int, keys: ByteArray) -> bytes:
-    """A query for one party: `keys` has shape (count, params.key_bytes)."""
+    """Encodes a query for one party: `keys` has shape (count, params.key_bytes)."""
     return _encode("a query", params, party, keys)
 
 
 def encode_answer(params: TableParams, party: int, answers: ByteArray) -> bytes:
-    """One party's answer: `answers` has shape (count, params.answer_bytes)."""
+    """Encodes a party's answer: `answers` has shape (count, params.answer_bytes)."""
     return _encode("an answer", params, party, answers.reshape(-1, params.answer_bytes))
 
 
 def parse_query(params: TableParams, data: object) -> QueryMessage:
-    """Checks a query for a table down to the last bit of every key.
+    """Parses a query to a table, and checks every bit of every key.
 
-    Raises MalformedMessageError or MalformedKeyError for bytes that are no query, MismatchError
+    Raises MalformedMessageError or MalformedKeyError for bytes that are not a query, MismatchError
     for a query to another table or with keys of another kind.
     """
     party, records = _parse("a query", params, data, params.key_bytes)
@@ -67,15 +67,15 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
 
 
 def parse_answer(params: TableParams, data: object, count: int) -> AnswerMessage:
-    """Checks an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
+    """Parses an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
     party, records = _parse("an answer", params, data, params.answer_bytes)
     if len(records) != count:
-        raise MalformedMessageError(f"an answer holds {len(records)} rows, {count} were asked for")
+        raise MalformedMessageError(f"an answer: found {len(records)} rows, expected {count}")
     return AnswerMessage(party, records)
 
 
 def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
-    """A message is for another table or version than the one that `params` describe."""
+    """Makes the error for a message to another table or version than that of `params`."""
     return MismatchError(
         f"{kind} for another table or version: found table {table.hex()}, "
         f"expected {params.id.hex()}, which is {params.describe()}; "
@@ -93,21 +93,19 @@ def _encode(kind: str, params: TableParams, party: int, records: ByteArray) -> b
 def _parse(
     kind: str, params: TableParams, data: object, record_bytes: int
 ) -> tuple[int, ByteArray]:
-    """The party and the records of a message."""
+    """Parses the party and the records of a message."""
     raw = as_bytes(data, kind)
     if len(raw) < HEADER_BYTES:
         raise MalformedMessageError(
-            f"not {kind}: found {len(raw)} bytes, its header alone has {HEADER_BYTES}"
+            f"not {kind}: found {len(raw)} bytes, expected a header of {HEADER_BYTES} bytes"
         )
     magic, version, party, count, found_bytes, table = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
     if magic != _MAGIC[kind]:
         raise MalformedMessageError(f"not {kind}: it does not begin with {_MAGIC[kind]!r}")
     if version != VERSION:
-        raise MalformedMessageError(
-            f"{kind} of version {version}: this release reads version {VERSION}"
-        )
+        raise MalformedMessageError(f"{kind}: found format version {version}, expected {VERSION}")
     if party > 1:
-        raise MalformedMessageError(f"{kind} for party {party}: there are parties 0 and 1")
+        raise MalformedMessageError(f"{kind}: found party {party}, expected 0 or 1")
     if table != params.id:
         raise wrong_table(kind, table, params)
     if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:

@@ -1,11 +1,11 @@
-"""The private lookup over HTTP: the service and its clients.
+"""Private lookups over HTTP: the service and its clients.
 
-    RemoteTable, AsyncRemoteTable     look rows up on two servers
-    TableAdmin                        change rows at both servers
-    create_app                        the ASGI application of one server
-    Quotas                            what a server accepts
+    RemoteTable, AsyncRemoteTable     look up rows on two servers
+    TableAdmin                        changes rows on both servers
+    create_app                        makes the ASGI application of one server
+    Quotas                            limits what a server accepts
 
-Needs the extra: pip install "nescio[service]".
+Needs the extra `service`: pip install 'nescio[service]'.
 """
 
 try:

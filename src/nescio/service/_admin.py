@@ -1,4 +1,4 @@
-"""Changing a table at both of its servers."""
+"""Changes a table on both of its servers."""
 
 import ssl
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from ._http import Closing, Http, LoopThread
 
 
 class TableAdmin(Closing):
-    """An operator's hand on a table: the same change at both servers, under one new version.
+    """The admin API of a table: applies a change to both servers, under one new version.
 
-    `tokens` are the servers' admin tokens, in the servers' order. A change is made at one server
-    after the other; clients that ask in between are refused by one of them and try again. If the
-    second server fails, make the same change again with the version that the error's note names: a
-    server that is at it already is passed over. If another operator was faster, MismatchError.
+    `tokens` are the servers' admin tokens, in the order of `servers`. A change is applied to one
+    server after the other; clients that ask in between are refused by one of them and retry. If the
+    second server fails, repeat the change with the version in the error's note: a server that has
+    this version already is skipped. Raises MismatchError if another operator was faster.
 
-    Only who may read and write the table should hold both tokens; it learns nothing of lookups.
+    Both tokens together allow reading and writing the table, but reveal nothing about lookups.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class TableAdmin(Closing):
     ) -> None:
         check_servers(servers)
         if len(tokens) != 2:
-            raise ArgumentError(f"two servers have two tokens: found {len(tokens)}")
+            raise ArgumentError(f"tokens: found {len(tokens)}, expected two tokens, one per server")
         for token in tokens:
             check_token(token)
         urls = [table_url(server, table) for server in servers]
@@ -46,19 +46,19 @@ class TableAdmin(Closing):
         self._loop = LoopThread()
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
-        """As `nescio.Table.update`, at both servers; returns the new parameters."""
+        """Runs `nescio.Table.update` on both servers; returns the new parameters."""
         return self._loop.call(self._change("update", indices, rows, version))
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
-        """As `nescio.Table.insert`, at both servers; returns the new parameters."""
+        """Runs `nescio.Table.insert` on both servers; returns the new parameters."""
         return self._loop.call(self._change("insert", indices, rows, version))
 
     def delete(self, indices: object, *, version: str | None = None) -> TableParams:
-        """As `nescio.Table.delete`, at both servers; returns the new parameters."""
+        """Runs `nescio.Table.delete` on both servers; returns the new parameters."""
         return self._loop.call(self._change("delete", indices, None, version))
 
     def close(self) -> None:
-        """Closes the connections; a second time does nothing."""
+        """Closes the connections; a second call has no effect."""
         self._loop.close(self._http.close)
 
     async def _change(
@@ -67,42 +67,44 @@ class TableAdmin(Closing):
         before = await self._describe()
         new = version or next_version(before[0].params.version)
         self._check(before, version, new)
-        change = {p: _make(operation, indices, rows, new, p) for p in {d.params for d in before}}
-        made = [server for server in before if server.params.version == new]
+        changes = {p: _make(operation, indices, rows, new, p) for p in {d.params for d in before}}
+        changed = [server for server in before if server.params.version == new]
         for server in before:
-            if server in made:
+            if server in changed:
                 continue
-            body = change[server.params].encode(server.params)
+            body = changes[server.params].encode(server.params)
             try:
-                made.append(await self._send(server.url, body))
+                changed.append(await self._send(server.url, body))
             except NescioError as error:
-                if made:
-                    error.add_note(_half_made(made[0].url, server.url, new))
+                if changed:
+                    error.add_note(_incomplete(changed[0].url, server.url, new))
                 raise
-        if made[0].params != made[1].params:
-            raise _different(made, " after the change")
-        return made[0].params
+        if changed[0].params != changed[1].params:
+            raise _different(changed, " after the change")
+        return changed[0].params
 
     @staticmethod
     def _check(before: Sequence[Description], version: str | None, new: str) -> None:
-        """Raises before anything is sent if the change would not leave both servers equal."""
+        """Raises, before anything is sent, if the change would not leave both servers equal."""
         first, second = (server.params for server in before)
         if first == second:
             if first.version == new:
-                raise ArgumentError(f"both servers are at version {new!r} already: name another")
+                raise ArgumentError(
+                    f"both servers have version {new!r} already: choose another version"
+                )
         elif version is None or new not in (first.version, second.version):
-            raise _different(before, "; if a change broke off, make it again under its version")
+            raise _different(before, "; if a change was interrupted, repeat it with its version")
         elif first.version == second.version:
             raise _different(before, "")
 
     async def _send(self, url: str, body: bytes) -> Description:
-        """Sends a change, which a server that gets it twice makes once: the table as it left it."""
+        """Sends a change, which a server applies only once; returns the changed table."""
         authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
         reply = await self._http.post(f"{url}/rows", body, headers=authorization)
         return Description.parse(url, reply.body)
 
     async def _describe(self) -> list[Description]:
-        """Both servers, party 0 first: all operators change them in one order."""
+        """Describes both servers, party 0 first, so that all operators change them in one order."""
         found = [Description.parse(url, await self._http.get(url)) for url in self._tokens]
         return sorted(found, key=lambda server: server.party)
 
@@ -114,16 +116,14 @@ def _different(servers: Sequence[Description], advice: str) -> MismatchError:
     )
 
 
-def _half_made(made: str, failed: str, version: str) -> str:
-    return (
-        f"the change is made at {made} and not at {failed}: make it again with version={version!r}"
-    )
+def _incomplete(changed: str, failed: str, version: str) -> str:
+    return f"{changed} has the change, {failed} does not: repeat it with version={version!r}"
 
 
 def _make(
     operation: Operation, indices: object, rows: object, version: str, params: TableParams
 ) -> Change:
-    """The change, if it fits the table. Raises ArgumentError or IndexRangeError."""
+    """Makes a change to the table. Raises ArgumentError or IndexRangeError if it does not fit."""
     limit = params.rows + (operation == "insert")
     where = as_indices(indices, limit, "an index").reshape(-1)
     if operation == "delete":

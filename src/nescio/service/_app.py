@@ -1,13 +1,13 @@
 """The HTTP service of one party, as an ASGI application.
 
-    GET  /healthz                      alive
-    GET  /v1/tables                    the tables here
+    GET  /healthz                      health of the service
+    GET  /v1/tables                    all tables
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
-    POST /v1/tables/{name}/answer      a query in, its answer out
-    POST /v1/tables/{name}/rows        a change to the rows, by the operator alone
+    POST /v1/tables/{name}/answer      answers a query
+    POST /v1/tables/{name}/rows        changes rows; needs the operator's token
 
-Security model: see `nescio.Client`. The service learns the sender's address, the time, what an HTTP
-client says of itself, and how many rows are asked for. It stores nothing and logs no bodies.
+Security model: see `nescio.Client`. The service learns the client's address, the time, the client's
+HTTP headers, and the number of rows of a lookup. It stores nothing and logs no bodies.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
 class _Service:
-    """The tables of one party, and the endpoints."""
+    """The tables and endpoints of one party."""
 
     def __init__(
         self, servers: Mapping[str, Server], party: int, quotas: Quotas, admin_token: str | None
@@ -106,7 +106,9 @@ class _Service:
         except (ResourceError, MemoryError) as error:
             _LOG.error("a change was refused: %s", error)
             raise refuse.no_resources(failed=False) from error
-        return JSONResponse(self._describe(name, params))  # as this change left it
+        return JSONResponse(
+            self._describe(name, params)
+        )  # the version of this change, which may not be the latest
 
     def _describe(self, name: str, params: TableParams | None = None) -> dict[str, object]:
         params = params or self._servers[name].params
@@ -129,7 +131,7 @@ class _Service:
 
 
 async def _read(request: Request, limit: int, seconds: float, held: Holding | None = None) -> bytes:
-    """The body, if it is short enough, arrives in time, and there is room to hold it."""
+    """Reads the body. Raises RefusedError if it is too long or too slow, or the budget is spent."""
     declared = request.headers.get("content-length", "0")
     if declared.isdecimal() and int(declared) > limit:
         raise refuse.body_too_large(declared, limit)
@@ -166,12 +168,12 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _disconnected(_: Request, error: Exception) -> Response:
-    del error  # nobody is left to read this
+    del error  # the client has gone
     return Response(status_code=499)
 
 
 async def _internal_error(_: Request, error: Exception) -> Response:
-    del error  # Starlette logs it; its text stays here
+    del error  # Starlette logs it; the client does not see its text
     message = "the server failed; its log says how"
     return refused_response(RefusedError(500, "internal_error", message))
 
@@ -183,23 +185,22 @@ def create_app(
     quotas: Quotas | None = None,
     admin_token: str | None = None,
 ) -> Starlette:
-    """The application that serves these tables, by name, as one party (0 or 1).
+    """Makes the application that serves tables, by name, as one party (0 or 1).
 
-    Servers answer for `party` only if they were made with it. With `admin_token`, who sends it may
-    change rows. Raises ArgumentError if a server was made for another party, for a name that no
-    address can hold, for quotas that leave no room for one row, for a token that is none,
-    or if there is no table at all.
+    Each server must have been made with the same `party`. Clients that send `admin_token` may
+    change rows. Raises ArgumentError for a server of another party, a name that does not fit into a
+    URL, quotas that do not allow a request for one row, an invalid token, or if there is no table.
     """
     quotas = quotas or Quotas()
     if not servers:
-        raise ArgumentError("a service needs at least one table")
+        raise ArgumentError("servers: found none, expected at least one table")
     if admin_token is not None:
         check_token(admin_token)
     for name, server in servers.items():
         check_name(name)
         if server.party != party:
             raise ArgumentError(
-                f"table {name!r}: its server is for party {server.party}, the service for {party}"
+                f"table {name!r}: its server is party {server.party}, the service is party {party}"
             )
         if quotas.keys(server.params) == 0:
             raise ArgumentError(
@@ -230,7 +231,7 @@ def create_app(
 
 
 def check_name(name: str) -> None:
-    """Raises ArgumentError for a table's name that an address cannot hold as it is."""
+    """Raises ArgumentError for a table's name that does not fit into a URL unescaped."""
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise ArgumentError(
             f"a table's name has 1 to 128 letters, digits, '.', '_', '~' or '-': found {name!r}"

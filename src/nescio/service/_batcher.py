@@ -1,11 +1,11 @@
 """Answers requests that arrive together as one batch.
 
-Every query costs a pass over the table, and queries that are answered together share it; so a
-request waits up to a window for company. While a batch is being answered the next one gathers, and
-requests that have waited out the window by then go at once.
+Every query needs a pass over the table, and the queries of a batch share one pass. Therefore a
+request waits up to a time window for other requests. While a batch is answered, the next one
+gathers; requests whose window has passed by then are answered at once.
 
-The thread that answers takes its batches from the queue itself: between two of them it does not
-wait for an event loop that is busy with other requests.
+The answering thread takes its batches from the queue itself: between two batches it does not wait
+for an event loop that is busy with other requests.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class _Request:
     answer: "asyncio.Future[tuple[bytes, float]]"
 
     def resolve(self, answer: bytes | Exception, seconds: float) -> None:
-        """Hands the answer out, in the loop of who asked; to nobody if they have given up."""
+        """Sets the result in the loop of the request, unless the request was cancelled."""
         if self.answer.done():
             return
         if isinstance(answer, Exception):
@@ -43,31 +43,31 @@ class _Request:
 
 
 class Batcher:
-    """Gathers queries, answers them on a thread of its own, hands the answers out.
+    """Gathers queries into batches, which a thread answers.
 
-    `answer_batch` answers checked queries in one call; an error in place of an answer is raised to
-    who asked. A batch has at most `max_batch_keys` keys, or is one request. The thread starts with
-    the first query and ends with `stop`.
+    `answer_batch` answers checked queries in one call; an error in place of an answer is raised by
+    `submit`. A batch has at most `max_batch_keys` keys, or is a single request. The thread starts
+    with the first query and ends with `stop`.
     """
 
     def __init__(self, answer_batch: AnswerBatch, quotas: Quotas, max_batch_keys: int) -> None:
         self._answer_batch = answer_batch
         self._quotas = quotas
         self._max_batch_keys = max_batch_keys
-        self._changed = threading.Condition()  # guards what follows
+        self._changed = threading.Condition()  # guards the attributes below
         self._waiting: deque[_Request] = deque()
         self._waiting_keys = 0
-        self._thread: threading.Thread | None = None  # whoever is not this one stops
-        self._failed = False  # a device, for as long as this process lives
+        self._thread: threading.Thread | None = None  # any other answering thread ends
+        self._failed = False  # a device has failed; permanent
 
     @property
     def healthy(self) -> bool:
-        """False if the thread has ended although nobody stopped it, or if a device has failed."""
+        """False if the thread ended without a call of `stop`, or if a device has failed."""
         thread = self._thread
         return not self._failed and (thread is None or thread.is_alive())
 
     async def stop(self) -> None:
-        """Cancels what waits and ends the thread, once its batch is done."""
+        """Cancels waiting requests, and ends the thread after its current batch."""
         with self._changed:
             thread, self._thread = self._thread, None
             for request in self._waiting:
@@ -79,11 +79,10 @@ class Batcher:
             await asyncio.to_thread(thread.join)
 
     async def submit(self, query: QueryMessage) -> tuple[bytes, float]:
-        """The answer to a checked query, and the seconds that its batch took.
+        """Answers a checked query; also returns the seconds that its batch took.
 
-        Raises RefusedError if too many keys wait already, if the answer takes too long, or if the
-        machine has no memory for it or its device has failed, and MismatchError if the table has
-        changed since the query was checked.
+        Raises RefusedError if too many keys wait, if the answer takes too long, or if memory or the
+        device fails; MismatchError if the table has changed since the query was checked.
         """
         loop = asyncio.get_running_loop()
         request = _Request(query, time.monotonic(), loop, loop.create_future())
@@ -110,7 +109,7 @@ class Batcher:
     def _answer_forever(self) -> None:
         while (batch := self._gather()) is not None:
             self._answer_all(batch)
-            del batch  # nothing of it stays while the next one gathers
+            del batch  # frees the batch while the next one gathers
 
     def _answer_all(self, batch: list[_Request]) -> None:
         begin = time.perf_counter()
@@ -121,17 +120,17 @@ class Batcher:
             self._failed = self._failed or isinstance(error, DeviceFailedError)
             _LOG.error("a batch of %d requests was refused: %s", len(batch), error)
             answers = [no_resources(failed=self._failed)] * len(batch)
-        except Exception as error:  # each request gets it; the service goes on
+        except Exception as error:  # raised for each request; the service goes on
             answers = [error] * len(batch)
         seconds = time.perf_counter() - begin
         for request, answer in zip(batch, answers, strict=True):
             try:
                 request.loop.call_soon_threadsafe(request.resolve, answer, seconds)
-            except RuntimeError:  # the loop has ended: nobody is left
+            except RuntimeError:  # the request's event loop has ended
                 continue
 
     def _gather(self) -> list[_Request] | None:
-        """Waits for requests, and for their company; None when stopped."""
+        """Waits for a batch of requests; None when stopped."""
         with self._changed:
             while self._thread is threading.current_thread():
                 if not self._waiting:
@@ -146,7 +145,7 @@ class Batcher:
         return None
 
     def _take(self) -> list[_Request]:
-        """Takes requests that still want an answer off the queue, up to a full batch."""
+        """Removes a batch from the queue, without cancelled requests."""
         batch: list[_Request] = []
         keys = 0
         while self._waiting:

@@ -1,7 +1,7 @@
-"""What clients say to the service and make of its answers, without any I/O.
+"""The client side of the HTTP protocol, without I/O.
 
-An Attempt decides, from what came back or failed to, whether a request is done, worth another try,
-or refused for good.
+An Attempt decides from a reply, an error or a timeout if a request is done, is retried, or has
+failed.
 """
 
 import json
@@ -28,16 +28,16 @@ from ..pir import Client, Query, TableParams
 from ..pir._wire import HEADER_BYTES
 
 MAX_TEXT_BYTES = 64 << 10
-LEAST_TOKEN_LENGTH = 16
+MIN_TOKEN_LENGTH = 16
 _MAX_SHOWN = 300
 _FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 2.0
-_TRY_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_MAX_PAUSE = 2.0
+_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: the status, the whole body, and the headers."""
+    """An HTTP reply: the status, the whole body, and the headers."""
 
     status: int
     body: bytes
@@ -45,16 +45,16 @@ class Reply:
 
 
 def pause(tries: int) -> float:
-    """Seconds to wait after so many tries, spread so that clients do not return at once."""
-    longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**tries)
+    """Returns the seconds to wait after some tries; randomized so that clients spread out."""
+    longest = min(_MAX_PAUSE, _FIRST_PAUSE * 2**tries)
     return random.uniform(longest / 2, longest)  # noqa: S311 - hides nothing
 
 
 @dataclass
 class Attempt:
-    """One request to one server, with the tries it has left.
+    """One request to one server, and its remaining tries.
 
-    Repeating a query is safe: the same server gets the same key, which tells it nothing new.
+    Repeating a query is safe: the same server gets the same key, and learns nothing new.
     """
 
     url: str
@@ -62,13 +62,13 @@ class Attempt:
     tries: int = field(default=0, init=False)
 
     def timed_out(self) -> float:
-        """Seconds to pause before the next try. Raises ServerTimeoutError if none is left."""
+        """Returns the seconds before the next try. Raises ServerTimeoutError after the last one."""
         return self._pause(
             ServerTimeoutError(f"{self.url} did not answer in time", url=self.url), None
         )
 
     def failed(self, error: Exception) -> float:
-        """Seconds to pause before the next try. Raises ServiceError if none is left."""
+        """Returns the seconds before the next try. Raises ServiceError after the last one."""
         if isinstance(error, httpx.TimeoutException):
             return self.timed_out()
         reason = printable(str(error)) or type(error).__name__
@@ -80,9 +80,10 @@ class Attempt:
         return self._pause(final, error)
 
     def answered(self, reply: Reply) -> float | None:
-        """None if the reply is good, else seconds to pause.
+        """Returns None if the reply is a success, else the seconds before the next try.
 
-        Raises MismatchError if the server's table is another one, else ServerRefusedError.
+        Raises MismatchError if the server has another table, ServerRefusedError for any other
+        refusal after the last try.
         """
         if 200 <= reply.status < 300:
             return None
@@ -91,7 +92,7 @@ class Attempt:
         if reply.status == 409 and error.code == "mismatch":
             raise MismatchError(message, found=error.found, expected=error.expected)
         refused = ServerRefusedError(message, url=self.url, status=reply.status, code=error.code)
-        if reply.status not in _TRY_AGAIN:
+        if reply.status not in _RETRIED:
             raise refused
         return self._pause(refused, None)
 
@@ -111,7 +112,7 @@ class _ServerError:
 
 
 def _read_error(reply: Reply) -> _ServerError:
-    """What a JSON error says; of anything else, its first words."""
+    """Parses a JSON error; takes any other body as the message."""
     try:
         fields = json.loads(reply.body)["error"]
         names = ("code", "message", "found", "expected")
@@ -121,7 +122,7 @@ def _read_error(reply: Reply) -> _ServerError:
 
 
 def printable(text: str) -> str:
-    """A stranger's text for a message of ours: short, and without control characters."""
+    """Makes untrusted text safe for a message: short, and without control characters."""
     clean = "".join(c if c.isprintable() else " " for c in text[: 2 * _MAX_SHOWN])
     clean = " ".join(clean.split())
     return clean if len(clean) <= _MAX_SHOWN else clean[: _MAX_SHOWN - 3] + "..."
@@ -129,7 +130,7 @@ def printable(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a server says of its table."""
+    """A server's description of its table."""
 
     url: str
     party: int
@@ -138,7 +139,7 @@ class Description:
 
     @classmethod
     def parse(cls, url: str, body: bytes) -> "Description":
-        """Reads `GET /v1/tables/{name}`. Raises MalformedMessageError."""
+        """Parses the reply to `GET /v1/tables/{name}`. Raises MalformedMessageError."""
         try:
             fields = json.loads(body)
             party, max_keys = fields["party"], fields["limits"]["max_keys"]
@@ -149,24 +150,24 @@ class Description:
         if party not in (0, 1) or not isinstance(max_keys, int) or max_keys < 1:
             raise MalformedMessageError(
                 f"{url} describes party {printable(repr(party))} with "
-                f"{printable(repr(max_keys))} keys a request: expected party 0 or 1 and a key"
+                f"{printable(repr(max_keys))} keys per request: expected party 0 or 1, 1 or more"
             )
         if id_ != params.id.hex():
             raise MalformedMessageError(
-                f"{url} describes a table by the id {printable(repr(id_))}: expected "
-                f"{params.id.hex()}; one of the two computes ids wrongly"
+                f"{url} describes a table with the id {printable(repr(id_))}: expected "
+                f"{params.id.hex()}; the server or this client computes ids wrongly"
             )
         return cls(url, party, params, max_keys)
 
 
 class TablesDifferError(MismatchError):
-    """What two servers hold or answer differs and their versions do not: waiting will not help."""
+    """The servers' tables or answers differ under one version: retrying does not help."""
 
 
 class Lookup:
-    """The two servers of one table, agreed on what they serve: makes queries, reads answers.
+    """Two servers with the same table: makes queries and decodes answers.
 
-    `urls[p]` is where party p's answers come from.
+    `urls[p]` is the endpoint of party p's answers.
     """
 
     def __init__(
@@ -175,12 +176,12 @@ class Lookup:
         first, second = sorted(descriptions, key=lambda d: d.party)
         if first.party == second.party:
             raise ArgumentError(
-                f"{first.url} and {second.url} both say they are party {first.party}: "
+                f"{first.url} and {second.url} are both party {first.party}: "
                 "name one server of each party, run by different people"
             )
         if first.params != second.params:
-            for_good = first.params.version == second.params.version
-            raise (TablesDifferError if for_good else MismatchError)(
+            permanent = first.params.version == second.params.version
+            raise (TablesDifferError if permanent else MismatchError)(
                 f"the servers hold different tables: {first.url} has {first.params.describe()}, "
                 f"{second.url} has {second.params.describe()}",
                 found=second.params.describe(),
@@ -191,17 +192,17 @@ class Lookup:
         self.max_keys = min(first.max_keys, second.max_keys)
 
     def queries(self, indices: object) -> Iterator[Query]:
-        """Queries of at most `max_keys` rows each for indices of any shape, one after the other."""
+        """Yields queries of at most `max_keys` rows each for indices of any shape."""
         rows = as_indices(indices, self.client.params.rows, "an index").reshape(-1)
         for first in range(0, rows.size, self.max_keys):
             yield self.client.query(rows[first : first + self.max_keys])
 
-    def most_answer_bytes(self, query: Query) -> int:
-        """The length of an answer to a query: more than that is not read."""
+    def max_answer_bytes(self, query: Query) -> int:
+        """Returns the length of an answer to a query; the client reads no more than this."""
         return HEADER_BYTES + query.count * self.client.params.answer_bytes
 
     def assemble(self, indices: object, parts: Sequence[Array]) -> Array:
-        """The parts' rows as one array: what `table[indices]` would be."""
+        """Joins the rows of all queries to one array, equal to `table[indices]`."""
         params = self.client.params
         shape = as_indices(indices, params.rows, "an index").shape
         rows = np.empty((sum(map(len, parts)), *params.row_shape), params.dtype)
@@ -210,7 +211,7 @@ class Lookup:
 
 
 def table_url(server: str, table: str) -> str:
-    """The address of a table on a server. Raises ArgumentError for what is no address."""
+    """Builds the URL of a table on a server. Raises ArgumentError for an invalid server or name."""
     try:
         url = httpx.URL(server)
         plain = url.scheme in ("http", "https") and url.host and not set("?#@") & set(server)
@@ -218,19 +219,21 @@ def table_url(server: str, table: str) -> str:
     except (httpx.InvalidURL, ValueError, TypeError):  # UnicodeError is a ValueError
         plain = False
     if not plain:
-        shown = re.sub("//.*@", "//...@", repr(server))  # a password is nobody's to print
-        raise ArgumentError(f"a server is named like https://example.org:8080, not {shown}")
+        shown = re.sub("//.*@", "//...@", repr(server))  # do not print a password
+        raise ArgumentError(
+            f"server: found {shown}, expected an address like https://example.org:8080"
+        )
     try:
         return str(httpx.URL(f"{server.rstrip('/')}/v1/tables/{quote(table, safe='')}"))
     except (httpx.InvalidURL, ValueError) as error:  # UnicodeError is one
-        raise ArgumentError(f"there can be no table {table!r}") from error
+        raise ArgumentError(f"table: {table!r} is not a valid name") from error
 
 
 def check_token(token: str) -> None:
-    """Raises ArgumentError for an operator's token that is short or that no request can carry."""
-    if not (token.isascii() and token.isprintable()) or len(token) < LEAST_TOKEN_LENGTH:
+    """Raises ArgumentError for an admin token that is too short or not printable ASCII."""
+    if not (token.isascii() and token.isprintable()) or len(token) < MIN_TOKEN_LENGTH:
         raise ArgumentError(
-            f"an admin token has at least {LEAST_TOKEN_LENGTH} printable ASCII characters"
+            f"an admin token must have at least {MIN_TOKEN_LENGTH} printable ASCII characters"
         )
 
 
@@ -238,5 +241,5 @@ def check_servers(servers: Sequence[str]) -> None:
     """Raises ArgumentError unless there are two different servers."""
     if len(servers) != 2 or len({s.rstrip("/") for s in servers}) != 2:
         raise ArgumentError(
-            f"a lookup needs two different servers, each run by another party: found {servers}"
+            f"servers: found {servers}, expected two different servers, one of each party"
         )

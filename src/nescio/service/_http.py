@@ -1,4 +1,4 @@
-"""Requests as the service's clients make them: bounded in time and in what they read."""
+"""HTTP requests of the service's clients, with bounded time and reply length."""
 
 import asyncio
 import os
@@ -15,19 +15,19 @@ from ..errors import ArgumentError, MalformedMessageError
 from ._exchange import MAX_TEXT_BYTES, Attempt, Reply
 
 _T = TypeVar("_T")
-_LONGEST_TIMEOUT = 86400.0
+_MAX_TIMEOUT = 86400.0
 _GRACE_SECONDS = 1.0
 
 
 class Closing:
-    """What ends with a `with` block by its own `close`."""
+    """A base class: leaving a `with` block calls `close`."""
 
     def close(self) -> None:
-        """Ends it."""
+        """Releases the resources."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
-        """The thing itself."""
+        """Returns the object itself."""
         return self
 
     def __exit__(
@@ -36,19 +36,19 @@ class Closing:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes it."""
+        """Calls `close`."""
         self.close()
 
 
 class Http:
-    """Sends requests, each try within `timeout` seconds, and tries again as an Attempt says.
+    """Sends requests. Each try takes at most `timeout` seconds; an Attempt decides about retries.
 
-    Nothing is taken from the environment: a proxy that both servers' queries go through would see
-    both keys. No compression either, so that a reply is as long as it looks.
+    Proxies of the environment are not used: a proxy for the traffic to both servers would see both
+    keys. Compression is not used, so the length of a reply is bounded while it is read.
     """
 
     def __init__(self, *, timeout: float, retries: int, verify: bool | ssl.SSLContext) -> None:
-        if not 0 < timeout <= _LONGEST_TIMEOUT:
+        if not 0 < timeout <= _MAX_TIMEOUT:
             raise ArgumentError(f"timeout: found {timeout}, expected seconds up to a day")
         if not 0 <= retries <= 100:
             raise ArgumentError(f"retries: found {retries}, expected 0 to 100")
@@ -62,7 +62,7 @@ class Http:
         )
 
     async def get(self, url: str) -> bytes:
-        """The body of a short text. Raises as `post`."""
+        """Fetches a short text and returns its body. Raises the errors of `post`."""
         reply = await self._send("GET", url, None, {}, MAX_TEXT_BYTES)
         return reply.body
 
@@ -73,10 +73,10 @@ class Http:
         max_bytes: int = MAX_TEXT_BYTES,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """The reply to a body, of at most `max_bytes`.
+        """Sends a body and returns the reply, of at most `max_bytes`.
 
-        Raises ServiceError, MismatchError if the server refuses for that, or MalformedMessageError
-        for a reply that is too long or compressed.
+        Raises ServiceError, MismatchError if the server reports a mismatch, or
+        MalformedMessageError for a reply that is too long or compressed.
         """
         all_headers = {"Content-Type": "application/octet-stream", **(headers or {})}
         return await self._send("POST", url, body, all_headers, max_bytes)
@@ -112,10 +112,10 @@ class Http:
 
 
 async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:
-    """The results of two coroutines that run at once, or the first error of one.
+    """Runs two coroutines concurrently; returns both results or raises the first error.
 
-    What fails at one server mostly fails at the other too: it has a second to say so before it is
-    cancelled, because asyncio leaves a connection open that is cancelled during its TLS handshake.
+    After an error, the other coroutine has one more second before it is cancelled: asyncio leaves a
+    connection open that is cancelled during its TLS handshake, and mostly both servers fail alike.
     """
     tasks = [asyncio.ensure_future(work) for work in (first, second)]
     try:
@@ -131,62 +131,62 @@ async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) 
 
 
 async def _read(response: httpx.Response, max_bytes: int) -> Reply:
-    """The whole reply, if it is short enough."""
+    """Reads the whole reply. Raises MalformedMessageError if it is too long or compressed."""
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
-        raise MalformedMessageError(f"{response.url} answers in the encoding {encoding[:40]!r}")
+        raise MalformedMessageError(
+            f"{response.url} answers with content encoding {encoding[:40]!r}, expected none"
+        )
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
         if len(body) > max_bytes:
-            raise MalformedMessageError(
-                f"{response.url} answers with more than the {max_bytes} bytes that were asked for"
-            )
+            raise MalformedMessageError(f"{response.url} answers with more than {max_bytes} bytes")
     return Reply(response.status_code, bytes(body), response.headers)
 
 
 class LoopThread:
-    """An event loop on a thread of its own, for callers that have none.
+    """An event loop on its own thread, for callers without an event loop.
 
-    The thread is a daemon, so a program ends without waiting for it, and what a caller abandons by
-    an interruption is cancelled.
+    The thread is a daemon, so a program exits without waiting for it. If a caller is interrupted,
+    its coroutine is cancelled.
     """
 
     def __init__(self) -> None:
         self.process = os.getpid()
         self._loop = asyncio.new_event_loop()
-        self._changing = threading.Lock()  # guards what follows
+        self._changing = threading.Lock()  # guards the attributes below
         self._closed = False
-        self._under_way: set[Future[Any]] = set()
+        self._pending: set[Future[Any]] = set()
         self._thread = threading.Thread(target=self._run, name="nescio-lookup", daemon=True)
         self._thread.start()
 
     def call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Runs a coroutine to its end; an interruption of the caller cancels it.
+        """Runs a coroutine and returns its result; an interruption of the caller cancels it.
 
-        Raises ArgumentError if the loop is closed, or is closed meanwhile by another thread.
+        Raises ArgumentError if the loop is closed, before or during the call.
         """
         with self._changing:
             if self._closed:
                 work.close()
                 raise ArgumentError("the table is closed")
             future = asyncio.run_coroutine_threadsafe(work, self._loop)
-            self._under_way.add(future)
+            self._pending.add(future)
         try:
             return future.result()
         except CancelledError:
-            raise ArgumentError("the table was closed meanwhile") from None
+            raise ArgumentError("the table was closed during the call") from None
         except BaseException:
             future.cancel()
             raise
         finally:
             with self._changing:
-                self._under_way.discard(future)
+                self._pending.discard(future)
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Cancels what runs, runs one coroutine more, and ends the thread.
+        """Cancels running coroutines, runs a last one, and ends the thread.
 
-        A second time, and in a process that was forked since, it does nothing.
+        A second call, and a call in a forked process, have no effect.
         """
         if self.process != os.getpid():
             return
@@ -194,7 +194,7 @@ class LoopThread:
             if self._closed:
                 return
             self._closed = True
-            for future in self._under_way:
+            for future in self._pending:
                 future.cancel()
         try:
             asyncio.run_coroutine_threadsafe(last(), self._loop).result()

@@ -1,4 +1,4 @@
-"""What a server accepts, and how it says no."""
+"""The quotas of a server, and its refusals as HTTP errors."""
 
 import math
 from dataclasses import dataclass, fields
@@ -11,16 +11,16 @@ from ..pir._wire import HEADER_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
-    """Bounds on one request, and on all that are under way.
+    """Limits on one request, and on all concurrent requests.
 
-    One request: `max_keys` in it, `max_body_bytes` of it, `max_answer_bytes` of its answer (which
-    also lowers the keys), `max_change_bytes` of a change to the rows. All of a table:
-    `max_waiting_keys` that wait for an answer. All together: `max_held_bytes` of queries that
-    arrive and answers that wait or are not yet sent. Seconds: `read_seconds` for a query to arrive,
-    `change_seconds` for a change, `answer_seconds` from there to an answer, `write_seconds` for it
-    to be taken. `batch_window`: seconds that the first request of a batch waits for company.
+    For one request: `max_keys`; `max_body_bytes` of a query; `max_answer_bytes` of an answer, which
+    also limits the keys; `max_change_bytes` of a change to rows. For all requests of a table:
+    `max_waiting_keys` that wait for an answer. For all tables: `max_held_bytes` of queries and
+    answers in memory. Seconds: `read_seconds` to receive a query, `change_seconds` to receive a
+    change, `answer_seconds` to compute an answer, `write_seconds` to send it. `batch_window`:
+    seconds that the first request of a batch waits for other requests.
 
-    Raises ArgumentError for numbers that make no sense, alone or together.
+    Raises ArgumentError for numbers that are out of range or contradict each other.
     """
 
     max_keys: int = 1024
@@ -41,11 +41,11 @@ class Quotas:
             whole = field.type is int
             if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
                 raise ArgumentError(f"{field.name}: found {shown(value)}, expected a number")
-            least = 0 if field.name == "batch_window" else 1 if whole else 1e-9
-            most = 1 if field.name == "batch_window" else 1 << 62
-            if not math.isfinite(value) or not least <= value <= most:
+            minimum = 0 if field.name == "batch_window" else 1 if whole else 1e-9
+            maximum = 1 if field.name == "batch_window" else 1 << 62
+            if not math.isfinite(value) or not minimum <= value <= maximum:
                 raise ArgumentError(
-                    f"{field.name}: found {shown(value)}, expected {least} to {most}"
+                    f"{field.name}: found {shown(value)}, expected {minimum} to {maximum}"
                 )
         if self.max_waiting_keys < self.max_keys or self.max_held_bytes < self.max_answer_bytes:
             raise ArgumentError(
@@ -55,14 +55,14 @@ class Quotas:
             )
 
     def keys(self, params: TableParams) -> int:
-        """Keys for a table that one request may carry, by all quotas; 0 if not even one fits."""
+        """Returns the maximum keys per request for a table under all quotas; 0 if none fits."""
         by_body = (self.max_body_bytes - HEADER_BYTES) // params.key_bytes
         by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.answer_bytes
         return max(0, min(self.max_keys, by_body, by_answer))
 
 
 class RefusedError(Exception):
-    """A request that a server does not answer, as an HTTP status and a JSON error."""
+    """A refused request: an HTTP status and a JSON error."""
 
     def __init__(self, status: int, code: str, message: str, **details: str) -> None:
         super().__init__(message)
@@ -71,19 +71,19 @@ class RefusedError(Exception):
         self.details = details
 
     def to_dict(self) -> dict[str, object]:
-        """The body of the response."""
+        """Converts the error to the body of the response."""
         return {"error": {"code": self.code, "message": str(self), **self.details}}
 
 
 def unknown_table(name: str, known: list[str]) -> RefusedError:
-    """404: no such table."""
+    """Makes a 404: the table does not exist."""
     return RefusedError(
         404, "unknown_table", f"there is no table {name!r} here; there are: {', '.join(known)}"
     )
 
 
 def body_too_large(found: str, limit: int) -> RefusedError:
-    """413: the body exceeds the limit."""
+    """Makes a 413: the body is too long."""
     return RefusedError(
         413,
         "body_too_large",
@@ -94,7 +94,7 @@ def body_too_large(found: str, limit: int) -> RefusedError:
 
 
 def too_many_keys(found: int, limit: int) -> RefusedError:
-    """422: more keys than a request may carry."""
+    """Makes a 422: the query has too many keys."""
     return RefusedError(
         422,
         "too_many_keys",
@@ -105,42 +105,42 @@ def too_many_keys(found: int, limit: int) -> RefusedError:
 
 
 def body_too_slow(seconds: float) -> RefusedError:
-    """408: the body did not arrive in time."""
+    """Makes a 408: the body did not arrive in time."""
     return RefusedError(408, "body_too_slow", f"the body did not arrive within {seconds:g} s")
 
 
 def answer_too_slow(seconds: float) -> RefusedError:
-    """503: the answer was not ready in time."""
+    """Makes a 503: the answer was not ready in time."""
     return RefusedError(
         503, "answer_too_slow", f"no answer was ready within {seconds:g} s: try again later"
     )
 
 
 def overloaded(what: str) -> RefusedError:
-    """503: too much waits already."""
+    """Makes a 503: too many keys or bytes are waiting."""
     return RefusedError(503, "overloaded", f"{what} wait already: try again later")
 
 
 def no_resources(*, failed: bool) -> RefusedError:
-    """503: the machine would not give what an answer needs; its log says what."""
+    """Makes a 503: the machine lacks a resource, which the log names."""
     when = "until it is started anew" if failed else "now: try again later"
     return RefusedError(503, "no_resources", f"this server cannot answer {when}")
 
 
 def not_admitted() -> RefusedError:
-    """401: a change without the operator's token."""
+    """Makes a 401: the operator's token is missing or wrong."""
     return RefusedError(401, "not_admitted", "changes to rows need the operator's token")
 
 
 def no_changes() -> RefusedError:
-    """403: a server that was started without a token."""
+    """Makes a 403: the server has no admin token."""
     return RefusedError(
         403, "no_changes", "this server takes no changes: it was started without --admin-token"
     )
 
 
 def refusal(error: MessageError) -> RefusedError:
-    """How a server refuses bytes that a wire module has rejected with `error`."""
+    """Converts an error of a wire module to a refusal."""
     if isinstance(error, MismatchError):
         return RefusedError(409, "mismatch", str(error), found=error.found, expected=error.expected)
     code = "malformed_key" if isinstance(error, MalformedKeyError) else "malformed_message"

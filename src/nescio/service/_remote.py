@@ -1,4 +1,4 @@
-"""Clients of a table that two servers hold: sync and async, one vocabulary."""
+"""Clients of a table on two servers: one for asyncio, one for synchronous programs."""
 
 import asyncio
 import itertools
@@ -29,8 +29,8 @@ _T = TypeVar("_T")
 class AsyncRemoteTable:
     """`RemoteTable` for asyncio: `async with AsyncRemoteTable(...) as remote`, `await lookup`.
 
-    Arguments and errors are those of RemoteTable. The servers are first asked when the table is
-    entered, or by `connect`.
+    Arguments and errors are those of RemoteTable. Entering the block, or `connect`, fetches the
+    table's parameters from both servers.
     """
 
     def __init__(
@@ -46,22 +46,22 @@ class AsyncRemoteTable:
         check_servers(servers)
         self._urls = [table_url(server, table) for server in servers]
         self._http = Http(timeout=timeout, retries=retries, verify=verify)
-        self._patience = timeout
+        self._timeout = timeout
         self._insecure_generator = insecure_generator
-        self._lookup: Lookup | None = None  # None while the servers are to be asked (again)
+        self._lookup: Lookup | None = None  # None until both servers are asked (again)
         self._params: TableParams | None = None
 
     @property
     def params(self) -> TableParams | None:
-        """The parameters on which both servers agreed when last asked; None before `connect`."""
+        """The table's parameters, as last fetched from both servers; None before `connect`."""
         return self._params
 
     async def connect(self) -> None:
-        """Asks both servers what they hold, if they have not been asked."""
+        """Fetches the table's parameters from both servers, unless that is done already."""
         await self._until_agreed(self._agreed)
 
     async def lookup(self, indices: object) -> Array:
-        """As `RemoteTable.lookup`."""
+        """Looks up rows; see `RemoteTable.lookup`."""
 
         async def once() -> Array:
             return await self._lookup_once(await self._agreed(), indices)
@@ -69,9 +69,10 @@ class AsyncRemoteTable:
         return await self._until_agreed(once)
 
     async def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `nescio.Client` to both servers at once: their raw replies.
+        """Sends a query of `nescio.Client` to both servers concurrently; returns the raw replies.
 
-        Raises MismatchError if a table has changed since `params`, which are then those of now.
+        Raises MismatchError if a table has changed since `params` were fetched, and fetches them
+        again.
         """
         try:
             return await self._exchange(await self._agreed(), query)
@@ -81,8 +82,8 @@ class AsyncRemoteTable:
             raise
 
     async def _until_agreed(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Tries again as long as tables change, at one server perhaps sooner than at the other."""
-        end = time.monotonic() + self._patience
+        """Retries while the servers' tables differ: an operator changes one after the other."""
+        end = time.monotonic() + self._timeout
         for tries in itertools.count():
             try:
                 return await work()
@@ -101,7 +102,7 @@ class AsyncRemoteTable:
         await self._http.close()
 
     async def __aenter__(self) -> Self:
-        """The table itself, connected."""
+        """Connects and returns the table."""
         try:
             await self.connect()
         except BaseException:
@@ -135,36 +136,37 @@ class AsyncRemoteTable:
             first, second = await self._exchange(lookup, query)
             try:
                 parts.append(lookup.client.decode(query, first.body, second.body))
-            except MismatchError as error:  # an honest server would have refused
+            except MismatchError as error:  # an honest server would have refused the query
                 raise TablesDifferError(
                     str(error), found=error.found, expected=error.expected
                 ) from error
         return lookup.assemble(indices, parts)
 
     async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
-        most = lookup.most_answer_bytes(query)
+        max_bytes = lookup.max_answer_bytes(query)
         first, second = (
-            self._http.post(url, keys, most)
+            self._http.post(url, keys, max_bytes)
             for url, keys in zip(lookup.urls, query.keys, strict=True)
         )
         return await both(first, second)
 
 
 class RemoteTable(Closing):
-    """A table on two servers, looked up privately: `remote.lookup([17, 42])`.
+    """A table on two servers, for private lookups: `remote.lookup([17, 42])`.
 
     `servers` are the addresses of two servers, one of each party, in either order; both are asked
-    at once. Each try is bounded by `timeout` seconds. A connection that fails and a server that is
-    busy are tried again up to `retries` times; servers that have just changed the table and do not
-    agree yet, as long as `timeout`. `verify` is httpx's: True, False or an `ssl.SSLContext` that
-    trusts the servers' certificates. Proxies of the environment are not used: one that both queries
-    go through would see both keys. `insecure_generator` is `nescio.Client`'s.
+    concurrently. Each try takes at most `timeout` seconds. After a failed connection, or if a
+    server is busy, the client retries up to `retries` times. While the servers' tables differ
+    because an operator is changing them, it retries for `timeout` seconds. `verify` is httpx's:
+    True, False or an `ssl.SSLContext` that trusts the servers' certificates. Proxies of the
+    environment are not used: a proxy for both queries would see both keys. `insecure_generator` is
+    that of `nescio.Client`.
 
-    What it raises is in `nescio.errors`: ServiceError when a server fails, naming it, MismatchError
-    when the two do not hold the same table, MalformedMessageError for a reply that is none,
-    ArgumentError for a table whose generator is insecure and not taken. Close
-    it, or use it as a context manager. It may be used from several threads, and after a fork.
-    Security model: see `nescio.Client`; the servers also learn the client's address.
+    Raises ServiceError, with the server's URL, if a server fails; MismatchError if the servers'
+    tables differ; MalformedMessageError for an invalid reply; ArgumentError for an insecure
+    generator that is not allowed. Close the table, or use it as a context manager. It may be used
+    from several threads, and after a fork. Security model: see `nescio.Client`; the servers also
+    learn the client's address.
     """
 
     def __init__(
@@ -187,7 +189,7 @@ class RemoteTable(Closing):
         self._begin()
 
     def _begin(self) -> None:
-        # The client is made first: it may refuse its arguments.
+        # Made first, because it raises for invalid arguments.
         self._remote = AsyncRemoteTable(
             self._servers,
             self._name,
@@ -205,33 +207,34 @@ class RemoteTable(Closing):
 
     @property
     def params(self) -> TableParams:
-        """The table's public parameters, on which both servers agreed when last asked."""
+        """The table's public parameters, as last fetched from both servers."""
         params = self._here().params
         assert params is not None
         return params
 
     def lookup(self, indices: object) -> Array:
-        """The rows at `indices`: what `table[indices]` would be. The servers learn how many.
+        """Looks up the rows at `indices`: the value of `table[indices]`.
 
-        More rows than a request may carry are asked for in several. Raises IndexRangeError,
-        ServiceError, or MismatchError if the servers' tables differ and go on to.
+        The servers learn the number of rows. Rows that exceed the servers' quota of one request are
+        split over several requests. Raises IndexRangeError, ServiceError, or MismatchError if the
+        servers' tables still differ after `timeout`.
         """
-        remote = self._here()  # which may replace the loop
+        remote = self._here()  # may replace the loop
         return self._loop.call(remote.lookup(indices))
 
     def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `nescio.Client` to both servers at once: their raw replies."""
+        """Sends a query of `nescio.Client` to both servers; returns the raw replies."""
         remote = self._here()
         return self._loop.call(remote.exchange(query))
 
     def close(self) -> None:
-        """Closes the connections; a second time does nothing."""
+        """Closes the connections; a second call has no effect."""
         self._loop.close(self._remote.close)
 
     def _here(self) -> AsyncRemoteTable:
-        """The table of this process: a fork takes neither threads nor connections along."""
+        """Returns this process's table: a forked process has no threads or connections."""
         if self._loop.process != os.getpid():
-            # Kept, not ended: what the parent waits with (epoll) is shared with it.
+            # Kept, not closed: the fork shares the epoll of the parent's loop.
             self._left += [self._remote, self._loop]
             self._begin()
         return self._remote

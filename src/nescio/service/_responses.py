@@ -1,4 +1,4 @@
-"""How answers leave: in pieces, in time, and accounted for until they are gone."""
+"""HTTP responses: answers with a deadline and a memory budget, and refusals."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -14,21 +14,21 @@ _PIECE_BYTES = 256 << 10
 
 
 class Budget:
-    """Bytes that may be held at once, shared by all requests."""
+    """A budget of bytes in memory, shared by all requests."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_bytes: int) -> None:
+        self._max = max_bytes
         self._held = 0
 
     def add(self, count: int) -> None:
-        """Holds bytes; fewer than none gives some back. Raises RefusedError if too many are."""
-        if self._held + count > self._most:
+        """Reserves bytes; a negative count releases them. Raises RefusedError over budget."""
+        if self._held + count > self._max:
             raise overloaded(f"{self._held} bytes of queries and answers")
         self._held += count
 
     @contextmanager
     def holding(self) -> "Iterator[Holding]":
-        """What one request holds, given back at the end of the block unless it is kept."""
+        """Makes one request's reservation; leaving the block releases it unless it is kept."""
         held = Holding(self)
         try:
             yield held
@@ -38,7 +38,7 @@ class Budget:
 
 
 class Holding:
-    """One request's share of a budget."""
+    """One request's reservation in a budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -46,25 +46,25 @@ class Holding:
         self.kept = False
 
     def add(self, count: int) -> None:
-        """Holds bytes more. Raises RefusedError if there is no room."""
+        """Reserves more bytes. Raises RefusedError over budget."""
         self._budget.add(count)
         self._count += count
 
     def keep(self) -> None:
-        """Leaves it to someone else to release it."""
+        """Leaves the release to the response."""
         self.kept = True
 
     def release(self) -> None:
-        """Gives everything back."""
+        """Releases all reserved bytes."""
         self._budget.add(-self._count)
         self._count = 0
 
 
 class AnswerResponse(Response):
-    """An answer that is sent piece by piece as the client takes it.
+    """An answer, sent in pieces as the client reads it.
 
-    A client that has not taken all of it after `seconds` is cut off. `sent` is called at the end,
-    however it comes. (Starlette's StreamingResponse does as much, with a group of tasks for each.)
+    A client that has not read everything after `seconds` is disconnected. `sent` is called at the
+    end in any case. (Starlette's StreamingResponse is similar, but starts a task group for each.)
     """
 
     def __init__(
@@ -88,21 +88,21 @@ class AnswerResponse(Response):
                     more = end < len(self.body)
                     await send({"type": "http.response.body", "body": piece, "more_body": more})
         except (OSError, RuntimeError):
-            # The client is too slow (TimeoutError) or has gone, which uvloop says in either way.
-            # For want of a complete response uvicorn ends the connection.
+            # The client is too slow (TimeoutError) or has gone; uvloop raises either error.
+            # uvicorn closes the connection because the response is incomplete.
             return
         finally:
             self._sent()
 
 
 def refused_response(error: RefusedError) -> Response:
-    """A refusal as JSON."""
+    """Converts a refusal to a JSON response."""
     headers = {}
     if error.status == 503:
         headers["Retry-After"] = "1"
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in (408, 413, 503):
-        # An unread body cannot be skipped over: the connection ends with the refusal.
+        # The rest of the body is not read, so the connection must close.
         headers["Connection"] = "close"
     return JSONResponse(error.to_dict(), error.status, headers)

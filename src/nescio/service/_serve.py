@@ -1,4 +1,4 @@
-"""Runs the service: binds, announces itself, stops when told."""
+"""Runs the service: binds a socket, reports that it is ready, stops on a signal."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from ..errors import ArgumentError, FileError, ServiceError
 
-# A connection has so many seconds to send the head of a request, its first or another.
+# Time to send the head of a request, the first one or a later one.
 _HEAD_SECONDS = 30
 _MAX_CONNECTIONS = 1024
 _OTHER_DESCRIPTORS = 256
@@ -28,7 +28,7 @@ _SHUTDOWN_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen. Port 0 takes any free one. Both TLS files, or neither."""
+    """The address to listen on. Port 0 chooses a free one. TLS needs both files."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -38,8 +38,8 @@ class Address:
     def __post_init__(self) -> None:
         if not self.host or not self.host.isprintable():
             raise ArgumentError(
-                f"host: found {self.host!r}, expected a name or an address; "
-                "0.0.0.0 listens on all of them"
+                f"host: found {self.host!r}, expected a host name or an address; "
+                "0.0.0.0 listens on all addresses"
             )
         if not 0 <= self.port < 1 << 16:
             raise ArgumentError(f"port: found {self.port}, expected 0 to 65535")
@@ -60,17 +60,17 @@ class Address:
             ) from error
 
     def url(self, port: int) -> str:
-        """The address that clients use."""
+        """Returns the URL for clients."""
         scheme = "http" if self.tls_cert is None else "https"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{port}"
 
 
 def bind(address: Address) -> socket.socket:
-    """A listening socket. Raises ServiceError, naming the address, if it cannot be had."""
+    """Opens a listening socket. Raises ServiceError with the address if that fails."""
     url = address.url(address.port)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # With the protocol named, asyncio switches Nagle's algorithm off; without, answers wait 40 ms.
+    # asyncio disables Nagle's algorithm only if the protocol is given; else answers wait 40 ms.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -79,10 +79,10 @@ def bind(address: Address) -> socket.socket:
     except (OSError, UnicodeError) as error:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        elsewhere = isinstance(error, UnicodeError | socket.gaierror) or (
+        bad_host = isinstance(error, UnicodeError | socket.gaierror) or (
             error.errno == errno.EADDRNOTAVAIL
         )
-        advice = "--host" if elsewhere else "--port"
+        advice = "--host" if bad_host else "--port"
         raise ServiceError(
             f"cannot listen on {url}: {reason}; choose another with {advice}", url=url
         ) from error
@@ -97,18 +97,18 @@ def serve(
     ready: Callable[[str], None],
     until_stdin_closes: bool = False,
 ) -> None:
-    """Serves until a signal says stop; calls `ready` with the address once requests are taken.
+    """Serves until a signal; calls `ready` with the URL as soon as requests are accepted.
 
-    With `until_stdin_closes` it also stops when standard input ends, so that a server that another
-    program started never outlives it. Raises ServiceError if the application will not start.
+    With `until_stdin_closes` it also stops when standard input closes, so that the server does not
+    outlive the program that started it. Raises ServiceError if the application does not start.
     """
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=TimedProtocol,
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # who asks does not matter here, whatever a header says
+        proxy_headers=False,  # the client's address is not used
         timeout_keep_alive=_HEAD_SECONDS,
         timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         ssl_certfile=None if address.tls_cert is None else str(address.tls_cert),
@@ -129,64 +129,63 @@ def serve(
 
 
 def _allow_descriptors(count: int) -> None:
-    """Asks the system for as many, so that connections run out first."""
+    """Raises the limit of file descriptors, so that the limit of connections applies first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
-        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
-class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's protocol, with an end to its patience.
+class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """uvicorn's protocol with timeouts for idle and slow connections.
 
-    uvicorn closes a connection that idles after a response, but not one that says nothing at first,
-    that sends the head of a request for ever, or that is closed and does not take what was still
-    to be sent: here each has the same time. Connections beyond `max_connections` are closed at
-    once.
+    uvicorn closes a connection that idles after a response, but not one that sends nothing at
+    first, never completes the head of a request, or does not read the rest of a closing connection.
+    Here all of them have the same timeout. Connections beyond `max_connections` are closed at once.
     """
 
     head_seconds = _HEAD_SECONDS
     max_connections = _MAX_CONNECTIONS
-    _next_look: asyncio.TimerHandle | None = None
+    _next_check: asyncio.TimerHandle | None = None
     _was_closing = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:
-        """Begins to wait for a request, unless there are too many connections already."""
+        """Starts the timeout, or closes the connection if there are too many."""
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:
             transport.abort()
         else:
-            self._look_later()
+            self._check_later()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the wait."""
-        if self._next_look is not None:
-            self._next_look.cancel()
+        """Stops the timeout."""
+        if self._next_check is not None:
+            self._next_check.cancel()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Begins to wait for the next request."""
+        """Starts the timeout for the next request."""
         super().on_response_complete()
-        self._look_later()
+        self._check_later()
 
-    def _look_later(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
-        self._next_look = self.loop.call_later(self.head_seconds, self._look)
+    def _check_later(self) -> None:
+        if self._next_check is not None:
+            self._next_check.cancel()
+        self._next_check = self.loop.call_later(self.head_seconds, self._check)
 
-    def _look(self) -> None:
-        """Closes a connection that idled since the last look, aborts one that was closing then."""
+    def _check(self) -> None:
+        """Closes a connection that idled since the last check; aborts one that was closing then."""
         if self._was_closing:
             self.transport.abort()
             return
         if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
         self._was_closing = self.transport.is_closing()
-        self._look_later()
+        self._check_later()
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, telling when it is ready."""
+    """uvicorn's server, with a callback when it is ready."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)

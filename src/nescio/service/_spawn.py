@@ -1,4 +1,4 @@
-"""A server as a process of its own, gone when the block that needs it ends."""
+"""Starts a server in a child process, which ends with a `with` block."""
 
 import subprocess
 import sys
@@ -15,33 +15,35 @@ _STOP_SECONDS = 10
 
 
 class Spawned:
-    """A server that has been started, and may not be ready yet."""
+    """A server process that may not be ready yet."""
 
     def __init__(self, process: "subprocess.Popen[str]", log: IO[str]) -> None:
         self._process = process
         self._log = log
 
     def url(self) -> str:
-        """Waits until it is ready: its address. Raises ServiceError with its own words if not."""
+        """Waits until it is ready; returns its URL. Raises ServiceError with its message."""
         assert self._process.stdout is not None
-        impatience = threading.Timer(_START_SECONDS, self._process.kill)
-        impatience.daemon = True
+        timeout = threading.Timer(_START_SECONDS, self._process.kill)
+        timeout.daemon = True
         try:
-            impatience.start()
+            timeout.start()
             for line in self._process.stdout:
                 if " on http" in line:
                     return line.split()[-1]
         finally:
-            impatience.cancel()
+            timeout.cancel()
         self._process.wait()
         self._log.seek(0)
-        words = self._log.read().strip().removeprefix("nescio: ")
-        raise ServiceError(words or f"a server ended with code {self._process.returncode}", url="")
+        message = self._log.read().strip().removeprefix("nescio: ")
+        raise ServiceError(
+            message or f"a server ended with code {self._process.returncode}", url=""
+        )
 
 
 @contextmanager
 def spawned(arguments: Sequence[str]) -> Iterator[Spawned]:
-    """`nescio serve` with these arguments, stopped on the way out."""
+    """Runs `nescio serve` with these arguments until the block ends."""
     command = [sys.executable, "-P", "-m", "nescio", "serve", *arguments, "--exit-with-stdin"]
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
@@ -58,15 +60,15 @@ def spawned(arguments: Sequence[str]) -> Iterator[Spawned]:
 
 
 def _stop(process: "subprocess.Popen[str]") -> None:
-    """Asks by closing its input, then by signal, then insists."""
+    """Closes standard input, then sends SIGTERM, then SIGKILL."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
-    for insist in (process.terminate, process.kill):
+    for signal in (process.terminate, process.kill):
         try:
             process.wait(_STOP_SECONDS)
             break
         except subprocess.TimeoutExpired:
-            insist()
+            signal()
     process.wait()
     process.stdout.close()
