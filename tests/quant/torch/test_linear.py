@@ -176,6 +176,15 @@ def test_no_gradient_and_it_says_so(linear):
     assert not list(layer.parameters())
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_it_uses_as_many_threads_as_pytorch(linear, threads):
+    layer, x = BitSerialLinear.from_linear(linear), vectors(3, 70)
+    expected = layer(x)
+    torch.set_num_threads(threads)
+    assert layer.matrix().threads == threads
+    assert torch.equal(layer(x), expected)
+
+
 def test_it_stays_in_float32_on_the_processor(linear):
     layer = BitSerialLinear.from_linear(linear)
     expected = layer(vectors(70))
