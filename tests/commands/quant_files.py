@@ -1,4 +1,4 @@
-"""Files that look like MNIST's and WikiText-2's."""
+"""Small files in the formats of MNIST and WikiText-2."""
 
 import gzip
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def write_digits(folder, train, test, *, packed=True):
-    """Images that show their label as a bright row; returns images and labels of both parts."""
+    """Writes images that show their label as a bright row; returns images and labels."""
     draw = np.random.default_rng(5)
     images, labels = [], []
     for stem, count in (("train", train), ("t10k", test)):
@@ -26,6 +26,6 @@ def write_digits(folder, train, test, *, packed=True):
 
 
 def write_text(folder, **parts):
-    """Gzipped texts, by their stems."""
+    """Writes gzipped texts under their stems."""
     for stem, text in parts.items():
         (folder / f"{stem}.txt.gz").write_bytes(gzip.compress(text.encode()))

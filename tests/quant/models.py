@@ -1,4 +1,4 @@
-"""Models for tests, of NumPy layers."""
+"""Models of NumPy layers for tests."""
 
 import itertools
 
@@ -15,7 +15,7 @@ def linear(rng, inputs, outputs, *, bias=True):
 
 
 def perceptron(rng, sizes=(70, 33, 5)):
-    """Linear layers "0", "2" and so on, with ReLU between them."""
+    """Returns Linear layers "0", "2" and so on, with ReLU between them."""
     layers = []
     for inputs, outputs in itertools.pairwise(sizes):
         layers += [linear(rng, inputs, outputs), functions.ReLU()]
@@ -23,7 +23,7 @@ def perceptron(rng, sizes=(70, 33, 5)):
 
 
 def stack(rng, kind, inputs=10, hidden=9, *, layers=1, bidirectional=False, batch_first=False):
-    """An LSTM or a GRU."""
+    """Returns an LSTM or a GRU."""
     gates = {quant.LSTM: 4, quant.GRU: 3}[kind]
     matrices = {}
     for layer in range(layers):
@@ -35,7 +35,7 @@ def stack(rng, kind, inputs=10, hidden=9, *, layers=1, bidirectional=False, batc
 
 
 def cell(rng, kind, inputs=10, hidden=9):
-    """One step of an LSTM or a GRU."""
+    """Returns an LSTM cell or a GRU cell."""
     gates = {quant.LSTMCell: 4, quant.GRUCell: 3}[kind]
     return kind(linear(rng, inputs, gates * hidden), linear(rng, hidden, gates * hidden))
 

@@ -55,7 +55,7 @@ def test_queued_products(weights, rng):
 
 
 def test_batches_of_any_size(rng, monkeypatch):
-    """In slices, of which an error does not name the wrong vector."""
+    """Large batches are split; errors name the vector of the whole batch."""
     monkeypatch.setattr(device_module, "_MAX_BATCH", 4)
     few = from_integers(rng.integers(-2, 2, (3, 5)), bits=2, scale=0.5)
     matrix, expected = DeviceMatrix(few, device="emulated"), BitSerialMatrix(few)
@@ -116,7 +116,7 @@ def test_the_capture_of_the_emulated_device_forbids_allocations(weights, capture
 @pytest.mark.parametrize("warm_up", ["prepare", "queue"])
 @pytest.mark.parametrize("kernel", [None, "count", "count-fused", "matrix", "matrix-fused"])
 def test_a_graph_captures_without_allocating(weights, rng, capture, kernel, warm_up):
-    """As docs/quant-gpu.md has it: the warm-up is on another stream than the capture."""
+    """As in docs/quant-gpu.md: the capture uses another stream than the warm-up."""
     matrix, expected = (
         DeviceMatrix(weights, device="emulated", kernel=kernel),
         BitSerialMatrix(weights),
@@ -205,7 +205,7 @@ def test_bad_input(weights):
 
 
 class OnGpu:
-    """An array that says it is on a GPU, of a library that has `from_dlpack`, or has not."""
+    """Array that claims to be on a GPU; its library has `from_dlpack` or lacks it."""
 
     def __init__(self, array):
         self.array = array
@@ -222,7 +222,7 @@ class OnGpu:
 
 
 def test_vectors_of_a_gpu_s_library(weights, rng, monkeypatch):
-    """The way there and back, on the emulated device, which takes what NumPy hands out."""
+    """Takes and returns arrays of the library; the emulated device reads NumPy's memory."""
     x = rng.standard_normal((2, 3, 90)).astype(np.float32)
     matrix = DeviceMatrix(weights, device="emulated")
     with pytest.raises(ArgumentError, match=r"found shape \(2, 3, 89\)"):
@@ -256,7 +256,7 @@ def test_tensors_on_a_card(rng):
 
 @pytest.mark.parametrize("device", devices.FIRST)
 def test_the_device_is_an_argument(weights, bias, device, rng):
-    """Of a matrix as of a server: what comes out has the same bits."""
+    """A matrix takes a device as a server does; the results have the same bits."""
     x = rng.standard_normal((2, 90)).astype(np.float32)
     here, there = (BitSerialMatrix(weights, 16, bias=bias, device=d) for d in ("cpu", device))
     assert there(x).tobytes() == here(x).tobytes()

@@ -1,4 +1,4 @@
-"""Layers in NumPy: what they compute, on floats and on few bits."""
+"""NumPy layers: results with float and with low-bit weights."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def s(x):
 
 
 def product(layer, x):
-    """In doubles, from the weights that the layer really has."""
+    """Computes in doubles, from the weights that the layer stores."""
     matrix = layer.matrix
     weight = getattr(matrix, "weight", None)
     if weight is None:
@@ -37,7 +37,7 @@ def gru_step(layer, x, h):
 
 
 def assert_same(found, expected, bits):
-    """The same bits; of floats nearly so, whose products depend on the batch."""
+    """Checks for equal bits; float products are only close, because they depend on the batch."""
     close = {"rtol": 1e-4, "atol": 1e-6} if bits is None else {"rtol": 0, "atol": 0}
     np.testing.assert_allclose(found, expected, **close)
 

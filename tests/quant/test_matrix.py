@@ -1,4 +1,4 @@
-"""Matrices of few bits: the engine's product behind a NumPy interface."""
+"""Low-bit matrices: the engine's product with a NumPy interface."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Plans: which layers they name, and what they say when they name none."""
+"""Plans: matching of layer names, and errors for names without a match."""
 
 import numpy as np
 import pytest

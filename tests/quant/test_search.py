@@ -1,4 +1,4 @@
-"""Searches for bits: what they find, how often they ask, and that a seed decides all."""
+"""Search of bits: results, number of evaluations, and determinism by seed."""
 
 import itertools
 import math
@@ -19,7 +19,7 @@ def cost(name, bits):
 
 
 def lost(name, bits):
-    """What a layer's bits lose: each layer its own way, in whole numbers."""
+    """Returns the quality that a layer's bits lose, as an integer that differs between layers."""
     weight = sum(map(ord, name)) % 7 + 1
     return 0 if bits is None else weight * (64 >> bits[0]) + (1 if bits[1] == 8 else 0)
 
@@ -33,7 +33,7 @@ def layers(count):
 
 
 def front(points):
-    """The Pareto front by its definition."""
+    """Computes the Pareto front by its definition."""
     return {
         (p.cost, p.quality)
         for p in points
@@ -72,7 +72,7 @@ def test_the_cheapest_that_is_good_enough():
 
 @pytest.mark.parametrize("method", ["greedy", "evolutionary", "auto"])
 def test_searches_come_near_to_the_best(method):
-    """Against everything: for each quality, hardly more than the least cost of it."""
+    """For each quality, the cost is close to the lowest cost of an exhaustive search."""
     everything = search(layers(4), quality, cost, evaluations=5000)
     found = search(layers(4), quality, cost, method=method, evaluations=500)
     assert len(found.points) <= 500
@@ -93,7 +93,7 @@ def random_plans(count, number):
 
 
 def area(points):
-    """Under the front: quality above -2000 for every cost up to 100."""
+    """Returns the area under the front: quality above -2000 for every cost up to 100."""
     total, best, before = 0.0, -2000, 0.0
     for point in [*sorted(points, key=lambda p: (p.cost, -p.quality)), Point({}, -2000, 100)]:
         total += (min(point.cost, 100) - before) * (best + 2000)

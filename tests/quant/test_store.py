@@ -15,7 +15,7 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
 
 def everything(rng):
-    """A layer of every kind, some of few bits and some of floats."""
+    """Returns a layer of every kind, some with low-bit and some with float weights."""
     return quant.Group(
         {
             "quantized": quant.quantize(perceptron(rng), {"0": (3, 8), "2": (1, 32)}, per_row=True),
@@ -79,7 +79,7 @@ def test_every_layer_comes_back_and_predicts_the_same(rng, tmp_path):
 
 @pytest.fixture
 def saved(rng, tmp_path):
-    """A file, its arrays and its description."""
+    """Returns the path of a model file, its arrays and its description."""
     path = tmp_path / "model.safetensors"
     quant.save(quant.quantize(perceptron(rng), {"*": (4, 8)}), path)
     with store.safetensors.safe_open(path, framework="numpy") as file:

@@ -1,4 +1,4 @@
-"""Weights as integers of few bits, against the specification."""
+"""Low-bit integer weights against the specification."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_no_other_step_has_a_smaller_error(rng, bits, kind):
 @pytest.mark.parametrize("bits", range(2, 9))
 @pytest.mark.parametrize("columns", [1, 3, 16, 64, 128, 500])
 def test_no_other_step_of_a_row_has_a_smaller_error(rng, bits, columns):
-    """Few weights have an error that goes up and down with the step: against a fine grid."""
+    """For few weights the error is a rugged function of the step: compares with a fine grid."""
     weights = rng.standard_normal((6, columns)).astype(np.float32)
     found = quant.quantize_weights(weights, bits, per_row=True)
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1
@@ -74,7 +74,7 @@ def test_the_smallest_weights_do_not_vanish(bits):
 
 @pytest.mark.parametrize("bits", [2, 4, 8])
 def test_the_step_of_a_large_matrix_is_as_good(rng, bits):
-    """More weights than have a sum each: runs of them do."""
+    """So many weights that only blocks of them have a prefix sum."""
     weights = rng.standard_normal((270, 251)).astype(np.float32)
     found = quant.quantize_weights(weights, bits)
     again = [found.mean_error(weights)]

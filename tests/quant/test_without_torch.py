@@ -1,4 +1,4 @@
-"""What those see who have no PyTorch, or no safetensors."""
+"""Behaviour without PyTorch or without safetensors."""
 
 import subprocess
 import sys

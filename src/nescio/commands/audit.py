@@ -32,7 +32,7 @@ def add_parser(commands: Subparsers) -> None:
         "runs, and reports what the server can learn about single users.",
     )
     whats = parser.add_subparsers(
-        title="commands", required=True, metavar="WHAT", parser_class=_Parser
+        title="commands", required=True, metavar="COMMAND", parser_class=_Parser
     )
     _add_run(whats)
     _add_simulate(whats)

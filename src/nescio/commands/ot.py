@@ -36,7 +36,7 @@ def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "ot", help="make oblivious transfers; estimate the security of their parameter sets"
     )
-    subcommands = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
+    subcommands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_send(subcommands)
     add_receive(subcommands)
     _add_estimate(subcommands)

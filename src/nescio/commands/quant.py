@@ -23,7 +23,7 @@ _EVALUATIONS = 400
 def add_parser(commands: Subparsers) -> None:
     """Adds the command and its subcommands."""
     parser = commands.add_parser("quant", help="search bit widths for models with low-bit weights")
-    subcommands = parser.add_subparsers(title="commands", required=True, metavar="WHAT")
+    subcommands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_search(subcommands)
 
 

@@ -78,8 +78,8 @@ class _Cell(Layer):
             raise ArgumentError(f"x: found shape {vectors.shape}, expected (batch, {self.inputs})")
         flat = vectors.reshape(-1, self.inputs)
         shape = (*vectors.shape[:-1], self.hidden)
-        given = self.begin(len(flat)) if state is None else _states(state, self.STATES, shape)
-        begin = tuple(part.reshape(-1, self.hidden) for part in given)
+        states = self.begin(len(flat)) if state is None else _states(state, self.STATES, shape)
+        begin = tuple(part.reshape(-1, self.hidden) for part in states)
         return tuple(part.reshape(shape) for part in self.step(self.ih(flat), begin))
 
 

@@ -1,4 +1,4 @@
-"""PyTorch on one thread: the tests' tensors are small, and its threads wait actively for each other."""
+"""Runs PyTorch on one thread: on small tensors its threads mostly wait actively for each other."""
 
 import pytest
 

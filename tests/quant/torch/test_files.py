@@ -1,4 +1,4 @@
-"""What a file keeps of PyTorch's modules beside the quantized ones."""
+"""Files keep PyTorch modules that are not quantized."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ nn = torch.nn
 
 @pytest.mark.parametrize("kind", [nn.ReLU, nn.LeakyReLU, nn.Identity, nn.Dropout])
 def test_the_bits_are_pytorch_s(kind, tmp_path):
-    """Of what docs/quant.md says so, with signs of zeros, infinities and the smallest numbers."""
+    """Bits are equal where docs/quant.md promises it, also for -0, infinities and subnormals."""
     model = nn.Sequential(kind()).eval()
     quant.save(model, tmp_path / "model")
     x = np.array([-0.0, 0.0, -1e-45, 1e-45, -1, 1, 3e38, -np.inf, np.inf] * 5, np.float32)
@@ -46,7 +46,7 @@ def test_weight_norm_is_a_hook(tmp_path):
 
 
 class Others(nn.Module):
-    """Buffers that are no float32 with axes."""
+    """Module with buffers other than float32 arrays with axes."""
 
     def __init__(self, offset=0):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Layers of few bits on an NVIDIA GPU: those of the processor, bit for bit."""
+"""Low-bit layers on an NVIDIA GPU against the CPU, bit for bit."""
 
 import pytest
 

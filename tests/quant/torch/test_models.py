@@ -19,7 +19,7 @@ nn = torch.nn
 
 
 class Language(nn.Module):
-    """A model with code of its own and a layer of every kind."""
+    """Model with its own forward() and a layer of every kind."""
 
     def __init__(self):
         super().__init__()
@@ -227,7 +227,7 @@ def test_plans_that_do_not_fit(model, plan, said):
 @pytest.mark.filterwarnings("ignore:.*nested tensors is in prototype:UserWarning")
 @pytest.mark.parametrize("planned", ["linear1", "linear2", "linear*"])
 def test_transformers_leave_their_fast_path(planned):
-    """PyTorch's own takes the weights of both, in eval() and without gradients."""
+    """PyTorch's fast path reads both layers' weights, in eval() and without gradients."""
     torch.manual_seed(9)
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
     model = nn.TransformerEncoder(layer, 2).eval()

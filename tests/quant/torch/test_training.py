@@ -1,4 +1,4 @@
-"""Straight-through training: what it rounds, its gradients, and what comes out."""
+"""Straight-through training: rounding, gradients and converted models."""
 
 import pytest
 
