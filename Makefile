@@ -42,7 +42,7 @@ check: export STRICT := ON
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 TIER_TESTS := tests/base tests/prg tests/dpf tests/pir tests/ot tests/bitserial tests/quant
 
-.PHONY: FORCE demo test test-tiers sanitize compat check build bench fuzz docs format clean
+.PHONY: FORCE demo test test-tiers sanitize compat check build bench fuzz docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -100,6 +100,9 @@ fuzz: $(VENV)/.fuzz sanitize
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -q -W docs build/docs
 	@echo "open build/docs/index.html"
+
+wheel: $(BIN)/python
+	$(BIN)/python scripts/wheel.py
 
 format: $(VENV)/.check
 	$(BIN)/ruff format .

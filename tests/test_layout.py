@@ -1,0 +1,196 @@
+"""The layout: imports without cycles, private modules, folders of a readable size, a true map."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "nescio"
+MODULES = {
+    ".".join(("nescio", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+COMPILED = {"_core", "_cuda", "_emulated"}
+MAX_FILES = 25
+
+# Private modules that other packages of nescio import. An entry is removed once it is unused.
+SHARED = {
+    # The commands print and plot more than the public interface offers.
+    "nescio.audit._audit_log",
+    "nescio.audit._certify.grade",
+    "nescio.audit._log.record",
+    "nescio.audit._report.advice",
+    "nescio.audit._report.charts",
+    "nescio.audit._report.facts",
+    "nescio.audit._report.html",
+    "nescio.audit._simulate.defenses",
+    "nescio.audit._simulate.sweep",
+    "nescio.ot._party",
+    "nescio.quant._plot",
+    # The benchmarks time steps of an answer or a product by themselves.
+    "nescio.pir._device_table",
+    "nescio.pir._replica",
+    "nescio.quant._activations",
+    # The service moves the messages of nescio.pir; the commands and the demonstration start it.
+    "nescio.pir._change",
+    "nescio.pir._params",
+    "nescio.pir._stored",
+    "nescio.pir._table",
+    "nescio.pir._wire",
+    "nescio.service._app",
+    "nescio.service._exchange",
+    "nescio.service._serve",
+    "nescio.service._spawn",
+    # Silent OT names the kinds of the frames that it sends.
+    "nescio.net._frame",
+    # The PyTorch half of nescio.quant is loaded only where PyTorch is installed.
+    "nescio.quant.torch._convert",
+    "nescio.quant.torch._models",
+}
+
+
+def statements(node):
+    """Yields all nodes but those under `if TYPE_CHECKING:`, which are not executed."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from statements(child)
+
+
+def imports(name):
+    """Yields the modules that a module imports, also within functions."""
+    path = MODULES[name]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in statements(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            base = package.rsplit(".", node.level - 1)[0] if node.level else ""
+            base = ".".join(filter(None, [base, node.module]))
+            for alias in node.names:
+                if f"{base}.{alias.name}" in MODULES:
+                    yield f"{base}.{alias.name}"
+                elif base in MODULES and alias.name not in COMPILED:
+                    yield base
+
+
+GRAPH = {name: sorted(set(imports(name)) - {name}) for name in MODULES}
+
+
+def cycles(graph):
+    """Returns the sets of modules that import each other (Tarjan's algorithm)."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_cycles_are_found():
+    assert cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a"]}) == [["a", "b", "c"]]
+
+
+def test_no_modules_import_each_other():
+    assert cycles(GRAPH) == []
+
+
+def is_private(module):
+    return any(part.startswith("_") for part in module.split(".")[1:])
+
+
+def owner(module):
+    """Returns the package whose modules may import a private module."""
+    parts = module.split(".")
+    first = next(i for i, part in enumerate(parts) if i and part.startswith("_"))
+    return ".".join(parts[:first])
+
+
+CROSSINGS = {
+    (name, other)
+    for name, others in GRAPH.items()
+    for other in others
+    if is_private(other) and not f"{name}.".startswith(f"{owner(other)}.")
+}
+
+
+def test_private_modules_are_imported_in_their_package_or_listed():
+    assert sorted(pair for pair in CROSSINGS if pair[1] not in SHARED) == []
+
+
+def test_every_listed_module_is_still_shared():
+    assert {other for _, other in CROSSINGS} >= SHARED
+
+
+def test_no_folder_is_too_large():
+    folders = [
+        folder
+        for top in ("core", "src", "benchmarks")
+        for folder in [ROOT / top, *(ROOT / top).rglob("*")]
+        if folder.is_dir() and folder.name != "__pycache__"
+    ]
+    sizes = {
+        str(folder.relative_to(ROOT)): sum(
+            path.is_file() and path.suffix != ".so" for path in folder.iterdir()
+        )
+        for folder in folders
+    }
+    assert {folder: size for folder, size in sizes.items() if size > MAX_FILES} == {}
+
+
+# ---- docs/architecture.md ------------------------------------------------------------------------
+
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text()
+TREE = ARCHITECTURE.split("```\n", 2)[1]
+
+
+def tree_paths():
+    """Yields the paths that the tree of docs/architecture.md names."""
+    folders = []
+    for line in TREE.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.match(r"\s*(\S+(?:  ?[\w./]+)*?)(?:\s{2,}|$)", line)[1].split()
+        for name in names:
+            folders[depth:] = [name]
+            yield "/".join(part.strip("/") for part in folders)
+
+
+def test_the_tree_of_the_architecture_exists():
+    missing = [path for path in tree_paths() if not (ROOT / path).exists()]
+    assert missing == []
+
+
+def test_the_tree_of_the_architecture_is_whole():
+    named = set(tree_paths())
+    expected = {
+        str(path.relative_to(ROOT))
+        for top in (ROOT / "core", PACKAGE)
+        for path in top.iterdir()
+        if path.is_dir() and path.name != "__pycache__"
+    }
+    assert expected - named == set()
+
+
+def test_the_paths_of_the_architecture_exist():
+    """Paths in backquotes are relative to the repository, to core or to the package."""
+    bases = [ROOT, ROOT / "core", PACKAGE, ROOT / "tests"]
+    paths = re.findall(r"`([\w./]+/[\w.]+\.(?:py|h|cc|cu|md|json))`", ARCHITECTURE)
+    assert paths
+    assert [p for p in paths if not any((base / p).exists() for base in bases)] == []
