@@ -147,13 +147,7 @@ class DeviceMatrix:
         Calls of `queue` outside a capture do the same for their batch size.
         """
         for part in _slices(batch):
-            size = part.stop - part.start
-            with self._lock:
-                if size not in self._spares:
-                    self._spares[size] = self._new_product(size)
-                self._spares.move_to_end(size)
-                while len(self._spares) > _MAX_CACHED_PRODUCTS:
-                    self._spares.popitem(last=False)
+            self._add_spare(part.stop - part.start, run=True)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
         """Multiplies exactly with integer host vectors (batch, columns): int64 (batch, rows).
@@ -186,8 +180,20 @@ class DeviceMatrix:
             return self._product(batch)
         if self._matrix.capturing(stream):
             return self._captured_product(batch, stream)
-        self.prepare(batch)
+        self._add_spare(batch)
         return self._product(batch, stream)
+
+    def _add_spare(self, batch: int, *, run: bool = False) -> None:
+        """Allocates a product for the next capture; `run` loads its kernels, as a queued one does."""
+        with self._lock:
+            if batch not in self._spares:
+                spare = self._new_product(batch)
+                if run:
+                    spare.apply(np.zeros((batch, self.columns), np.float32))
+                self._spares[batch] = spare
+            self._spares.move_to_end(batch)
+            while len(self._spares) > _MAX_CACHED_PRODUCTS:
+                self._spares.popitem(last=False)
 
     def _captured_product(self, batch: int, stream: int) -> EngineProduct:
         with self._lock:
