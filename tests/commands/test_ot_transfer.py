@@ -19,7 +19,7 @@ FIELDS = {
 
 @contextlib.contextmanager
 def sending(*arguments):
-    """Runs `nescio ot send` on a free port until the block ends; gives its process and port."""
+    """Runs `nescio ot send` on a free port during the block; yields its process and port."""
     command = [sys.executable, "-m", "nescio", "ot", "send", "--port", "0", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -115,7 +115,9 @@ def test_the_bench(tmp_path):
         assert case["limit_ms"] > 0
         for party in ("sender", "receiver"):
             took = case[f"{party}_steps_ms"]
-            assert (took["trees"] > 0) == (case["family"] == "dual")  # primal: from the first call
+            assert (took["trees"] > 0) == (
+                case["family"] == "dual"
+            )  # primal: left over from the first call
         by_kind = case["cold_sender_bytes_by_kind"], case["cold_receiver_bytes_by_kind"]
         assert sum(sum(kinds.values()) for kinds in by_kind) == case["cold_bytes"]
     assert len(found.stdout.splitlines()) == 1 + len(cases) + 3
@@ -131,7 +133,7 @@ def test_the_bench_on_a_slow_link(tmp_path):
     assert found.returncode == 0, found.stderr
     near, far = json.loads(file.read_text())
     assert near["cold_bytes"] == far["cold_bytes"]
-    # 20 ms there and back, and 10 bits a microsecond.
+    # 20 ms of round-trip time, and 10 bits per microsecond.
     assert far["receiver_ms"] > 10 + far["sender_bytes"] * 8e-4
 
 

@@ -52,7 +52,7 @@ def open_raw():
             with Channel.listener(timeout=timeout, link=link) as listener:
                 raw = socket.create_connection(("127.0.0.1", listener.port), timeout=5)
                 channel = listener.accept()
-            opened.callback(raw.close)  # first, or the channel would linger
+            opened.callback(raw.close)  # first, otherwise the channel would wait
             opened.callback(channel.close)
             return channel, raw
 

@@ -1,4 +1,4 @@
-"""Channels to parties that vanish, stall, lie or give up."""
+"""Channels to parties that disappear, stall, send invalid frames or abort."""
 
 import select
 import socket
@@ -28,7 +28,7 @@ def head(kind=b"DATA", sequence=0, length=0):
 
 
 def read_refusal(raw, before=0):
-    """What the channel said before it closed, after so many bytes of other frames."""
+    """Reads the reason of the abort that follows `before` bytes of other frames."""
     raw.settimeout(5)
     said = bytearray()
     while more := raw.recv(4096):
@@ -95,7 +95,7 @@ def test_a_peer_that_never_reads_the_refusal_either(open_raw):
 
 @pytest.mark.parametrize("whole", [b"", head(length=20_000)], ids=["in the header", "in the data"])
 def test_a_slow_trickle_ends(open_raw, thread, monkeypatch, whole):
-    """Bytes that keep coming, never a timeout apart, but too slowly for a frame."""
+    """Bytes that arrive within the timeout each, but too slowly for a whole frame."""
     monkeypatch.setattr(_transport, "MIN_BYTES_PER_SECOND", 100_000)
     channel, raw = open_raw(timeout=0.3)
 
@@ -154,7 +154,7 @@ def test_the_wrong_frame_is_refused_before_it_is_read(open_raw, thread, said, er
 
 
 def test_a_party_that_is_refused_can_finish_what_it_sends(open_raw, thread):
-    """So that it is still there to hear why: a connection that is reset forgets what came last."""
+    """The party stays to receive the reason: a reset connection loses the last bytes."""
     channel, raw = open_raw(timeout=5)
 
     def send_and_hear():

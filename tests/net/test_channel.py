@@ -1,4 +1,4 @@
-"""Channels between parties that behave."""
+"""Channels between parties that follow the protocol."""
 
 import math
 import multiprocessing
@@ -56,7 +56,7 @@ def test_arrays_are_sent_as_their_bytes(array):
     a.send("ROWS", array)
     received = b.receive("ROWS", array.nbytes)
     assert received == array.tobytes()
-    np.frombuffer(received, np.uint8)[:] = 1  # what was received may be written to
+    np.frombuffer(received, np.uint8)[:] = 1  # received data are writable
 
 
 def test_what_was_sent_can_change_afterwards(pair):

@@ -1,4 +1,4 @@
-"""The emulated link: its arithmetic exactly, its waiting roughly."""
+"""The emulated link: exact arithmetic, approximate waiting times."""
 
 import math
 import struct
@@ -53,10 +53,10 @@ def test_links_that_cannot_be(arguments):
 
 
 def test_a_wire_carries_one_thing_at_a_time():
-    wire = Wire(Link(rtt_seconds=2.0, bits_per_second=800))  # 100 bytes a second
-    assert wire.carry(10.0, 100) == 12.0  # a second of sending, another of travelling
+    wire = Wire(Link(rtt_seconds=2.0, bits_per_second=800))  # 100 bytes per second
+    assert wire.carry(10.0, 100) == 12.0  # one second of sending, one of delay
     assert wire.carry(10.0, 300) == 15.0  # after the first one
-    assert wire.carry(14.0, 0) == 15.0  # no sooner than what went before
+    assert wire.carry(14.0, 0) == 15.0  # not before the frame sent earlier
     assert wire.carry(20.0, 100) == 22.0  # the wire was free
     assert wire.backlog(20.5) == 0.5 + 2.0
 

@@ -1,4 +1,4 @@
-"""TLS between two parties: who is believed, and who is not."""
+"""TLS between two parties: trusted and untrusted certificates."""
 
 import socket
 import ssl
@@ -42,7 +42,7 @@ def test_who_connects_has_to_show_itself(certificate, stranger, thread, shown):
     files = {"tls_cert": stranger[0], "tls_key": stranger[1]} if shown else {}
     with Channel.listener(timeout=5, tls_cert=cert, tls_key=key, tls_ca=cert) as listener:
         accepted = thread(listener.accept)
-        # With TLS 1.3 who connects is done before the other party has looked at its certificate.
+        # With TLS 1.3 the client finishes before the server has checked its certificate.
         channel = Channel.connect("127.0.0.1", listener.port, timeout=5, tls_ca=cert, **files)
         with pytest.raises((PeerRefusedError, PeerGoneError)):
             channel.receive("DATA", 1)

@@ -1,4 +1,4 @@
-"""Bridges between the engine's arrays and the specification's integers."""
+"""Conversions between the engine's arrays and the specification's integers."""
 
 import numpy as np
 
@@ -6,16 +6,16 @@ from spec.blocks import MASK
 
 
 def random_blocks(rng, *shape):
-    """Random blocks as an array of uint64."""
+    """Draws random blocks as an array of uint64."""
     return rng.integers(0, 1 << 64, (*shape, 2), dtype=np.uint64)
 
 
 def to_integers(blocks):
-    """An array of blocks as Python integers."""
+    """Converts an array of blocks to Python integers."""
     return [int(low) | int(high) << 64 for low, high in blocks.reshape(-1, 2)]
 
 
 def to_array(integers):
-    """Python integers as an array of blocks."""
+    """Converts Python integers to an array of blocks."""
     half = MASK >> 64
     return np.array([(x & half, x >> 64) for x in integers], np.uint64).reshape(-1, 2)

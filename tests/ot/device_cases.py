@@ -14,7 +14,7 @@ def random_blocks(rng, count):
 
 
 def integers(blocks):
-    """Blocks as the specifications have them."""
+    """Converts blocks to integers, as in the specifications."""
     return [int(low) | int(high) << 64 for low, high in np.asarray(blocks).reshape(-1, 2)]
 
 
@@ -24,7 +24,7 @@ def odd(block):
 
 @cache
 def specified_ec(noise):
-    """The specification's product by an expand-convolute code; noise is a tuple of integers."""
+    """Encodes by the specification of expand-convolute codes; noise is a tuple of integers."""
     return ot_codes.encode_ec(list(noise), SEED)
 
 
@@ -39,7 +39,7 @@ def specified_chi_sum(leaves):
 
 
 def grown(rng, trees, depth):
-    """Seeds and delta, and what the specification makes of them."""
+    """Draws seeds and delta, and grows trees by the specification."""
     seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
     both = [
         ot_trees.grow(s, integers(delta)[0], depth, SEED, tree)

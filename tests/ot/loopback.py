@@ -1,4 +1,4 @@
-"""Both parties of a protocol in one process, and what a party that cheats does to its frames."""
+"""Both parties of a protocol in one process, with tampering by a malicious party."""
 
 import queue
 import threading
@@ -9,11 +9,11 @@ PATIENCE = 20
 
 
 class GoneError(Exception):
-    """The other party ended first."""
+    """Raised if the other party ended first."""
 
 
 class Loopback:
-    """One end of a channel: keeps what it sent, and lets `tamper` change it on the way."""
+    """One end of a channel: records sent frames, which `tamper` may change."""
 
     def __init__(self, inbox, outbox, tamper=None):
         self._inbox, self._outbox = inbox, outbox
@@ -42,7 +42,7 @@ class Loopback:
 
 
 class Outcome:
-    """What a party returned or raised, and the frames that it sent."""
+    """A party's result or error, and the frames that it sent."""
 
     def __init__(self):
         self.value = self.error = None
@@ -55,7 +55,7 @@ class Outcome:
 
 
 def run_both(first, second, tamper_first=None, tamper_second=None):
-    """Runs two functions of a channel, each in a thread; an `Outcome` for each."""
+    """Runs two functions of a channel in two threads and returns an `Outcome` for each."""
     one, other = queue.Queue(), queue.Queue()
     ends = Loopback(one, other, tamper_first), Loopback(other, one, tamper_second)
     outcomes = Outcome(), Outcome()

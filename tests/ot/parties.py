@@ -1,4 +1,4 @@
-"""Two parties in two threads of the test process."""
+"""Runs two parties in two threads of the test process."""
 
 import threading
 
@@ -13,7 +13,7 @@ TIMEOUT = 60
 
 
 def together(first, second, channels=None):
-    """Runs a function of a channel for each party at once, and gives what both return.
+    """Runs a function of a channel for each party concurrently, and returns both results.
 
     An exception of either is raised, the one that came first.
     """
@@ -39,7 +39,7 @@ def together(first, second, channels=None):
 
 
 def session(sending, receiving, channels=None, **options):
-    """Runs functions of a sender and a receiver at once, and gives what both return."""
+    """Runs functions of a sender and a receiver concurrently, and returns both with results."""
 
     def sender(channel):
         party = Sender(channel, **options)

@@ -1,4 +1,4 @@
-"""Base transfers: against the specification, and against parties that cheat."""
+"""Base transfers: comparison with the specification, and malicious parties."""
 
 import subprocess
 import sys
@@ -57,7 +57,7 @@ def run(count, choices, sender_coins=COINS, receiver_coins=COINS, tamper=(None, 
     )
 
 
-# ---- Right answers -------------------------------------------------------------------------------
+# ---- Correct results -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_hashes_of_another_session_index_branch_or_point_are_unrelated():
     assert len({_base_ot._key(*each, bytes(32)) for each in inputs}) == len(inputs)
 
 
-# ---- Parties that cheat --------------------------------------------------------------------------
+# ---- Malicious parties ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", BAD_POINTS)
@@ -221,7 +221,7 @@ def test_what_a_receiver_sends_looks_the_same_for_either_choice(choice):
         sodium.crypto_core_ed25519_is_valid_point(p.tobytes()) for p in points.reshape(-1, 32)
     )
     bits = np.unpackbits(points, axis=2, bitorder="little")[:, :, [*range(252), 255]]
-    # Six standard deviations: wrong once in a million runs.
+    # Six standard deviations: a false alarm in one of a million runs.
     assert (abs(bits.mean(axis=0) - 0.5) < 6 * 0.5 / count**0.5).all()
     assert (points[:, 0] != points[:, 1]).any(axis=1).all()
 

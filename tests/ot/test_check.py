@@ -1,4 +1,4 @@
-"""GF(2^128), random linear combinations, and turning bits round."""
+"""GF(2^128), random linear combinations, and bit transposition."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def product(a, b, tier):
 
 
 def from_gcm(text):
-    """A block of GCM, whose bits count from the highest of byte 0 on."""
+    """Converts a block of GCM, which numbers bits from the highest bit of byte 0."""
     reflected = bytes(int(f"{byte:08b}"[::-1], 2) for byte in bytes.fromhex(text))
     return to_block(reflected)
 
@@ -25,7 +25,7 @@ def from_gcm(text):
 # ---- Multiplication ------------------------------------------------------------------------------
 
 # McGrew and Viega, "The Galois/Counter Mode of Operation", appendix B, test case 2: H, C,
-# X_1 = C H, and GHASH(H, {}, C) = (X_1 ^ len) H. The field is ours, its bits in the other order.
+# X_1 = C H, and GHASH(H, {}, C) = (X_1 ^ len) H. The field is the same, its bits are reversed.
 GCM_H = "66e94bd4ef8a2c3b884cfa59ca342b2e"
 GCM_C = "0388dace60b6a392f328c2b971b2fe78"
 GCM_X1 = "5e2ec746917062882c85b0685353deb7"
@@ -104,7 +104,7 @@ def test_packed_bits_of_a_constant_make_its_product(rng):
     assert to_integers(_core.pack_bits(blocks)) == [spec.multiply(delta, bits)]
 
 
-# ---- Turning bits round --------------------------------------------------------------------------
+# ---- Bit transposition ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("width", [0, 1, 7, 8, 63, 64, 65, 200])

@@ -1,4 +1,4 @@
-"""The codes of dual LPN against the executable specification, bit for bit, in every tier."""
+"""The codes of dual LPN, compared bit for bit with the specification in every tier."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def integers(blocks):
 
 
 def encode_ec(noise, pool, tier=None):
-    """The outputs of a copy of the noise."""
+    """Encodes a copy of the noise."""
     noise = noise.copy()
     _core.encode_ec(noise, SEED, pool, tier=tier)
     return noise[: len(noise) // 2]
@@ -84,7 +84,7 @@ def test_ec_refuses_arrays_of_another_kind(noise, pool):
 
 
 def multiplier(p):
-    """The coefficients of the code's polynomial, as the engine's AES makes them."""
+    """Computes the coefficients of the code's polynomial by the engine's AES."""
     counters = np.zeros(((p + 127) // 128, 2), np.uint64)
     counters[:, 0] = np.arange(len(counters))
     key = np.frombuffer(spec.own_key(SEED, 4), np.uint8)
@@ -101,8 +101,8 @@ def test_qc_agrees_with_the_specification(p, tier, pool, rng):
 
 @pytest.mark.parametrize("p", [4099, 16421, 32771, 50021, 65539, 65541, 131213, 199999])
 def test_qc_multiplies_single_blocks_right(p, pool, rng):
-    """With few blocks other than zero the product can be written down; p on all sides of a power of
-    two, where the number of transforms and of coefficients to repair changes."""
+    """With few nonzero blocks the product has a closed form. The values of p are around powers of
+    two, where the number of transforms and of coefficients to correct changes."""
     noise = np.zeros((2 * p, 2), np.uint64)
     noise[:p] = random_blocks(rng, p)
     expected = noise[:p].copy()

@@ -1,4 +1,4 @@
-"""What a device does for oblivious transfers, against the specifications, bit for bit.
+"""The OT kernels of a device, compared bit for bit with the specifications.
 
 The kernels run on the emulated devices everywhere, and on a card where there is one.
 """
@@ -30,7 +30,7 @@ def device(request):
     return named.engine().OtDevice(named.number)
 
 
-# Narrower than a warp, as wide as a tile, and so wide that threads have several nodes of a tree.
+# Narrower than a warp, as wide as a tile, and wide enough for several nodes of a tree per thread.
 TREES = [(1, 1), (3, 1), (5, 2), (40, 4), (3, 7), (2, 11), (1, 13)]
 
 
@@ -60,7 +60,7 @@ def test_punctured_trees(device, trees, depth, rng):
 
 @pytest.mark.parametrize("way", ["fused", "separate", "single"])
 @pytest.mark.parametrize(("trees", "depth"), [(1, 1), (3, 1), (5, 2), (9, 4), (3, 7)])
-def test_the_ways_to_grow_trees(device, way, trees, depth, rng):
+def test_variants_of_growing_trees(device, way, trees, depth, rng):
     seeds, delta, leaves, sums = grown(rng, trees, depth)
     found, found_sums = device.grow_trees(seeds, depth, delta, SEED, way=way)
     assert (integers(found.to_host()), integers(found_sums)) == (leaves, sums)
@@ -76,7 +76,7 @@ def test_primal_encoding(device, way, rows, k, first, rng):
     assert integers(placed.to_host()) == expected
 
 
-# One segment; one that ends within a step; segments of which the last is short, in several groups.
+# One segment; one that ends within a step; a short last segment; several groups of segments.
 CONVOLUTIONS = [(64, 200), (199, 200), (201, 200), (700, 25), (1003, 75), (2600, 50)]
 
 
@@ -245,7 +245,7 @@ def test_blocks_of_another_device(rng):
 
 @pytest.mark.parametrize("device", devices.FIRST, indirect=True)
 def test_sizes_that_the_specification_is_slow_for(device, rng, pool):
-    """Both parties' steps against the processor's: many tiles, segments of their usual length."""
+    """Both parties' steps, compared with the CPU: many tiles, segments of their usual length."""
     trees, depth, k = (5, 13, 3000) if is_emulated(device) else (1203, 13, 452_000)
     seeds, delta = random_blocks(rng, trees), odd(random_blocks(rng, 1)[0])
     v, sums = _core.grow_trees(seeds, depth, delta, SEED, pool)

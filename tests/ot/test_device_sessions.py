@@ -1,4 +1,4 @@
-"""Sessions on devices: the same frames and the same blocks as the processor's."""
+"""Sessions on devices: the same frames and the same blocks as on the CPU."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def small(monkeypatch):
 
 
 def drawn(draw, options):
-    """What both parties get with fixed coins, in the host's memory, and the bytes of frames."""
+    """Returns both parties' results with fixed coins, in host memory, and counts of frames."""
     channels = Channel.pair(timeout=60)
     results = session(draw, draw, channels, insecure_seed=bytes(16), **options)
     return (
@@ -71,7 +71,7 @@ def test_several_devices(small):
     assert same(found, expected)
 
 
-def test_what_is_made_of_transfers(small, rng):
+def test_methods_that_build_on_extensions(small, rng):
     options = {**small, "device": "emulated"}
     messages = rng.integers(0, 256, (2, 50, 20), dtype=np.uint8)
     choices = rng.integers(0, 2, 50)
@@ -110,6 +110,6 @@ def test_what_is_made_of_transfers(small, rng):
         ),
     ],
 )
-def test_devices_that_cannot_be(options, error, message):
+def test_invalid_devices(options, error, message):
     with pytest.raises(error, match=message):
         Sender(Channel.pair(timeout=1)[0], **options)

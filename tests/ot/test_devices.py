@@ -1,4 +1,4 @@
-"""Oblivious transfers on one device and on several, which give the same bits."""
+"""OT kernels on one device and on several: the same results, bit for bit."""
 
 import numpy as np
 import pytest
@@ -14,13 +14,13 @@ SEVERAL = [["emulated"], ["emulated:1", "emulated"], list(devices.EMULATED), CAR
 
 @pytest.fixture(scope="module", params=SEVERAL, ids=["one", "two", "three", "card"])
 def kernels(request):
-    """The same on one, two and three devices, and on a card."""
+    """Kernels on one, two and three devices, and on a GPU."""
     return DeviceKernels(request.param)
 
 
 @pytest.fixture(scope="module")
 def one():
-    """One device, to which others are compared."""
+    """Kernels on one device, for comparison."""
     return DeviceKernels(["emulated"])
 
 
@@ -55,7 +55,7 @@ def test_what_follows_trees_works_on_what_each_device_holds(kernels, one, rng):
                 some.low_bits(hashed),
                 some.chi_at(np.arange(5, dtype=np.uint64), SEED),
                 some.transpose_bits(hashed.to_host().view(np.uint8)[:128]).to_host(),
-                some.encode_ec(hashed[1:147], SEED).to_host(),  # spoils them
+                some.encode_ec(hashed[1:147], SEED).to_host(),  # overwrites them
             ]
         )
     for expected, found in zip(*results, strict=True):
@@ -73,7 +73,7 @@ def test_parts_of_divided_blocks(kernels, rng):
     assert np.array_equal(joined.to_host(), expected)
     gathered = kernels.gather(joined)
     assert [part.device for part in gathered.parts] == [kernels.devices[0].number]
-    if gathered.__dlpack_device__()[0] == 1:  # NumPy reads the host's memory
+    if gathered.__dlpack_device__()[0] == 1:  # NumPy reads host memory
         assert np.array_equal(np.from_dlpack(gathered), expected)
     assert len(kernels.join([])) == 0
     with pytest.raises(ArgumentError, match="found step 2, expected 1"):
@@ -102,7 +102,7 @@ def test_no_quasi_cyclic_codes(one):
         (["cpu"], "expected a GPU"),
     ],
 )
-def test_names_that_are_none(names, message):
+def test_invalid_names(names, message):
     with pytest.raises(ArgumentError, match=message):
         DeviceKernels(names)
 
@@ -125,7 +125,7 @@ def test_sizes_that_do_not_go_together(one, rng):
             one.puncture_trees(random_blocks(rng, sides), np.zeros(choices, np.uint8), depth, SEED)
 
 
-def test_blocks_of_devices_that_are_others(one, rng):
+def test_blocks_of_other_devices(one, rng):
     away = DeviceKernels(["emulated:1"]).upload(random_blocks(rng, 3))
     with pytest.raises(
         ArgumentError, match="blocks: found some on emulated:1, expected emulated:0"

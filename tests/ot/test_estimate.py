@@ -1,4 +1,4 @@
-"""The estimator against published figures, and against the public estimator's own results."""
+"""The estimator, compared with published figures and with the public estimator's results."""
 
 import math
 
@@ -11,7 +11,7 @@ from nescio.ot.estimate import ATTACKS, Instance, estimate
 from nescio.ot.parameters import dual
 
 # The hybrid attack at N = t * 2^13, k = 2^19: message of emp-ot's commit 7a7e8c7. The last line:
-# comment beside ferret_b10 in its emp-ot/ferret/constants.h of that time.
+# comment at ferret_b10 in its emp-ot/ferret/constants.h of that time.
 HYBRID = [
     (1280 << 13, 1 << 19, 1280, 138.5),
     (1500 << 13, 1 << 19, 1500, 134.6),
@@ -23,9 +23,8 @@ HYBRID = [
     (850 << 10, 1 << 16, 850, 128.7),
 ]
 
-# Pooled Gauss for noise of exact weight, in whole bits rounded down: the table for fields large
-# enough that no other attack is cheaper, in Liu et al. (eprint 2022/712), as others' comparisons
-# carry it.
+# Pooled Gauss for noise of exact weight, in bits rounded down. Source: Liu et al. (eprint
+# 2022/712), table for fields so large that no other attack is cheaper, as cited in comparisons.
 GAUSS = [
     (1 << 10, 652, 57, 111),
     (1 << 12, 1589, 98, 100),
@@ -43,8 +42,8 @@ GAUSS = [
     (1 << 24, 12582912, 29, 119),
 ]
 
-# What github.com/1234wangtr/Code_estimators at 41e013c (lpnestimator.com) prints, run once for
-# this table: regular noise over F_2.
+# Output of github.com/1234wangtr/Code_estimators at 41e013c (lpnestimator.com), run once for this
+# table: regular noise over F_2.
 PUBLIC = [
     (1024, 652, 57, "gauss", 106.57),
     (1024, 652, 57, "parity", 135.89),
@@ -90,7 +89,7 @@ def test_hybrid_attack_as_published(n, k, t, bits):
 
 @pytest.mark.parametrize(("n", "k", "t", "bits"), GAUSS)
 def test_gauss_as_published(n, k, t, bits):
-    # A regular instance with t more samples and dimensions has this one as its reduction.
+    # A regular instance with t more samples and t more dimensions reduces to this one.
     assert math.floor(_decoding.gauss(Instance(n + t, k + t, t))) == bits
 
 

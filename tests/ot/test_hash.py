@@ -1,4 +1,4 @@
-"""The hash that makes random transfers of correlated ones."""
+"""The hash that turns correlated transfers into random ones."""
 
 import numpy as np
 import pytest

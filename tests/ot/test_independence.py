@@ -1,4 +1,4 @@
-"""What the receiver sees against delta: over many sessions no bit tells of another."""
+"""Independence of delta and the receiver's view: no bits correlate over many sessions."""
 
 import numpy as np
 import pytest
@@ -12,11 +12,11 @@ SESSIONS = 64
 ROWS = 8
 FRAME_BYTES = 128
 LIMIT = 6.5
-"""Standard deviations: a fair pair of bits is beyond in one of 10^11 tests, and there are 10^5."""
+"""Standard deviations: independent bits exceed it in one of 10^11 tests; there are 10^5 tests."""
 
 
 class Overheard:
-    """A channel that keeps what was received, by kind."""
+    """A channel that records received frames by kind."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -33,7 +33,7 @@ class Overheard:
 
 @pytest.fixture
 def quick_seeds(monkeypatch):
-    """Seeds without base OTs, which have tests of their own: the receiver tells the sender its."""
+    """Replaces base OTs, which have other tests: the receiver sends its seeds to the sender."""
 
     def give(channel, count, randomness, malicious):
         t = np.frombuffer(randomness.draw(16 * count), np.uint64).reshape(-1, 2)
@@ -49,13 +49,13 @@ def quick_seeds(monkeypatch):
 
 
 def bits(*arrays):
-    """All bits as 1 and -1."""
+    """Maps all bits to 1 and -1."""
     raw = b"".join(bytes(memoryview(np.ascontiguousarray(array)).cast("B")) for array in arrays)
     return np.unpackbits(np.frombuffer(raw, np.uint8)).astype(np.float64) * 2 - 1
 
 
 def farthest(deltas, seen):
-    """The largest correlation of any two bits, in standard deviations."""
+    """Computes the largest correlation of any two bits, in standard deviations."""
     return np.abs(np.array(deltas).T @ np.array(seen)).max() / np.sqrt(len(deltas))
 
 
@@ -85,4 +85,4 @@ def test_nothing_that_the_receiver_sees_tells_of_delta(
         leak[ROWS - 1] = sender.delta
         planted.append(bits(leak, *frames))
     assert farthest(deltas, seen) < LIMIT
-    assert farthest(deltas, planted) > LIMIT  # the mistake that this is to find
+    assert farthest(deltas, planted) > LIMIT  # the planted leak is found

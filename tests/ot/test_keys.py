@@ -1,4 +1,4 @@
-"""The public keys of AES: those of the specification, and none of them twice."""
+"""The public AES keys: equal to the specification's, and all different."""
 
 from functools import cache
 
@@ -28,7 +28,7 @@ def test_bases_depend_on_who_drew_which_nonce():
 
 
 def test_no_key_comes_twice():
-    """Not for two levels, trees or extensions, nor for a stretch of transfers."""
+    """Neither for two levels, trees or extensions, nor for a range of transfers."""
     session = ot_keys.session_base(*NONCES)
     trees = [
         ot_keys.tree_key(ot_keys.trees_base(session, extension), tree, level)
@@ -37,9 +37,9 @@ def test_no_key_comes_twice():
         for level in range(32)
     ]
     hashing = ot_keys.hashing_base(session)
-    stretches = [ot_keys.transfer_key(hashing, 64 * stretch) for stretch in range(5000)]
-    assert len({*trees, *stretches}) == len(trees) + len(stretches)
-    assert ot_keys.transfer_key(hashing, 63) == stretches[0]
+    transfers = [ot_keys.transfer_key(hashing, 64 * i) for i in range(5000)]
+    assert len({*trees, *transfers}) == len(trees) + len(transfers)
+    assert ot_keys.transfer_key(hashing, 63) == transfers[0]
 
 
 grow = cache(ot_trees.grow)
@@ -58,12 +58,12 @@ def test_trees_are_numbered(first, depth, tier, pool, rng):
     assert (found != leaves).any(axis=1).sum() == 1
 
 
-def test_the_same_block_is_hashed_otherwise_in_the_next_stretch(tier, pool, rng):
-    """Under another key, and not by another number alone: with its number taken out of both."""
+def test_the_same_block_is_hashed_otherwise_in_the_next_range(tier, pool, rng):
+    """The key of the next range differs, not only the index: another base, another hash."""
     blocks = np.repeat(random_blocks(rng, 1), 65, axis=0)
     hashes = _core.hash_blocks(blocks, 0, 0, BASE, pool, tier=tier)
     other = bytearray(BASE)
-    other[0] ^= 1  # stretch 1 of a base is stretch 0 of its neighbour
+    other[0] ^= 1  # range 1 of a base is range 0 of its neighbor
     again = _core.hash_blocks(blocks[:1], 64, 0, BASE, pool, tier=tier)
     assert (hashes[64] == again[0]).all()
     swapped = _core.hash_blocks(blocks[:1], 64, 0, bytes(other), pool, tier=tier)

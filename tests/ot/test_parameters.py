@@ -1,4 +1,4 @@
-"""The table of parameter sets, and what it refuses."""
+"""The table of parameter sets, and invalid requests."""
 
 import pickle
 

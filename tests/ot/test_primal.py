@@ -59,12 +59,12 @@ def test_rows_can_be_made_in_parts(tier, pool, rng):
 
 
 def test_places_are_spread_evenly(pool):
-    """Each of 64 seeds is named by a 64th of the places: of 10 * 2^16, within six deviations."""
+    """Each of 64 seeds is at 1/64 of the 10 * 2^16 positions, within six standard deviations."""
     rows = encoded(
         np.zeros((1 << 16, 2), np.uint64), to_array([1 << i for i in range(64)]), pool=pool
     )
     ones = np.unpackbits(rows[:, :1].view(np.uint8), axis=1).sum(axis=0)
-    odd = (1 - (1 - 2 / 64) ** 10) / 2  # that a seed is named an odd number of times in a row
+    odd = (1 - (1 - 2 / 64) ** 10) / 2  # chance that a row has a seed an odd number of times
     deviation = (odd * (1 - odd) * (1 << 16)) ** 0.5
     assert (abs(ones - odd * (1 << 16)) < 6 * deviation).all()
 

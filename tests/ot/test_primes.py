@@ -1,4 +1,4 @@
-"""The sizes of quasi-cyclic codes, against the definition."""
+"""The sizes of quasi-cyclic codes, compared with their definition."""
 
 from math import isqrt
 
@@ -20,7 +20,7 @@ def order_of_two(p):
 
 
 def order_by_divisors(p):
-    """The same where 2^(p - 1) = 1 mod p: the order is then a divisor of p - 1."""
+    """The same if 2^(p - 1) = 1 mod p: the order is then a divisor of p - 1."""
     assert pow(2, p - 1, p) == 1
     small = [d for d in range(1, isqrt(p - 1) + 1) if (p - 1) % d == 0]
     divisors = sorted({*small, *((p - 1) // d for d in small)})
@@ -52,7 +52,7 @@ def test_those_of_the_parameter_sets_are_suitable_and_the_next_above_a_power_of_
         3215031751,  # passes to bases 2, 3, 5 and 7
         1048589 * 1048589,
         2**61 - 1,
-        2**40 + 141,  # would be, were it not too large
+        2**40 + 141,  # suitable, but too large
     ],
 )
 def test_others_are_not(n):

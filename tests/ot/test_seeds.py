@@ -1,4 +1,4 @@
-"""Seed correlations: against the specification, and against parties that cheat."""
+"""IKNP: comparison with the specification, and malicious parties."""
 
 from functools import cache
 
@@ -30,7 +30,7 @@ def run(delta, count, malicious, coins=(COINS, COINS), tamper=(None, None), othe
 
 
 def errors_of(sender, receiver, delta):
-    """r ^ t ^ x delta, as bits: zero where the transfers are right."""
+    """Computes r ^ t ^ x delta as bits, zero for correct transfers."""
     choices, t = receiver.get()
     wrong = sender.get() ^ t ^ choices[:, None].astype(np.uint64) * delta
     return np.unpackbits(wrong.view(np.uint8), axis=1, bitorder="little")
@@ -40,7 +40,7 @@ def integers(blocks):
     return [int(low) | int(high) << 64 for low, high in blocks]
 
 
-# ---- Right answers -------------------------------------------------------------------------------
+# ---- Correct results -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("malicious", [False, True])
@@ -62,7 +62,7 @@ def test_choices_and_blocks_are_balanced(delta):
     sender, receiver = run(delta, count, malicious=True)
     choices, _ = receiver.get()
     bits = np.unpackbits(sender.get().view(np.uint8), axis=1, bitorder="little")[:, 1:]
-    # Six standard deviations: wrong once in some million runs.
+    # Six standard deviations: a false alarm in one of some million runs.
     assert abs(choices.mean() - 0.5) < 6 * 0.5 / count**0.5
     assert (abs(bits.mean(axis=0) - 0.5) < 6 * 0.5 / count**0.5).all()
     assert len(np.unique(sender.get(), axis=0)) == count
@@ -73,7 +73,7 @@ BASE_COINS = 16 + 128 * 128, 16 + 64  # bytes that base OTs draw: receiver's, se
 
 @cache
 def specified_base(number, names):
-    """The base OTs of a session: hello, reply, and the keys of both parties."""
+    """Runs the base OTs of a session: hello, reply, and the keys of both parties."""
     coins = [insecure_seeded(name).draw for name in names]
     sender = ot_base.Sender(coins[1])
     bits = [number >> j & 1 for j in range(128)]
@@ -119,11 +119,11 @@ def test_the_bytes_on_the_wire(delta, malicious, sent, answered):
     assert [len(data) for _, data in receiver.sent] == answered
 
 
-# ---- A receiver that cheats ----------------------------------------------------------------------
+# ---- Malicious receivers -------------------------------------------------------------------------
 
 
 def flip(columns, row, rows):
-    """Makes `columns` with another choice in one row than the others."""
+    """Changes `columns` so that one has a different choice in one row."""
 
     def tamper(kind, data):
         if kind != "OTSU":
@@ -158,7 +158,7 @@ def test_a_receiver_with_another_choice_in_one_column_is_caught(delta):
 
 
 def test_a_receiver_that_guesses_a_bit_of_delta_passes_and_gains_nothing_else(delta):
-    """Correlated transfers allow this; a wrong guess ends the session, and delta with it."""
+    """Correlated transfers allow this; a wrong guess ends the session and the use of delta."""
     column = column_where(delta, 0)
     sender, receiver = run(delta, 64, True, tamper=(None, flip([column], 128 + 5, 192)))
     assert not errors_of(sender, receiver, delta).any()
@@ -166,7 +166,7 @@ def test_a_receiver_that_guesses_a_bit_of_delta_passes_and_gains_nothing_else(de
 
 @pytest.mark.parametrize("bit", [0, 1])
 def test_a_receiver_that_bends_its_proof_must_guess_as_well(delta, bit):
-    """It answers for one column as if delta's bit there were one."""
+    """The receiver answers for one column as if that bit of delta were one."""
     column, row, seen = column_where(delta, bit), 128 + 5, []
     spoil = flip([column], row, 192)
 
@@ -185,7 +185,7 @@ def test_a_receiver_that_bends_its_proof_must_guess_as_well(delta, bit):
 
     sender, receiver = run(delta, 64, True, tamper=(keep, bend))
     if bit:
-        assert errors_of(sender, receiver, delta).sum() == 1  # an error that it knows, and can undo
+        assert errors_of(sender, receiver, delta).sum() == 1  # which it knows
     else:
         with pytest.raises(ConsistencyError):
             sender.get()
@@ -193,7 +193,7 @@ def test_a_receiver_that_bends_its_proof_must_guess_as_well(delta, bit):
 
 def test_a_receiver_that_would_have_to_guess_many_bits_is_caught(delta):
     sender, _ = run(delta, 64, True, tamper=(None, flip(range(1, 65), 128 + 63, 192)))
-    with pytest.raises(ConsistencyError):  # but for one delta in 2^64
+    with pytest.raises(ConsistencyError):  # except for one delta in 2^64
         sender.get()
 
 
@@ -216,12 +216,12 @@ def test_a_wrong_proof_is_refused(delta, place):
         sender.get()
 
 
-# ---- A sender that cheats ------------------------------------------------------------------------
+# ---- Malicious senders ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("challenge", [bytes(16), b"\1" + bytes(15), b"\xff" * 16])
 def test_a_sender_learns_no_choice_whatever_its_challenge_is(delta, challenge):
-    """The proof's hash of the choices is masked by bits that are used for nothing else."""
+    """The proof's hash of the choices is masked by bits without another use."""
 
     def tamper(kind, data):
         return challenge if kind == "OTSC" else data
@@ -240,7 +240,7 @@ def test_a_sender_learns_no_choice_whatever_its_challenge_is(delta, challenge):
 
 
 def test_a_sender_that_draws_a_bad_point_is_caught(delta):
-    """All that a sender sends before the challenge are points, which the base transfers check."""
+    """A sender sends only points before the challenge, which the base transfers check."""
 
     def tamper(kind, data):
         return data[:16] + ot_base.encode(ot_base.IDENTITY) + data[48:] if kind == "OTBR" else data

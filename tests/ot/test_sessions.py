@@ -1,4 +1,4 @@
-"""Sessions between two parties: what they agree on, other processes, and peers that do wrong."""
+"""Sessions between two parties: agreement on parameters, processes, and malicious parties."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "ot.json"
 
 
 def drawn(first, second, n=(1000, 1000)):
-    """Both draw, each as it was told to; gives what each raised."""
+    """Runs `extend` of both parties and returns the error of each, or None."""
     raised = [None, None]
 
     def party(k, kind, options):
@@ -52,7 +52,7 @@ def drawn(first, second, n=(1000, 1000)):
         ({"malicious": True}, {}, "false"),
     ],
 )
-def test_parties_that_want_different_things(first, second, found):
+def test_parties_with_different_parameters(first, second, found):
     for error in drawn(first, second):
         assert isinstance(error, MismatchError)
         assert error.found != error.expected
@@ -75,7 +75,7 @@ def test_parties_that_draw_different_numbers():
 
 
 class Tampering:
-    """A channel that changes the frames of some kind before they are sent."""
+    """A channel that changes the frames of one kind before it sends them."""
 
     def __init__(self, channel, kind, change):
         self._channel, self._kind, self._change = channel, kind, change
@@ -107,7 +107,7 @@ def test_a_sender_whose_trees_are_not_trees_is_caught(family, change):
     raised = []
 
     def sender(channel):
-        party = Sender(channel, **options)  # which need not be told before its next extension
+        party = Sender(channel, **options)  # may get the abort in a later call
         with pytest.raises(PeerRefusedError, match="cheats"):
             [party.extend(1 << 16) for _ in range(20)]
 
@@ -121,7 +121,7 @@ def test_a_sender_whose_trees_are_not_trees_is_caught(family, change):
 
 
 def test_without_the_check_the_same_is_wrong_and_nobody_is_told():
-    """What `malicious` is for."""
+    """Shows the need for `malicious`: results are wrong without an error."""
     first, second = Channel.pair(timeout=20)
     channels = (Tampering(first, "TREE", flip_first), second)
     sender, r, _, (choices, t) = session(
@@ -131,7 +131,7 @@ def test_without_the_check_the_same_is_wrong_and_nobody_is_told():
 
 
 def test_a_receiver_that_answers_the_check_wrongly_gains_nothing():
-    """Its mask decides what the sender adds of delta: any but the right one fails its own check."""
+    """Its mask selects where the sender adds delta: a wrong mask fails the receiver's own check."""
     first, second = Channel.pair(timeout=20)
     options = {"family": "dual", "malicious": True}
 
@@ -161,7 +161,7 @@ def test_frames_that_are_wrong(kind, change, error):
 
     def sender(channel):
         party = Sender(channel, family="dual")
-        with contextlib.suppress(ChannelError):  # if it is told before it has done its part
+        with contextlib.suppress(ChannelError):  # if the receiver's abort arrives first
             party.extend(60_000)
 
     def receiver(channel):
@@ -221,7 +221,7 @@ np.savez(sys.argv[2], choices=choices, t=t)
 
 @pytest.mark.parametrize("tier", _core.supported_tiers())
 def test_the_transcripts_of_published_vectors(tier):
-    """Each frame of each party, and what comes out, whatever the processor can do."""
+    """Each frame of each party and all results are the same in every tier."""
     found = subprocess.run(
         [sys.executable, VECTORS.parent / "make_ot.py", "--print"],
         env={**os.environ, "NESCIO_CPU": tier},
@@ -234,7 +234,7 @@ def test_the_transcripts_of_published_vectors(tier):
 
 
 def test_each_bit_of_delta_but_the_lowest_is_fair():
-    """test_independence.py compares delta with all that the receiver sees, choices included."""
+    """test_independence.py compares delta with the receiver's view, including its choices."""
     channel, _ = Channel.pair()
     deltas = np.array([Sender(channel, threads=1).delta for _ in range(400)])
     bits = np.unpackbits(deltas.view(np.uint8), axis=1, bitorder="little")
@@ -255,7 +255,7 @@ def test_positions_of_punctured_leaves_are_spread_evenly():
 
 @pytest.mark.parametrize("family", ["primal", "dual"])
 def test_an_error_in_the_middle_ends_the_session(family, monkeypatch):
-    """What was spent is never spent again: two uses of one mask would tell what it hides."""
+    """No correlation is spent twice: two uses of one mask would reveal the masked values."""
     raised = []
 
     def sender(channel):

@@ -1,4 +1,4 @@
-"""Everything that is made of correlated OTs, as users call it."""
+"""All methods that build on correlated OTs, as users call them."""
 
 import numpy as np
 import pytest

@@ -13,14 +13,14 @@ from spec import ot_trees as spec
 BASE = bytes(range(100, 116))
 DELTA = 0x9E3779B97F4A7C15F39CC0605CEDC835
 
-# Trees and their depth: every width of a level up to what a call expands, alone and in company.
+# Trees and their depth: every width of a level up to that of one AES call, alone and with others.
 SMALL = [(1, 1), (2, 1), (129, 1), (1, 2), (3, 2), (129, 2), (2, 3), (17, 4), (1, 5), (3, 5)]
 SMALL += [(129, 5), (3, 6), (18, 7), (1, 10), (3, 10), (1, 13)]
 
 
 @cache
 def grown(trees, depth):
-    """Seeds, and what the specification grows of them."""
+    """Draws seeds, and grows trees by the specification."""
     rng = np.random.default_rng(depth)
     seeds = random_blocks(rng, trees)
     results = [spec.grow(s, DELTA, depth, BASE, i) for i, s in enumerate(to_integers(seeds))]
@@ -28,7 +28,7 @@ def grown(trees, depth):
 
 
 def sides_of(sums, choices):
-    """What the receiver learns of the sums: the right nodes' differ by delta."""
+    """Computes the sides that the receiver learns: sums of right nodes differ by delta."""
     return sums ^ (choices[:, None] * to_array([DELTA]))
 
 
@@ -91,7 +91,7 @@ def test_leaves_differ_by_delta_in_one_place_a_tree(trees, depth, tier, pool, rn
 
 @pytest.mark.parametrize(("trees", "depth"), [(37, 10), (3, 13), (2, 15)])
 def test_sums_are_those_of_the_left_nodes(trees, depth, tier, pool, rng):
-    """Of the last level, whose nodes are the leaves but for the lowest bit."""
+    """Tests the last level, whose nodes are the leaves except for the lowest bit."""
     delta = to_array([DELTA])[0]
     leaves, sums = _core.grow_trees(random_blocks(rng, trees), depth, delta, BASE, pool, tier)
     left = np.bitwise_xor.reduce(leaves.reshape(trees, -1, 2)[:, 0::2], axis=1)

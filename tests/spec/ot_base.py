@@ -1,8 +1,8 @@
 """Base oblivious transfers in plain Python: the executable specification of `nescio.ot._base_ot`.
 
-The group is edwards25519 of RFC 8032, section 5.1, its points here as (X, Y, Z, T) of section
+The group is edwards25519 of RFC 8032, section 5.1, with points as (X, Y, Z, T) of section
 5.1.4. The map to the curve is Elligator 2 (Bernstein, Hamburg, Krasnova and Lange, CCS 2013) as
-libsodium has it: bits 0 to 254 of the string are the field element, bit 255 is the sign of x, and
+in libsodium: bits 0 to 254 of the string are the field element, bit 255 is the sign of x, and
 the result is multiplied by the cofactor. The protocol is Masny and Rindal's (CCS 2019).
 """
 
@@ -36,7 +36,7 @@ def add(p: Point, q: Point) -> Point:
 
 
 def negate(p: Point) -> Point:
-    """What adds to the identity."""
+    """Computes the inverse."""
     return -p[0] % P, p[1], p[2], -p[3] % P
 
 
@@ -67,7 +67,7 @@ def encode(p: Point) -> bytes:
 
 
 def decode(data: bytes) -> Point | None:
-    """The point, section 5.1.3, or None for bytes that encode none."""
+    """Decodes a point, section 5.1.3, or returns None for other bytes."""
     number = int.from_bytes(data, "little")
     y, sign = number % 2**255, number >> 255
     x = square_root((y * y - 1) * pow(D * y * y + 1, -1, P))
@@ -80,7 +80,7 @@ BASE = decode((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
 
 def is_valid(data: bytes) -> bool:
-    """Whether the bytes are a point of the prime-order subgroup other than the identity."""
+    """Tests if bytes are a point of the prime-order subgroup other than the identity."""
     point = decode(data)
     return (
         point is not None
@@ -121,7 +121,7 @@ def key(session: bytes, index: int, branch: int, points: list[bytes], shared: by
 
 
 def session_name(count: int, sender_nonce: bytes, receiver_nonce: bytes, share: bytes) -> bytes:
-    """What every hash of a session begins with."""
+    """Hashes the session's identifier, the prefix of all its hashes."""
     fields = count.to_bytes(4, "little") + sender_nonce + receiver_nonce + share
     return hashlib.sha256(b"Nescio base OT 1: session" + fields).digest()
 

@@ -1,4 +1,4 @@
-"""What the consistency checks compute, in plain Python: sums in GF(2^128).
+"""The consistency checks in plain Python: sums in GF(2^128).
 
 Yang, Weng, Lan, Zhang, Wang, "Ferret" (CCS 2020), figure 9. Bit i of a block is the coefficient of
 X^i, modulo X^128 + X^7 + X^2 + X + 1.
@@ -23,7 +23,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def chi(seed: bytes, position: int) -> int:
-    """The coefficient of a leaf: one factor for its place in its row of 512, and one for the row.
+    """The coefficient of a leaf: a factor for its position in its row of 512, and one for the row.
 
     Any sum of leaves that are not all zero takes a value given before with probability 2^-127.
     """

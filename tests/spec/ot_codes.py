@@ -1,7 +1,7 @@
 """The codes of dual LPN in plain Python; slow, for reading and checking.
 
-A block is an integer of 128 bits. Every code is public, made by its seed; secret are the blocks
-that it is applied to.
+A block is an integer of 128 bits. Every code is public and derived from its seed; the blocks to
+which it is applied are secret.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def own_key(code_seed: bytes, number: int) -> bytes:
 
 
 def convolve(y: list[int], key: bytes) -> list[int]:
-    """One accumulation: each block is added to that 25 after it and to some of those between."""
+    """Accumulates once: each block is added to the one 25 after it and some blocks between."""
     y, n, masks = list(y), len(y), words(key)
     for i in range(n):
         mask = next(masks) % (1 << MASK_BITS) | 1 << MASK_BITS

@@ -1,4 +1,4 @@
-"""The hash that turns correlated into random transfers, in plain Python.
+"""The hash that turns correlated transfers into random ones, in plain Python.
 
 Guo, Katz, Wang, Yu, "Efficient and Secure Multiparty Computation from Fixed-Key Block Ciphers"
 (IEEE S&P 2020), section 7.4: tweakable circular correlation robust for a random permutation pi.
@@ -9,7 +9,7 @@ from .ot_keys import transfer_key
 
 
 def tccr(x: int, index: int, tag: int, base: bytes) -> int:
-    """h(x, i) = pi(pi(x) ^ i) ^ pi(x); i has the transfer's index below and the tag above."""
+    """h(x, i) = pi(pi(x) ^ i) ^ pi(x); the lower half of i is the index, the upper half the tag."""
     key = transfer_key(base, index)
     inner = aes128(key, x)
     return aes128(key, inner ^ (tag << 64 | index)) ^ inner

@@ -12,7 +12,7 @@ MASK_ROWS = 128
 
 
 def rows_for(count: int, malicious: bool) -> int:
-    """Rows to make: whole bytes, and a block more for the check."""
+    """Counts the rows: whole bytes, and one more block for the check."""
     return (count + 7) // 8 * 8 + (MASK_ROWS if malicious else 0)
 
 
@@ -28,7 +28,7 @@ def pack(column: list[int]) -> bytes:
 
 
 def column(j: int, key: bytes, rows: int) -> list[int]:
-    """A base transfer's key, stretched."""
+    """Expands the key of a base transfer."""
     message = b"Nescio seeds 1: column" + j.to_bytes(4, "little") + key
     return bits(hashlib.shake_128(message).digest(rows // 8))
 
@@ -63,7 +63,7 @@ class Receiver:
         self.others = [column(j, pair[1], rows) for j, pair in enumerate(keys)]
 
     def columns(self) -> bytes:
-        """What the sender corrects its columns with."""
+        """Returns the corrections of the sender's columns."""
         return b"".join(
             pack([a ^ b ^ c for a, b, c in zip(t, other, self.x, strict=True)])
             for t, other in zip(self.t, self.others, strict=True)

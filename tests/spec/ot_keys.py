@@ -1,6 +1,6 @@
-"""The public keys of AES that trees and transfers are hashed under, in plain Python.
+"""The public AES keys that hash trees and transfers, in plain Python.
 
-Many keys, so that who looks for delta has few hidden values to compare with at each call: Guo,
+There are many keys, so that each AES call in a search for delta tests few hidden values: Guo,
 Katz, Wang, Weng and Yu, "Better Concrete Security for Half-Gates Garbling" (Crypto 2020). A base is
 sixteen bytes, a block in little-endian order.
 """
@@ -14,7 +14,7 @@ STRETCH_BITS = 6
 
 
 def session_base(sender_nonce: bytes, receiver_nonce: bytes) -> int:
-    """What all keys of a session differ from by their number."""
+    """Derives the base of a session; its keys are this base XOR their number."""
     tag = b"Nescio OT session keys 1\0"
     return to_block(hashlib.sha256(tag + sender_nonce + receiver_nonce).digest()[:16])
 
@@ -35,5 +35,5 @@ def tree_key(base: bytes, tree: int, level: int) -> bytes:
 
 
 def transfer_key(base: bytes, index: int) -> bytes:
-    """The key for the transfer of a number: that of its stretch of 64."""
+    """The key for a transfer, shared by its range of 64 transfers."""
     return to_bytes(to_block(base) ^ index >> STRETCH_BITS)

@@ -1,7 +1,7 @@
 """The primal LPN encoder in plain Python: a sparse public matrix times short secrets, plus noise.
 
 Yang, Weng, Lan, Zhang, Wang, "Ferret: Fast Extension for Correlated OT with Small Communication"
-(CCS 2020), section 5. Each row of the matrix has ten ones, at places taken from a public stream.
+(CCS 2020), section 5. Each row of the matrix has ten ones, at positions from a public stream.
 """
 
 from .blocks import aes128
@@ -15,7 +15,7 @@ def word(key: bytes, number: int) -> int:
 
 
 def index(code_seed: bytes, row: int, j: int, k: int) -> int:
-    """The place, below k, of one j of a row; where a row names a place twice, it cancels."""
+    """The position, below k, of the j-th one of a row; two ones at one position cancel."""
     w = word(code_seed, ROW_WEIGHT * row + j)
     return w & (k - 1) if k & (k - 1) == 0 else w * k >> 32
 

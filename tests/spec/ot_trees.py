@@ -1,9 +1,9 @@
 """Correlated GGM trees and their punctured copies, in plain Python.
 
 Guo, Yang, Wang, Zhang, Xie, Liu, Zhao, "Half-Tree: Halving the Cost of Tree Expansion in COT and
-DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. Nodes of a level stand from left to right; the
-nodes of each level XOR to delta. Blocks are integers, see blocks.py. Nodes are hashed under the key
-of their tree and level, see ot_keys.py.
+DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. The nodes of a level are stored
+from left to right and XOR to delta. Blocks are integers, see blocks.py. Nodes are hashed under the
+key of their tree and level, see ot_keys.py.
 """
 
 from .blocks import aes128, sigma, xor_sum
@@ -35,7 +35,7 @@ def grow(seed: int, delta: int, depth: int, base: bytes, tree: int) -> tuple[lis
 
 
 def path_of(choices: list[int]) -> int:
-    """The punctured leaf: at each level the path goes where the choice does not."""
+    """Computes the punctured leaf: at each level the path takes the side opposite to the choice."""
     path = 0
     for choice in choices:
         path = 2 * path + 1 - choice
@@ -43,11 +43,11 @@ def path_of(choices: list[int]) -> int:
 
 
 def puncture(sides: list[int], choices: list[int], base: bytes, tree: int) -> list[int]:
-    """The receiver's leaves; the lowest bit is set in the punctured leaf alone.
+    """The receiver's leaves; the lowest bit is set only in the punctured leaf.
 
     `sides[l]` is the XOR of the nodes on side `choices[l]` of level l + 1, 0 being the left side.
     """
-    nodes, path = [0], 0  # of one level; the node on the path is unknown and held as zero
+    nodes, path = [0], 0  # one level; the node on the path is unknown and stored as zero
     for level, (side, choice) in enumerate(zip(sides, choices, strict=True)):
         children = next_level(nodes, tree_key(base, tree, level))
         children[2 * path] = children[2 * path + 1] = 0

@@ -1,4 +1,4 @@
-"""Makes ot.json: transcripts of silent OT with fixed randomness, and what comes out.
+"""Makes ot.json: transcripts of silent OT with fixed randomness, and its results.
 
 Run it when the protocol changes, and say why in the commit. `--print` prints it and writes nothing.
 """
@@ -25,14 +25,14 @@ SEED = bytes(16)
 
 
 class Recorded:
-    """A channel that keeps what is sent."""
+    """A channel that records sent frames."""
 
     def __init__(self, channel):
         self._channel = channel
         self.frames = []
 
     def send(self, kind, data):
-        """Sends a frame and keeps its kind, length and hash."""
+        """Sends a frame and records its kind, length and hash."""
         raw = bytes(memoryview(data).cast("B"))
         self.frames.append({"kind": kind, "bytes": len(raw), "sha256": sha256(raw)})
         self._channel.send(kind, data)
@@ -46,7 +46,7 @@ def sha256(data):
 
 
 def make(name, options):
-    """One vector."""
+    """Makes one vector."""
     channels = [Recorded(channel) for channel in Channel.pair(timeout=60)]
     sender, r, _, (choices, t) = session(
         lambda s: s.extend(COUNT),
