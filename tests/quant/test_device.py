@@ -152,6 +152,12 @@ def test_a_graph_has_scratch_buffers_of_its_own(weights, rng, capture, monkeypat
     assert captured not in matrix._products.values()
 
 
+@pytest.mark.parametrize("batch", [0, -1, 1.5, "1"])
+def test_batches_that_cannot_be_prepared(weights, batch):
+    with pytest.raises(ArgumentError, match="batch: found"):
+        DeviceMatrix(weights, device="emulated").prepare(batch)
+
+
 def test_large_batches_are_captured_in_slices(weights, rng, capture, monkeypatch):
     monkeypatch.setattr(device_module, "_MAX_BATCH", 4)
     matrix = DeviceMatrix(weights, device="emulated")

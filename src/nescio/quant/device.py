@@ -19,7 +19,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import as_array
+from .._arrays import as_array, as_count
 from .._device import Device
 from ..errors import ArgumentError
 from ._activations import as_vectors, check_activation_bits
@@ -29,6 +29,9 @@ from ._weights import FloatArray, QuantizedWeights
 _DLPACK_CUDA = 2
 _MAX_BATCH = 1024
 """Vectors per product; larger batches are split."""
+
+_MAX_PREPARED = 1 << 31
+"""Largest batch size that `prepare` accepts."""
 
 _MAX_CACHED_PRODUCTS = 16
 """Products, each with its scratch buffers, in the cache of least recently used ones."""
@@ -144,9 +147,10 @@ class DeviceMatrix:
     def prepare(self, batch: int = 1) -> None:
         """Allocates the scratch buffers with which a CUDA graph can capture a batch of this size.
 
-        Calls of `queue` outside a capture do the same for their batch size.
+        Calls of `queue` outside a capture do the same for their batch size. Raises ArgumentError
+        for an invalid batch size.
         """
-        for part in _slices(batch):
+        for part in _slices(as_count(batch, "batch", 1, _MAX_PREPARED)):
             self._add_spare(part.stop - part.start, run=True)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
@@ -184,7 +188,7 @@ class DeviceMatrix:
         return self._product(batch, stream)
 
     def _add_spare(self, batch: int, *, run: bool = False) -> None:
-        """Allocates a product for the next capture; `run` loads its kernels, as a queued one does."""
+        """Allocates a product for the next capture; `run` also loads its kernels."""
         with self._lock:
             if batch not in self._spares:
                 spare = self._new_product(batch)
