@@ -1,4 +1,4 @@
-"""Times the bit-serial kernels of the CPU, beside reading the bytes of their weights.
+"""Times the bit-serial kernels of the CPU, and the reading of their weights.
 
     python benchmarks/bitserial.py                        the table of docs/quant-kernels.md
     python benchmarks/bitserial.py --rows 64,128,256      finds where tables begin to pay

@@ -139,7 +139,7 @@ for module in cmake ninja nanobind scikit_build_core; do
 done
 [ $cuda = OFF ] || need "an NVIDIA GPU" "all steps but install" nvidia-smi
 need pytest-xdist "parallel tests" can_import xdist && parallel=1
-need torch "quant beside cuBLAS; test-compat" can_import torch && torch=1
+need torch "cuBLAS as baseline of quant; test-compat" can_import torch && torch=1
 need matplotlib "plots of the figures" can_import matplotlib
 need compute-sanitizer sanitize command -v compute-sanitizer && sanitizer=1
 if [ -n "${missing_python:-}" ]; then
@@ -167,7 +167,7 @@ step_install() {
   fi
   run install 260 "$PYTHON" -m pip install -v --no-build-isolation --no-deps --no-index \
     --force-reinstall --disable-pip-version-check -C "cmake.define.NESCIO_CUDA=$cuda" \
-    -C "build.targets=all;_emulated" -C "install.components=Unspecified;emulated" .
+    -C "build.targets=nescio_modules;_emulated" -C "install.components=Unspecified;emulated" .
 }
 
 step_info() { run info 30 "$PYTHON" -m nescio info; }

@@ -15,10 +15,10 @@ BENCHMARKS = (
         "steps",
         "benchmarks.ot.run",
         "each step of silent OT alone",
-        "Compares the result of each step with another implementation of it, then times it beside "
-        "the machine's rates of AES, random reads and memory, measured in the same run. Ends with "
-        "the naive implementation beside the one in use, as in Figure 9 and Table I of the cuOT "
-        "paper (Gan et al.).",
+        "Compares the result of each step with another implementation of it, then times it. "
+        "The limits, the machine's rates of AES, random reads and memory, are measured in the same "
+        "run. Ends with the naive implementation and the one in use, as in Figure 9 and Table I of "
+        "the cuOT paper (Gan et al.).",
         (
             Option(
                 "--n",

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.ot steps`: each step of silent OT alone, beside its lower bound."""
+"""`python -m benchmarks.ot steps`: each step of silent OT alone, with its lower bound."""
 
 import argparse
 import time
@@ -168,7 +168,7 @@ def _on_host(blocks: object) -> Array:
 
 
 def summary(cases: Sequence[Case]) -> Iterator[Case]:
-    """Yields a line per step, size and device: the first implementation beside the last.
+    """Yields a line per step, size and device: the first implementation and the last.
 
     A step with one implementation has no naive one. `cpu_milliseconds` is the time of the CPU's
     last implementation, on the lines of devices, if the CPU was measured too.

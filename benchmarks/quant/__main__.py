@@ -62,7 +62,7 @@ BENCHMARKS = (
         "gpu",
         "benchmarks.quant.gpu",
         "products with weights of few bits on a GPU, kernel by kernel",
-        "Times products in a CUDA graph beside cuBLAS through PyTorch, as Table 3.1 of the thesis. "
+        "Times products in a CUDA graph, and cuBLAS through PyTorch, as Table 3.1 of the thesis. "
         "Every product is checked against the CPU engine first, bit for bit.",
         (
             Option(

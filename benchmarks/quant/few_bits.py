@@ -21,7 +21,7 @@ from .data import Digits
 from .networks import DigitSettings, accuracy, digit_network, train_digits
 
 Quality = Callable[[Any], float]
-"""What a network is worth: its accuracy, or its perplexity."""
+"""The quality of a network: its accuracy, or its perplexity."""
 
 ACTIVATION_BITS = (32, 16, 8)
 ENGINE_BITS = (1, 4, 8)

@@ -1,1 +1,1 @@
-"""Benchmarks: each checks its results, then times them beside the machine's own limit."""
+"""Benchmarks of this machine: each checks results, then times them and the machine's limits."""

@@ -1,4 +1,4 @@
-"""`nescio bench dpf`: key generation and full evaluation, beside the generator's own speed."""
+"""`nescio bench dpf`: key generation and full evaluation, compared with the generator alone."""
 
 import argparse
 from itertools import product

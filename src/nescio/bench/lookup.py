@@ -1,4 +1,4 @@
-"""`nescio bench lookup`: a server's answers, beside the lower bounds of this machine."""
+"""`nescio bench lookup`: a server's answers, with the lower bounds of this machine."""
 
 import argparse
 from collections.abc import Iterator

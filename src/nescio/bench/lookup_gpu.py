@@ -1,4 +1,4 @@
-"""`nescio bench lookup` on devices: each strategy, beside the limits of the devices."""
+"""`nescio bench lookup` on devices: each strategy, with the limits of the devices."""
 
 import argparse
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`nescio bench ot`: oblivious transfer between two processes, beside this machine's limits."""
+"""`nescio bench ot`: oblivious transfer between two processes, with this machine's limits."""
 
 import argparse
 import multiprocessing

@@ -1,4 +1,4 @@
-"""`nescio bench quant`: bit-serial products beside float32 and int8, as Table 3.1 of the thesis."""
+"""`nescio bench quant`: bit-serial products compared with float32 and int8 (thesis, Table 3.1)."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Products with few-bit weights on a GPU, beside cuBLAS through PyTorch (thesis, Table 3.1).
+"""Low-bit products on a GPU, compared with cuBLAS through PyTorch (thesis, Table 3.1).
 
 Products run in a CUDA graph. Each is first checked against the CPU engine, bit for bit.
 """

@@ -14,6 +14,9 @@ else:
 __all__ = ["JSON", "Benchmark", "Option", "add_benchmarks", "list_of", "one_of", "seconds"]
 
 
+_METAVARS = {"comma-separated list": "LIST", "count": "N", "float": "X", "int": "N"}
+
+
 class Option:
     """One option of a command line: the arguments of `ArgumentParser.add_argument`."""
 
@@ -38,7 +41,9 @@ def add_benchmarks(parsers: Subparsers, benchmarks: Iterable[Benchmark]) -> None
             benchmark.name, help=benchmark.help, description=benchmark.description
         )
         for option in benchmark.options:
-            parser.add_argument(option.name, **option.settings)
+            kind = getattr(option.settings.get("type"), "__name__", "")
+            shown = {"metavar": _METAVARS[kind]} if kind in _METAVARS else {}
+            parser.add_argument(option.name, **{**shown, **option.settings})
         parser.set_defaults(run=partial(_run, benchmark.module))
 
 

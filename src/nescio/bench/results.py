@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -47,11 +47,7 @@ class Results:
 
     def add(self, case: Case) -> None:
         """Appends a case and writes the file."""
-        self.extend([case])
-
-    def extend(self, cases: Iterable[Case]) -> None:
-        """Appends cases and writes the file."""
-        self.cases += cases
+        self.cases.append(case)
         if self._path is not None and self._replaceable:
             _replace(self._path, self._text())
 

@@ -1,4 +1,4 @@
-"""`nescio bench service`: the HTTP service under load, beside the engine alone.
+"""`nescio bench service`: the HTTP service under load, compared with the engine alone.
 
 The clients do little work, because they share the machine with the server. Each keeps one
 connection, sends prepared queries, and compares each response with the engine's answer, byte for

@@ -1,4 +1,4 @@
-"""`nescio bench`: measures this machine, each figure beside the machine's own limit."""
+"""`nescio bench`: measures this machine and its limits."""
 
 from .. import _core
 from ..bench.registry import JSON, Benchmark, Option, add_benchmarks, list_of, one_of, seconds
@@ -308,7 +308,7 @@ BENCHMARKS = (
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its benchmarks."""
     parser = commands.add_parser(
-        "bench", help="measure this machine, each figure beside the machine's own limit"
+        "bench", help="measure this machine; every figure comes with the machine's own limit"
     )
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
     add_benchmarks(benches, BENCHMARKS)
