@@ -10,7 +10,7 @@
 namespace nescio::bitserial {
 namespace {
 
-constexpr std::uint32_t kMagnitude = 0x7FFFFFFF, kLargestFinite = 0x7F7FFFFF;
+constexpr std::uint32_t kMagnitude = 0x7FFFFFFF, kMaxFinite = 0x7F7FFFFF;
 
 [[noreturn]] void refuse(const std::string& found, std::size_t vector, std::size_t column,
                          const std::string& expected) {
@@ -30,48 +30,48 @@ void check_activation_bits(unsigned bits) {
 const FloatKernels& float_kernels(Tier tier) { return NESCIO_PICK(tier, kFloatKernels); }
 
 double quantize_vector(const FloatKernels& kernels, const float* x, std::size_t n, unsigned bits,
-                       std::size_t number, std::int32_t* out) {
-  const std::uint32_t largest = kernels.largest(x, n);
-  if (largest > kLargestFinite) check_finite(x, n, number);
-  if (largest == 0) {
+                       std::size_t vector, std::int32_t* out) {
+  const std::uint32_t max_magnitude = kernels.max_magnitude(x, n);
+  if (max_magnitude > kMaxFinite) check_finite(x, n, vector);
+  if (max_magnitude == 0) {
     std::fill(out, out + n, 0);
     return 0;
   }
-  const double a = std::bit_cast<float>(largest), top = top_of(bits);
-  kernels.quantize(x, n, top, a, out);
-  return a / top;
+  const double a = std::bit_cast<float>(max_magnitude), q_max = max_quantized(bits);
+  kernels.quantize(x, n, q_max, a, out);
+  return a / q_max;
 }
 
-void check_finite(const float* x, std::size_t n, std::size_t number) {
+void check_finite(const float* x, std::size_t n, std::size_t vector) {
   const std::size_t j = std::find_if_not(x, x + n, [](float v) { return std::isfinite(v); }) - x;
   if (j == n) return;
-  refuse(std::isnan(x[j]) ? "NaN" : x[j] < 0 ? "-inf" : "inf", number, j, "finite numbers");
+  refuse(std::isnan(x[j]) ? "NaN" : x[j] < 0 ? "-inf" : "inf", vector, j, "finite numbers");
 }
 
-void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t number) {
+void check_range(const std::int32_t* x, std::size_t n, unsigned bits, std::size_t vector) {
   if (bits == 32) return;
-  const std::int32_t least = -(std::int32_t{1} << (bits - 1)), most = -least - 1;
-  const auto fits = [=](std::int32_t v) { return least <= v && v <= most; };
+  const std::int32_t min = -(std::int32_t{1} << (bits - 1)), max = -min - 1;
+  const auto fits = [=](std::int32_t v) { return min <= v && v <= max; };
   const std::size_t j = std::find_if_not(x, x + n, fits) - x;
   if (j == n) return;
-  refuse(std::to_string(x[j]), number, j,
-         std::to_string(least) + " to " + std::to_string(most) + ", the range of " +
+  refuse(std::to_string(x[j]), vector, j,
+         std::to_string(min) + " to " + std::to_string(max) + ", the range of " +
              std::to_string(bits) + " bits");
 }
 
 namespace portable {
 
-std::uint32_t largest(const float* x, std::size_t n) {
-  std::uint32_t most = 0;
+std::uint32_t max_magnitude(const float* x, std::size_t n) {
+  std::uint32_t max = 0;
   for (std::size_t j = 0; j < n; ++j) {
-    most = std::max(most, std::bit_cast<std::uint32_t>(x[j]) & kMagnitude);
+    max = std::max(max, std::bit_cast<std::uint32_t>(x[j]) & kMagnitude);
   }
-  return most;
+  return max;
 }
 
-void quantize(const float* x, std::size_t n, double top, double a, std::int32_t* out) {
+void quantize(const float* x, std::size_t n, double q_max, double a, std::int32_t* out) {
   for (std::size_t j = 0; j < n; ++j) {
-    out[j] = static_cast<std::int32_t>(std::nearbyint((double{x[j]} * top) / a));
+    out[j] = static_cast<std::int32_t>(std::nearbyint((double{x[j]} * q_max) / a));
   }
 }
 
@@ -84,7 +84,7 @@ void scale(const std::int64_t* y, std::size_t n, const float* scales, double ste
   }
 }
 
-const FloatKernels kFloatKernels = {largest, quantize, scale};
+const FloatKernels kFloatKernels = {max_magnitude, quantize, scale};
 
 }  // namespace portable
 }  // namespace nescio::bitserial

@@ -35,13 +35,13 @@ void pack_part(const std::uint8_t* codes, std::size_t columns, const Part& part,
 
 }  // namespace
 
-Parts parts_of(unsigned bits, unsigned widest) {
+Parts parts_of(unsigned bits, unsigned max_width) {
   Parts parts;
   unsigned left = bits;
-  for (unsigned width = widest; width > 0; width /= 2) {
+  for (unsigned width = max_width; width > 0; width /= 2) {
     for (; left >= width; left -= width) {
-      const unsigned shift = left - width, worth = bits == 1 ? 1 : shift;
-      parts.parts[parts.count++] = {width, shift, worth};
+      const unsigned shift = left - width, exponent = bits == 1 ? 1 : shift;
+      parts.parts[parts.count++] = {width, shift, exponent};
     }
   }
   return parts;

@@ -28,14 +28,15 @@ inline constexpr std::size_t kBlockRows = kRegisterRows * kBlockRegisters;
 /// 255 * 128 * kSliceColumns < 2^31.
 inline constexpr std::size_t kSliceColumns = std::size_t{1} << 16;
 
-/// Bits `shift` to `shift + width - 1` of the codes. A sum of such parts is multiplied by 2^worth.
+/// Bits `shift` to `shift + width - 1` of the codes. A sum of such parts is multiplied by
+/// 2^exponent.
 struct Part {
   unsigned width;
   unsigned shift;
-  unsigned worth;
+  unsigned exponent;
 };
 
-/// The parts of codes of `bits` bits, none wider than `widest` (4 or 8).
+/// The parts of codes of `bits` bits, none wider than `max_width` (4 or 8).
 struct Parts {
   unsigned count = 0;
   Part parts[3] = {};
@@ -43,7 +44,7 @@ struct Parts {
   const Part* begin() const { return parts; }
   const Part* end() const { return parts + count; }
 };
-Parts parts_of(unsigned bits, unsigned widest);
+Parts parts_of(unsigned bits, unsigned max_width);
 
 /// The difference of codes and weights: a product of codes exceeds the product of weights by this
 /// times the sum of the activations.

@@ -13,16 +13,16 @@
 namespace nescio::bitserial::avx512 {
 
 /// One part (fields.h) of a block.
-struct Stream {
+struct PackedPart {
   const std::uint8_t* data;
   std::size_t registers;  // per chunk: 1 to 4
   std::size_t columns;
   unsigned width;
-  unsigned worth;
+  unsigned exponent;
 };
 
 /// Sums of the rows of a block, for each vector.
-using Totals = std::int64_t[kMostVectors][kBlockRows];
+using Totals = std::int64_t[kMaxVectors][kBlockRows];
 
 namespace {
 

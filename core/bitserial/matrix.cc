@@ -17,19 +17,19 @@ const Planes& checked(const Planes& planes, std::size_t row_words) {
 
 }  // namespace
 
-/// The packed activations of up to kMostVectors vectors, and the division of rows into tasks.
-class BitMatrix::Room {
+/// The packed activations of up to kMaxVectors vectors, and the division of rows into tasks.
+class BitMatrix::Workspace {
  public:
-  Room(const BitMatrix& matrix, std::size_t batch, unsigned activation_bits)
+  Workspace(const BitMatrix& matrix, std::size_t batch, unsigned activation_bits)
       : kernels_(*matrix.kernels_),
         weights_(matrix.weights()),
         packed_bytes_(matrix.packed_bytes()),
         bits_(activation_bits),
         vector_bytes_(kernels_.vector_bytes(weights_, activation_bits)),
-        vectors_(vector_bytes_ * std::min(batch, kMostVectors)) {}
+        vectors_(vector_bytes_ * std::min(batch, kMaxVectors)) {}
 
-  void lay_out(std::size_t v, const std::int32_t* x) {
-    sums_[v] = kernels_.lay_out(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
+  void pack_vector(std::size_t v, const std::int32_t* x) {
+    sums_[v] = kernels_.pack_vector(weights_, x, bits_, vectors_.data() + v * vector_bytes_);
   }
 
   /// Multiplies all rows by the first `batch` vectors. Calls done(first, count) when rows first to
@@ -37,13 +37,14 @@ class BitMatrix::Room {
   template <class Done>
   void multiply(std::size_t batch, std::int64_t* y, ThreadPool& pool, const Done& done) const {
     const Activations x = {bits_, batch, vectors_.data(), vector_bytes_, sums_.data()};
-    const std::size_t rows = weights_.rows, share = rows_of_task();
+    const std::size_t rows = weights_.rows, rows_per_task = rows_of_task();
     const auto task = [&](std::size_t number, unsigned) {
-      const std::size_t first = number * share, count = std::min(share, rows - first);
+      const std::size_t first = number * rows_per_task,
+                        count = std::min(rows_per_task, rows - first);
       kernels_.multiply(weights_, x, first, count, y);
       done(first, count);
     };
-    pool.run((rows + share - 1) / share, std::ref(task));
+    pool.run((rows + rows_per_task - 1) / rows_per_task, std::ref(task));
   }
 
  private:
@@ -58,7 +59,7 @@ class BitMatrix::Room {
   unsigned bits_;
   std::size_t vector_bytes_;
   Buffer<std::uint8_t> vectors_;
-  std::array<std::int64_t, kMostVectors> sums_;
+  std::array<std::int64_t, kMaxVectors> sums_;
 };
 
 BitMatrix::BitMatrix(const Planes& planes, std::size_t row_words, Tier tier,
@@ -84,11 +85,11 @@ void BitMatrix::multiply(const std::int32_t* x, std::size_t batch, unsigned acti
   for (std::size_t v = 0; v < batch; ++v) {
     check_range(x + v * columns_, columns_, activation_bits, v);
   }
-  Room room(*this, batch, activation_bits);
-  for (std::size_t first = 0; first < batch; first += kMostVectors) {
-    const std::size_t count = std::min(kMostVectors, batch - first);
-    for (std::size_t v = 0; v < count; ++v) room.lay_out(v, x + (first + v) * columns_);
-    room.multiply(count, y + first * rows_, pool, [](std::size_t, std::size_t) {});
+  Workspace workspace(*this, batch, activation_bits);
+  for (std::size_t first = 0; first < batch; first += kMaxVectors) {
+    const std::size_t count = std::min(kMaxVectors, batch - first);
+    for (std::size_t v = 0; v < count; ++v) workspace.pack_vector(v, x + (first + v) * columns_);
+    workspace.multiply(count, y + first * rows_, pool, [](std::size_t, std::size_t) {});
   }
 }
 
@@ -96,18 +97,18 @@ void BitMatrix::apply(const float* x, std::size_t batch, unsigned activation_bit
                       const float* scale, const float* bias, float* out, ThreadPool& pool) const {
   check_activation_bits(activation_bits);
   const FloatKernels& floats = float_kernels(tier_);
-  Room room(*this, batch, activation_bits);
+  Workspace workspace(*this, batch, activation_bits);
   Buffer<std::int32_t> integers(columns_);
-  Buffer<std::int64_t> y(checked_product(rows_, std::min(batch, kMostVectors)));
-  std::array<double, kMostVectors> steps;
-  for (std::size_t first = 0; first < batch; first += kMostVectors) {
-    const std::size_t count = std::min(kMostVectors, batch - first);
+  Buffer<std::int64_t> y(checked_product(rows_, std::min(batch, kMaxVectors)));
+  std::array<double, kMaxVectors> steps;
+  for (std::size_t first = 0; first < batch; first += kMaxVectors) {
+    const std::size_t count = std::min(kMaxVectors, batch - first);
     for (std::size_t v = 0; v < count; ++v) {
       steps[v] = quantize_vector(floats, x + (first + v) * columns_, columns_, activation_bits,
                                  first + v, integers.data());
-      room.lay_out(v, integers.data());
+      workspace.pack_vector(v, integers.data());
     }
-    room.multiply(count, y.data(), pool, [&](std::size_t row, std::size_t rows) {
+    workspace.multiply(count, y.data(), pool, [&](std::size_t row, std::size_t rows) {
       for (std::size_t v = 0; v < count; ++v) {
         floats.scale(y.data() + v * rows_ + row, rows, scale + row, steps[v],
                      bias == nullptr ? nullptr : bias + row, out + (first + v) * rows_ + row);

@@ -40,7 +40,7 @@ class BitMatrix {
              const float* bias, float* out, ThreadPool& pool) const;
 
  private:
-  class Room;
+  class Workspace;
 
   Weights weights() const { return {rows_, columns_, bits_, method_, packed_.data()}; }
 

@@ -15,12 +15,12 @@ namespace {
 }
 
 void check_shape(const Planes& planes, std::size_t row_words) {
-  if (planes.bits < 1 || planes.bits > kMostBits) {
+  if (planes.bits < 1 || planes.bits > kMaxBits) {
     refuse("planes", std::to_string(planes.bits), "1 to 8, one for each bit of the weights");
   }
   if (planes.rows == 0) refuse("rows of planes", "0", "at least 1");
-  if (planes.columns == 0 || planes.columns > kMostColumns) {
-    refuse("columns", std::to_string(planes.columns), "1 to " + std::to_string(kMostColumns));
+  if (planes.columns == 0 || planes.columns > kMaxColumns) {
+    refuse("columns", std::to_string(planes.columns), "1 to " + std::to_string(kMaxColumns));
   }
   if (row_words != planes.row_words()) {
     refuse(
@@ -51,7 +51,7 @@ void read_codes(const Planes& planes, std::size_t row, std::uint8_t* codes) {
   for (std::size_t w = 0; w < planes.row_words(); ++w, codes += 64) {
     const std::size_t left = planes.columns - 64 * w;
     const std::uint64_t used = left < 64 ? (std::uint64_t{1} << left) - 1 : ~std::uint64_t{0};
-    std::uint64_t words[kMostBits] = {};
+    std::uint64_t words[kMaxBits] = {};
     for (unsigned i = 0; i < planes.bits; ++i) words[i] = planes.row(i, row)[w];
     if (planes.bits > 1) words[planes.bits - 1] ^= used;
     for (unsigned byte = 0; byte < 8; ++byte) {

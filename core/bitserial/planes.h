@@ -14,8 +14,8 @@
 
 namespace nescio::bitserial {
 
-inline constexpr unsigned kMostBits = 8;
-inline constexpr std::size_t kMostColumns = std::size_t{1} << 22;
+inline constexpr unsigned kMaxBits = 8;
+inline constexpr std::size_t kMaxColumns = std::size_t{1} << 22;
 
 /// Planes in the layout of a caller: words [plane][row][column / 64]; bit j % 64 of a word is
 /// column j.
@@ -31,7 +31,7 @@ struct Planes {
   }
 };
 
-/// Throws Error(argument) unless there are 1 to 8 planes of 1 to kMostColumns columns and at least
+/// Throws Error(argument) unless there are 1 to 8 planes of 1 to kMaxColumns columns and at least
 /// one row, `row_words` is the number of words per row, and all bits beyond the columns are zero.
 void check_planes(const Planes& planes, std::size_t row_words);
 

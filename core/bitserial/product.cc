@@ -17,11 +17,11 @@ constexpr std::size_t kNever = ~std::size_t{0};
 
 /// The number of rows from which tables, which take time to build, are faster than multiplications,
 /// for parts of `width` bits. Measured: docs/quant-kernels.md has the figures and the command.
-struct Choice {
+struct TableThreshold {
   unsigned width;
   std::size_t rows_8, rows_16, rows_32;  // for activations of 8, 16 and 32 bits
 };
-constexpr Choice kTables[] = {
+constexpr TableThreshold kTableThresholds[] = {
     {1, 128, 64, 64},
     {2, kNever, 256, 256},
     {4, kNever, kNever, kNever},
@@ -33,11 +33,11 @@ constexpr Choice kTables[] = {
 bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bits) {
   if (weights.method == Method::fields) return false;
   if (weights.method == Method::tables) return width <= 2;
-  const auto* choice = std::find_if(std::begin(kTables), std::end(kTables),
-                                    [=](const Choice& c) { return c.width == width; });
-  const std::size_t rows = activation_bits == 8    ? choice->rows_8
-                           : activation_bits == 16 ? choice->rows_16
-                                                   : choice->rows_32;
+  const auto* threshold = std::find_if(std::begin(kTableThresholds), std::end(kTableThresholds),
+                                       [=](const TableThreshold& c) { return c.width == width; });
+  const std::size_t rows = activation_bits == 8    ? threshold->rows_8
+                           : activation_bits == 16 ? threshold->rows_16
+                                                   : threshold->rows_32;
   return weights.rows >= rows;
 }
 
@@ -61,7 +61,7 @@ std::span<const char* const> method_names(Tier tier) {
 }
 
 Method parse_method(std::string_view name, Tier tier) {
-  if (name.empty()) return Method::measured;
+  if (name.empty()) return Method::fastest;
   std::string names;
   for (const std::string_view known : method_names(tier)) {
     if (name == known) {
@@ -99,8 +99,8 @@ std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
   return plane_words(weights) * 8 * activation_bits;  // whole cache lines: activation_bits >= 8
 }
 
-std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-                     std::uint8_t* vector) {
+std::int64_t pack_vector(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                         std::uint8_t* vector) {
   const std::size_t bytes = plane_words(weights) * 8;
   for (unsigned plane = 0; plane < activation_bits; ++plane, vector += bytes) {
     std::memset(vector, 0, bytes);
@@ -140,7 +140,7 @@ std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_
 }
 
 /// The weight of a plane of a number in two's complement.
-std::int64_t worth(unsigned plane, unsigned planes) {
+std::int64_t plane_weight(unsigned plane, unsigned planes) {
   const std::int64_t value = std::int64_t{1} << plane;
   return plane + 1 == planes ? -value : value;
 }
@@ -150,10 +150,10 @@ std::int64_t multiply_row(const Weights& weights, const std::uint8_t* row, const
   const std::size_t words = plane_words(weights);
   std::int64_t total = 0;
   for (unsigned plane = 0; plane < weights.bits; ++plane) {
-    const std::int64_t weight = weights.bits == 1 ? 2 : worth(plane, weights.bits);
+    const std::int64_t weight = weights.bits == 1 ? 2 : plane_weight(plane, weights.bits);
     for (unsigned j = 0; j < activation_bits; ++j) {
       const std::int64_t ones = count_ones(row + plane * 8 * words, x + j * 8 * words, words);
-      total += weight * worth(j, activation_bits) * ones;
+      total += weight * plane_weight(j, activation_bits) * ones;
     }
   }
   return total;
@@ -173,7 +173,7 @@ void multiply(const Weights& weights, const Activations& x, std::size_t first_ro
 
 }  // namespace
 
-const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, pack_vector, multiply};
 
 }  // namespace portable
 }  // namespace nescio::bitserial

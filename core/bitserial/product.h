@@ -22,8 +22,8 @@
 
 namespace nescio::bitserial {
 
-/// `measured` selects the method that was measured to be fastest: see product.cc.
-enum class Method { measured, planes, fields, tables };
+/// `fastest` selects the method that was measured to be the fastest: see product.cc.
+enum class Method { fastest, planes, fields, tables };
 
 /// Weights in the layout of a tier.
 struct Weights {
@@ -35,7 +35,7 @@ struct Weights {
 };
 
 /// Maximum vectors that are multiplied together.
-inline constexpr std::size_t kMostVectors = 16;
+inline constexpr std::size_t kMaxVectors = 16;
 
 /// Contiguous vectors of activations in the layout of a tier.
 struct Activations {
@@ -58,8 +58,8 @@ struct Kernels {
   std::size_t (*vector_bytes)(const Weights& weights, unsigned activation_bits);
 
   /// Packs one vector of weights.columns values; returns their sum.
-  std::int64_t (*lay_out)(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-                          std::uint8_t* vector);
+  std::int64_t (*pack_vector)(const Weights& weights, const std::int32_t* x,
+                              unsigned activation_bits, std::uint8_t* vector);
 
   /// Sets y[v * weights.rows + i] to the product of row i and vector v, for `rows` rows from
   /// `first_row` on, a multiple of kTaskRows. `rows` is a multiple of kTaskRows too, or reaches the
@@ -73,7 +73,7 @@ const Kernels& kernels_of(Tier tier);
 /// The names of a tier's methods.
 std::span<const char* const> method_names(Tier tier);
 
-/// The method with this name, or `measured` if the name is empty. Throws Error(argument) if the
+/// The method with this name, or `fastest` if the name is empty. Throws Error(argument) if the
 /// tier does not have the method.
 Method parse_method(std::string_view name, Tier tier);
 

@@ -12,15 +12,15 @@
 namespace nescio::bitserial::avx2 {
 namespace {
 
-constexpr unsigned kWidest = 4;
+constexpr unsigned kMaxWidth = 4;
 
 /// One part (fields.h) of a block.
-struct Stream {
+struct PackedPart {
   const std::uint8_t* data;
   std::size_t registers;  // per chunk: 1 to 4
   std::size_t columns;
   unsigned width;
-  unsigned worth;
+  unsigned exponent;
 };
 
 inline __m256i load(const void* from) {
@@ -72,49 +72,49 @@ template <int width>
 
 /// Adds the products of a block and one digit of a vector, in runs of columns for all rows.
 template <int width>
-void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
-                   std::int64_t* totals) {
+void multiply_digit(const PackedPart& packed, const std::uint8_t* x, unsigned shift,
+                    std::int64_t* totals) {
   // A field adds at most 2 (2^w - 1) 128 to a pair, and a chunk has 8 / w fields.
   constexpr std::size_t run = 32767 / (2 * ((1 << width) - 1) * 128) / (8 / width);
   constexpr std::size_t slice = kSliceColumns / chunk_columns(width);
-  const std::size_t chunks = chunks_of(stream.columns, width);
-  const std::size_t step = stream.registers * kRegisterBytes;
+  const std::size_t chunks = chunks_of(packed.columns, width);
+  const std::size_t step = packed.registers * kRegisterBytes;
   for (std::size_t first = 0; first < chunks; first += slice) {
     const std::size_t last = chunks - first < slice ? chunks : first + slice;
     __m256i sums[kBlockRegisters][2] = {};
     for (std::size_t c = first; c < last; c += run) {
       const std::size_t count = last - c < run ? last - c : run;
-      for (std::size_t r = 0; r < stream.registers; ++r) {
-        multiply_chunks<width>(stream.data + c * step + r * kRegisterBytes, step, count,
+      for (std::size_t r = 0; r < packed.registers; ++r) {
+        multiply_chunks<width>(packed.data + c * step + r * kRegisterBytes, step, count,
                                x + c * chunk_columns(width), sums[r]);
       }
     }
-    for (std::size_t r = 0; r < stream.registers; ++r) {
+    for (std::size_t r = 0; r < packed.registers; ++r) {
       add_sums(sums[r][0], shift, totals + r * kRegisterRows);
       add_sums(sums[r][1], shift, totals + r * kRegisterRows + 8);
     }
   }
 }
 
-void multiply_line(const Stream& stream, const std::uint8_t* x, unsigned shift,
-                   std::int64_t* totals) {
-  switch (stream.width) {
-    case 4: return multiply_line<4>(stream, x, shift, totals);
-    case 2: return multiply_line<2>(stream, x, shift, totals);
-    default: return multiply_line<1>(stream, x, shift, totals);
+void multiply_digit(const PackedPart& packed, const std::uint8_t* x, unsigned shift,
+                    std::int64_t* totals) {
+  switch (packed.width) {
+    case 4: return multiply_digit<4>(packed, x, shift, totals);
+    case 2: return multiply_digit<2>(packed, x, shift, totals);
+    default: return multiply_digit<1>(packed, x, shift, totals);
   }
 }
 
 /// Adds the contribution of the offset 128 of the digits.
-void add_middles(const Stream& stream, unsigned digits, std::int64_t* totals) {
+void add_digit_offsets(const PackedPart& packed, unsigned digits, std::int64_t* totals) {
   if (digits == 1) return;
-  const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
+  const std::int64_t offset = digits == 2 ? 0x80 : 0x808080;
   const std::uint8_t* sums =
-      stream.data + chunks_of(stream.columns, stream.width) * stream.registers * kRegisterBytes;
-  for (std::size_t i = 0; i < stream.registers * kRegisterRows; ++i) {
+      packed.data + chunks_of(packed.columns, packed.width) * packed.registers * kRegisterBytes;
+  for (std::size_t i = 0; i < packed.registers * kRegisterRows; ++i) {
     std::int32_t sum = 0;
     __builtin_memcpy(&sum, sums + i * sizeof(sum), sizeof(sum));
-    totals[i] += (middle * sum) << stream.worth;
+    totals[i] += (offset * sum) << packed.exponent;
   }
 }
 
@@ -126,13 +126,13 @@ std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
   return digit_bytes(weights.columns) * (activation_bits / 8);
 }
 
-std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-                     std::uint8_t* vector) {
+std::int64_t pack_vector(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                         std::uint8_t* vector) {
   const std::size_t columns = weights.columns, bytes = digit_bytes(columns);
   for (unsigned shift = 0; shift < activation_bits; shift += 8, vector += bytes) {
-    const int turn = shift + 8 == activation_bits ? 0 : 0x80;
+    const int sign_flip = shift + 8 == activation_bits ? 0 : 0x80;
     for (std::size_t j = 0; j < columns; ++j) {
-      vector[j] = static_cast<std::uint8_t>((x[j] >> shift) ^ turn);
+      vector[j] = static_cast<std::uint8_t>((x[j] >> shift) ^ sign_flip);
     }
     for (std::size_t j = columns; j < bytes; ++j) vector[j] = 0;
   }
@@ -147,44 +147,46 @@ void multiply_block(const Weights& weights, const Parts& parts, const std::uint8
                     std::int64_t* totals) {
   for (unsigned i = 0; i < parts.count; ++i) {
     const Part& part = parts.parts[i];
-    const Stream stream = {data, registers, weights.columns, part.width, part.worth};
+    const PackedPart packed = {data, registers, weights.columns, part.width, part.exponent};
     for (unsigned d = 0; d < digits; ++d) {
-      multiply_line(stream, vector + d * digit_bytes(weights.columns), 8 * d + part.worth, totals);
+      multiply_digit(packed, vector + d * digit_bytes(weights.columns), 8 * d + part.exponent,
+                     totals);
     }
-    add_middles(stream, digits, totals);
+    add_digit_offsets(packed, digits, totals);
     data += registers * part_bytes(weights.columns, part.width);
   }
 }
 
 void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
               std::int64_t* y) {
-  const Parts parts = parts_of(weights.bits, kWidest);
+  const Parts parts = parts_of(weights.bits, kMaxWidth);
   std::size_t register_bytes = 0;
   for (unsigned i = 0; i < parts.count; ++i) {
     register_bytes += part_bytes(weights.columns, parts.parts[i].width);
   }
   for (std::size_t i = first_row; i < first_row + rows; i += kBlockRows) {
-    const std::size_t left = first_row + rows - i, mine = left < kBlockRows ? left : kBlockRows;
+    const std::size_t left = first_row + rows - i,
+                      rows_here = left < kBlockRows ? left : kBlockRows;
     for (std::size_t v = 0; v < x.batch; ++v) {
       std::int64_t totals[kBlockRows];
       for (std::int64_t& total : totals) total = -code_offset(weights.bits) * x.sums[v];
       multiply_block(weights, parts, weights.packed + i / kRegisterRows * register_bytes,
-                     registers_of(mine), x.vectors + v * x.vector_bytes, x.bits / 8, totals);
-      __builtin_memcpy(y + v * weights.rows + i, totals, mine * sizeof(*totals));
+                     registers_of(rows_here), x.vectors + v * x.vector_bytes, x.bits / 8, totals);
+      __builtin_memcpy(y + v * weights.rows + i, totals, rows_here * sizeof(*totals));
     }
   }
 }
 
 std::size_t packed_bytes(const Planes& planes) {
-  return packed_fields_bytes(planes, parts_of(planes.bits, kWidest));
+  return packed_fields_bytes(planes, parts_of(planes.bits, kMaxWidth));
 }
 
 void pack(const Planes& planes, std::uint8_t* packed) {
-  pack_fields(planes, parts_of(planes.bits, kWidest), packed);
+  pack_fields(planes, parts_of(planes.bits, kMaxWidth), packed);
 }
 
 }  // namespace
 
-const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, pack_vector, multiply};
 
 }  // namespace nescio::bitserial::avx2

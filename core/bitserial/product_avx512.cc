@@ -15,18 +15,18 @@
 namespace nescio::bitserial::avx512 {
 namespace {
 
-constexpr unsigned kWidest = 8;
+constexpr unsigned kMaxWidth = 8;
 
 // ---- Products of parts and digits ---------------------------------------------------------------
 
-/// Adds the products of `rows` registers of chunks, from register `from` on, and `lines` digit
+/// Adds the products of `rows` registers of chunks, from register `from` on, and `digits` digit
 /// vectors.
-template <int fields, int lines, int rows>
-inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t first,
-                           std::size_t last, const std::int8_t* const* line, const unsigned* shifts,
-                           std::int64_t* const* totals) {
+template <int fields, int digits, int rows>
+inline void multiply_slice(const PackedPart& packed, std::size_t from, std::size_t first,
+                           std::size_t last, const std::int8_t* const* digit,
+                           const unsigned* shifts, std::int64_t* const* totals) {
   constexpr int width = 8 / fields;
-  __m512i sums[rows][lines][fields], masks[fields];
+  __m512i sums[rows][digits][fields], masks[fields];
 #pragma GCC unroll 8
   for (int f = 0; f < fields; ++f) {
     masks[f] = _mm512_set1_epi8(static_cast<char>(((1 << width) - 1) << (width * f)));
@@ -36,26 +36,26 @@ inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t f
       for (__m512i& sum : one) sum = _mm512_setzero_si512();
     }
   }
-  const std::size_t step = stream.registers * kRegisterBytes;
-  const std::uint8_t* data = stream.data + from * kRegisterBytes + first * step;
+  const std::size_t step = packed.registers * kRegisterBytes;
+  const std::uint8_t* data = packed.data + from * kRegisterBytes + first * step;
   for (std::size_t c = first; c < last; ++c, data += step) {
     __m512i bits[rows];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) bits[r] = _mm512_load_si512(data + r * kRegisterBytes);
 #pragma GCC unroll 8
     for (int f = 0; f < fields; ++f) {
-      __m512i x[lines];
+      __m512i x[digits];
 #pragma GCC unroll 4
-      for (int i = 0; i < lines; ++i) {
+      for (int i = 0; i < digits; ++i) {
         int four = 0;
-        __builtin_memcpy(&four, line[i] + (c * fields + f) * 4, sizeof(four));
+        __builtin_memcpy(&four, digit[i] + (c * fields + f) * 4, sizeof(four));
         x[i] = _mm512_set1_epi32(four);
       }
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
         const __m512i field = fields == 1 ? bits[r] : _mm512_and_si512(bits[r], masks[f]);
 #pragma GCC unroll 4
-        for (int i = 0; i < lines; ++i) {
+        for (int i = 0; i < digits; ++i) {
           sums[r][i][f] = _mm512_dpbusd_epi32(sums[r][i][f], field, x[i]);
         }
       }
@@ -64,7 +64,7 @@ inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t f
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
-    for (int i = 0; i < lines; ++i) {
+    for (int i = 0; i < digits; ++i) {
       __m512i sum = sums[r][i][fields - 1];
 #pragma GCC unroll 8
       for (int f = fields - 2; f >= 0; --f) {
@@ -76,45 +76,46 @@ inline void multiply_slice(const Stream& stream, std::size_t from, std::size_t f
 }
 
 /// Registers of weights whose sums, masks and activations fit in the 32 vector registers.
-constexpr std::size_t rows_at_once(int fields, int lines) {
-  return fields * lines >= 16 ? 1 : fields * lines >= 8 ? 2 : 4;
+constexpr std::size_t rows_at_once(int fields, int digits) {
+  return fields * digits >= 16 ? 1 : fields * digits >= 8 ? 2 : 4;
 }
 
-template <int fields, int lines>
-void multiply_lines(const Stream& stream, std::size_t first, std::size_t last,
-                    const std::int8_t* const* line, const unsigned* shifts,
-                    std::int64_t* const* totals) {
-  constexpr std::size_t rows = rows_at_once(fields, lines);
+template <int fields, int digits>
+void multiply_digits(const PackedPart& packed, std::size_t first, std::size_t last,
+                     const std::int8_t* const* digit, const unsigned* shifts,
+                     std::int64_t* const* totals) {
+  constexpr std::size_t rows = rows_at_once(fields, digits);
   std::size_t r = 0;
-  for (; r + rows <= stream.registers; r += rows) {
-    multiply_slice<fields, lines, rows>(stream, r, first, last, line, shifts, totals);
+  for (; r + rows <= packed.registers; r += rows) {
+    multiply_slice<fields, digits, rows>(packed, r, first, last, digit, shifts, totals);
   }
-  for (; r < stream.registers; ++r) {
-    multiply_slice<fields, lines, 1>(stream, r, first, last, line, shifts, totals);
+  for (; r < packed.registers; ++r) {
+    multiply_slice<fields, digits, 1>(packed, r, first, last, digit, shifts, totals);
   }
 }
 
 /// Multiplies by the digits of all vectors, four, two or one digit vector at a time.
 template <int fields>
-void multiply_all(const Stream& stream, const std::int8_t* const* line, const unsigned* shifts,
-                  std::int64_t* const* totals, std::size_t lines) {
-  constexpr std::size_t most = fields == 8 ? 2 : 4;
+void multiply_all(const PackedPart& packed, const std::int8_t* const* digit, const unsigned* shifts,
+                  std::int64_t* const* totals, std::size_t digits) {
+  constexpr std::size_t per_pass = fields == 8 ? 2 : 4;
   // Weights that are read more than once are read in slices of 64 KB, which stay in the cache.
   constexpr std::size_t cached = 256;
-  const bool once = lines == 1 || (lines <= most && rows_at_once(fields, most) == kBlockRegisters);
-  const std::size_t slice = once ? kSliceColumns / chunk_columns(stream.width) : cached;
-  const std::size_t chunks = chunks_of(stream.columns, stream.width);
+  const bool once =
+      digits == 1 || (digits <= per_pass && rows_at_once(fields, per_pass) == kBlockRegisters);
+  const std::size_t slice = once ? kSliceColumns / chunk_columns(packed.width) : cached;
+  const std::size_t chunks = chunks_of(packed.columns, packed.width);
   for (std::size_t first = 0; first < chunks; first += slice) {
     const std::size_t last = chunks - first < slice ? chunks : first + slice;
     std::size_t i = 0;
-    for (; i + most <= lines; i += most) {
-      multiply_lines<fields, most>(stream, first, last, line + i, shifts + i, totals + i);
+    for (; i + per_pass <= digits; i += per_pass) {
+      multiply_digits<fields, per_pass>(packed, first, last, digit + i, shifts + i, totals + i);
     }
-    for (; i + 2 <= lines; i += 2) {
-      multiply_lines<fields, 2>(stream, first, last, line + i, shifts + i, totals + i);
+    for (; i + 2 <= digits; i += 2) {
+      multiply_digits<fields, 2>(packed, first, last, digit + i, shifts + i, totals + i);
     }
-    for (; i < lines; ++i) {
-      multiply_lines<fields, 1>(stream, first, last, line + i, shifts + i, totals + i);
+    for (; i < digits; ++i) {
+      multiply_digits<fields, 1>(packed, first, last, digit + i, shifts + i, totals + i);
     }
   }
 }
@@ -148,17 +149,17 @@ VectorLayout layout_of(const Weights& weights, const Parts& parts, unsigned acti
 }
 
 std::size_t vector_bytes(const Weights& weights, unsigned activation_bits) {
-  return layout_of(weights, parts_of(weights.bits, kWidest), activation_bits).bytes;
+  return layout_of(weights, parts_of(weights.bits, kMaxWidth), activation_bits).bytes;
 }
 
 /// Writes byte d of each value, minus 128 unless it is the highest.
 void store_digit(const std::int32_t* x, std::size_t n, unsigned d, bool highest, std::uint8_t* to) {
-  const __m128i turn = _mm_set1_epi8(highest ? 0 : static_cast<char>(0x80));
+  const __m128i sign_flip = _mm_set1_epi8(highest ? 0 : static_cast<char>(0x80));
   for (std::size_t j = 0; j < n; j += 16) {
-    const auto mine = static_cast<__mmask16>(n - j < 16 ? (1u << (n - j)) - 1 : 0xFFFF);
-    const __m512i values = _mm512_maskz_loadu_epi32(mine, x + j);
+    const auto mask = static_cast<__mmask16>(n - j < 16 ? (1u << (n - j)) - 1 : 0xFFFF);
+    const __m512i values = _mm512_maskz_loadu_epi32(mask, x + j);
     const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_srli_epi32(values, 8 * d));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), _mm_xor_si128(bytes, turn));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), _mm_xor_si128(bytes, sign_flip));
   }
   for (std::size_t j = (n + 15) / 16 * 16; j % 64 != 0; j += 16) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + j), _mm_setzero_si128());
@@ -168,15 +169,15 @@ void store_digit(const std::int32_t* x, std::size_t n, unsigned d, bool highest,
 std::int64_t sum_of(const std::int32_t* x, std::size_t n) {
   __m512i sum = _mm512_setzero_si512();
   for (std::size_t j = 0; j < n; j += 8) {
-    const auto mine = static_cast<__mmask8>(n - j < 8 ? (1u << (n - j)) - 1 : 0xFF);
-    sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(mine, x + j)));
+    const auto mask = static_cast<__mmask8>(n - j < 8 ? (1u << (n - j)) - 1 : 0xFF);
+    sum = _mm512_add_epi64(sum, _mm512_cvtepi32_epi64(_mm256_maskz_loadu_epi32(mask, x + j)));
   }
   return _mm512_reduce_add_epi64(sum);
 }
 
-std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
-                     std::uint8_t* vector) {
-  const Parts parts = parts_of(weights.bits, kWidest);
+std::int64_t pack_vector(const Weights& weights, const std::int32_t* x, unsigned activation_bits,
+                         std::uint8_t* vector) {
+  const Parts parts = parts_of(weights.bits, kMaxWidth);
   const VectorLayout layout = layout_of(weights, parts, activation_bits);
   for (unsigned d = 0; d < layout.digits; ++d) {
     store_digit(x, weights.columns, d, d + 1 == layout.digits, vector + d * layout.digit_bytes);
@@ -193,16 +194,17 @@ std::int64_t lay_out(const Weights& weights, const std::int32_t* x, unsigned act
 
 /// Adds the contribution of the offset 128 of the digits: the sum of 2^(8 d) 128 over all digits
 /// but the highest, times the sums of the codes.
-void add_middles(const Stream& stream, unsigned digits, std::size_t vectors, Totals& totals) {
+void add_digit_offsets(const PackedPart& packed, unsigned digits, std::size_t vectors,
+                       Totals& totals) {
   if (digits == 1) return;
-  const std::int64_t middle = digits == 2 ? 0x80 : 0x808080;
+  const std::int64_t offset = digits == 2 ? 0x80 : 0x808080;
   const auto* sums =
-      stream.data + chunks_of(stream.columns, stream.width) * stream.registers * kRegisterBytes;
-  for (std::size_t i = 0; i < stream.registers * kRegisterRows; i += 8) {
+      packed.data + chunks_of(packed.columns, packed.width) * packed.registers * kRegisterBytes;
+  for (std::size_t i = 0; i < packed.registers * kRegisterRows; i += 8) {
     const __m512i eight = _mm512_cvtepi32_epi64(
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(sums + i * sizeof(std::int32_t))));
     const __m512i added =
-        _mm512_slli_epi64(_mm512_mul_epi32(eight, _mm512_set1_epi64(middle)), stream.worth);
+        _mm512_slli_epi64(_mm512_mul_epi32(eight, _mm512_set1_epi64(offset)), packed.exponent);
     for (std::size_t v = 0; v < vectors; ++v) {
       _mm512_storeu_si512(totals[v] + i,
                           _mm512_add_epi64(_mm512_loadu_si512(totals[v] + i), added));
@@ -210,26 +212,26 @@ void add_middles(const Stream& stream, unsigned digits, std::size_t vectors, Tot
   }
 }
 
-void add_products(const Stream& stream, const Activations& x, const VectorLayout& layout,
+void add_products(const PackedPart& packed, const Activations& x, const VectorLayout& layout,
                   Totals& totals) {
-  const std::int8_t* line[4 * kMostVectors];
-  unsigned shifts[4 * kMostVectors];
-  std::int64_t* sums[4 * kMostVectors];
-  std::size_t lines = 0;
+  const std::int8_t* digit[4 * kMaxVectors];
+  unsigned shifts[4 * kMaxVectors];
+  std::int64_t* sums[4 * kMaxVectors];
+  std::size_t digits = 0;
   for (std::size_t v = 0; v < x.batch; ++v) {
-    for (unsigned d = 0; d < layout.digits; ++d, ++lines) {
-      line[lines] = reinterpret_cast<const std::int8_t*>(x.vectors + v * x.vector_bytes +
-                                                         d * layout.digit_bytes);
-      shifts[lines] = 8 * d + stream.worth;
-      sums[lines] = totals[v];
+    for (unsigned d = 0; d < layout.digits; ++d, ++digits) {
+      digit[digits] = reinterpret_cast<const std::int8_t*>(x.vectors + v * x.vector_bytes +
+                                                           d * layout.digit_bytes);
+      shifts[digits] = 8 * d + packed.exponent;
+      sums[digits] = totals[v];
     }
   }
-  add_middles(stream, layout.digits, x.batch, totals);
-  switch (stream.width) {
-    case 8: return multiply_all<1>(stream, line, shifts, sums, lines);
-    case 4: return multiply_all<2>(stream, line, shifts, sums, lines);
-    case 2: return multiply_all<4>(stream, line, shifts, sums, lines);
-    default: return multiply_all<8>(stream, line, shifts, sums, lines);
+  add_digit_offsets(packed, layout.digits, x.batch, totals);
+  switch (packed.width) {
+    case 8: return multiply_all<1>(packed, digit, shifts, sums, digits);
+    case 4: return multiply_all<2>(packed, digit, shifts, sums, digits);
+    case 2: return multiply_all<4>(packed, digit, shifts, sums, digits);
+    default: return multiply_all<8>(packed, digit, shifts, sums, digits);
   }
 }
 
@@ -247,11 +249,11 @@ void multiply_block(const Weights& weights, const Parts& parts, const VectorLayo
   }
   for (unsigned i = 0; i < parts.count; ++i) {
     const Part& part = parts.parts[i];
-    const Stream stream = {data, registers, weights.columns, part.width, part.worth};
+    const PackedPart packed = {data, registers, weights.columns, part.width, part.exponent};
     if (uses_tables(weights, part.width, x.bits)) {
-      add_lookups(stream, x.vectors + layout.tables[i], x.vector_bytes, x.batch, x.bits, totals);
+      add_lookups(packed, x.vectors + layout.tables[i], x.vector_bytes, x.batch, x.bits, totals);
     } else {
-      add_products(stream, x, layout, totals);
+      add_products(packed, x, layout, totals);
     }
     data += registers * part_bytes(weights.columns, part.width);
   }
@@ -262,7 +264,7 @@ void multiply_block(const Weights& weights, const Parts& parts, const VectorLayo
 
 void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
               std::int64_t* y) {
-  const Parts parts = parts_of(weights.bits, kWidest);
+  const Parts parts = parts_of(weights.bits, kMaxWidth);
   const VectorLayout layout = layout_of(weights, parts, x.bits);
   std::size_t register_bytes = 0;
   for (unsigned i = 0; i < parts.count; ++i) {
@@ -276,15 +278,15 @@ void multiply(const Weights& weights, const Activations& x, std::size_t first_ro
 }
 
 std::size_t packed_bytes(const Planes& planes) {
-  return packed_fields_bytes(planes, parts_of(planes.bits, kWidest));
+  return packed_fields_bytes(planes, parts_of(planes.bits, kMaxWidth));
 }
 
 void pack(const Planes& planes, std::uint8_t* packed) {
-  pack_fields(planes, parts_of(planes.bits, kWidest), packed);
+  pack_fields(planes, parts_of(planes.bits, kMaxWidth), packed);
 }
 
 }  // namespace
 
-const Kernels kKernels = {packed_bytes, pack, vector_bytes, lay_out, multiply};
+const Kernels kKernels = {packed_bytes, pack, vector_bytes, pack_vector, multiply};
 
 }  // namespace nescio::bitserial::avx512

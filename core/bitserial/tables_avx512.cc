@@ -6,7 +6,7 @@
 namespace nescio::bitserial::avx512 {
 namespace {
 
-constexpr std::size_t kTable = 64;
+constexpr std::size_t kTableBytes = 64;
 
 /// Bytes of a product after the bias is added.
 constexpr unsigned bytes_of(unsigned activation_bits) {
@@ -20,7 +20,7 @@ constexpr std::int64_t bias_of(unsigned activation_bits) {
 
 /// Lane i is `start` plus the sum of values[j] over the bits j of i that are set, for i from 0 to
 /// 15.
-inline __m512i sixteen_sums(int start, const int* values) {
+inline __m512i subset_sums(int start, const int* values) {
   __m512i sums = _mm512_set1_epi32(start);
   sums = _mm512_mask_add_epi32(sums, 0xAAAA, sums, _mm512_set1_epi32(values[0]));
   sums = _mm512_mask_add_epi32(sums, 0xCCCC, sums, _mm512_set1_epi32(values[1]));
@@ -31,7 +31,7 @@ inline __m512i sixteen_sums(int start, const int* values) {
 template <int first, int last>
 inline void store_bytes(__m512i sums, std::uint8_t* to) {
   for (int p = first; p < last; ++p, sums = _mm512_srli_epi32(sums, 8)) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + p * kTable), _mm512_cvtepi32_epi8(sums));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + p * kTableBytes), _mm512_cvtepi32_epi8(sums));
   }
 }
 
@@ -53,11 +53,11 @@ inline void make_entries(const std::int32_t* x, std::uint8_t* to) {
   }
   if constexpr (activation_bits < 32) {
     store_bytes<0, bytes_of(activation_bits)>(
-        sixteen_sums(static_cast<int>(bias_of(activation_bits)), value), to);
+        subset_sums(static_cast<int>(bias_of(activation_bits)), value), to);
   } else {
-    const __m512i sums = sixteen_sums(0, low);
+    const __m512i sums = subset_sums(0, low);
     store_bytes<0, 2>(sums, to);
-    store_bytes<2, 5>(_mm512_add_epi32(sixteen_sums(bias, high), _mm512_srli_epi32(sums, 16)), to);
+    store_bytes<2, 5>(_mm512_add_epi32(subset_sums(bias, high), _mm512_srli_epi32(sums, 16)), to);
   }
 }
 
@@ -67,7 +67,7 @@ void make(const std::int32_t* x, std::size_t columns, std::uint8_t* tables) {
   for (std::size_t first = 0; first < columns; first += 2 * half) {
     std::int32_t values[2 * half];
     for (std::size_t j = 0; j < 2 * half; ++j) values[j] = first + j < columns ? x[first + j] : 0;
-    for (std::size_t h = 0; h < 2; ++h, tables += bytes_of(activation_bits) * kTable) {
+    for (std::size_t h = 0; h < 2; ++h, tables += bytes_of(activation_bits) * kTableBytes) {
       for (std::size_t g = 0; g < 4; ++g) {
         make_entries<width, activation_bits>(values + h * half + g, tables + 16 * g);
       }
@@ -77,34 +77,34 @@ void make(const std::int32_t* x, std::size_t columns, std::uint8_t* tables) {
 
 /// Adds the products of `rows` registers of each chunk and `vectors` vectors.
 template <int bytes, int vectors, int rows>
-inline void look_up(const Stream& stream, std::size_t from, const std::uint8_t* tables,
+inline void look_up(const PackedPart& packed, std::size_t from, const std::uint8_t* tables,
                     std::size_t stride, std::int64_t (*totals)[kBlockRows]) {
-  const __m512i half = _mm512_set1_epi8(15), byte_of_lane = _mm512_set1_epi32(0x30201000);
+  const __m512i half = _mm512_set1_epi8(15), table_of_byte = _mm512_set1_epi32(0x30201000);
   const __m512i ones = _mm512_set1_epi8(1);
-  const std::size_t chunks = chunks_of(stream.columns, stream.width);
-  const std::uint8_t* data = stream.data + from * kRegisterBytes;
+  const std::size_t chunks = chunks_of(packed.columns, packed.width);
+  const std::uint8_t* data = packed.data + from * kRegisterBytes;
   __m512i sums[rows][vectors][bytes];
   for (auto& row : sums) {
     for (auto& vector : row) {
       for (__m512i& sum : vector) sum = _mm512_setzero_si512();
     }
   }
-  for (std::size_t c = 0; c < chunks; ++c, data += stream.registers * kRegisterBytes) {
+  for (std::size_t c = 0; c < chunks; ++c, data += packed.registers * kRegisterBytes) {
     __m512i bits[rows];
     for (int r = 0; r < rows; ++r) bits[r] = _mm512_load_si512(data + r * kRegisterBytes);
 #pragma GCC unroll 2
-    for (int h = 0; h < 2; ++h, tables += bytes * kTable) {
+    for (int h = 0; h < 2; ++h, tables += bytes * kTableBytes) {
       __m512i index[rows];
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
         const __m512i shifted = h == 0 ? bits[r] : _mm512_srli_epi32(bits[r], 4);
-        index[r] = _mm512_ternarylogic_epi32(shifted, half, byte_of_lane, 0xEA);  // AND, then OR
+        index[r] = _mm512_ternarylogic_epi32(shifted, half, table_of_byte, 0xEA);  // AND, then OR
       }
 #pragma GCC unroll 2
       for (int v = 0; v < vectors; ++v) {
 #pragma GCC unroll 5
         for (int p = 0; p < bytes; ++p) {
-          const __m512i table = _mm512_load_si512(tables + v * stride + p * kTable);
+          const __m512i table = _mm512_load_si512(tables + v * stride + p * kTableBytes);
 #pragma GCC unroll 4
           for (int r = 0; r < rows; ++r) {
             sums[r][v][p] =
@@ -120,40 +120,40 @@ inline void look_up(const Stream& stream, std::size_t from, const std::uint8_t* 
     for (int v = 0; v < vectors; ++v) {
 #pragma GCC unroll 5
       for (unsigned p = 0; p < bytes; ++p) {
-        add_sums(sums[r][v][p], 8 * p + stream.worth, totals[v] + (from + r) * kRegisterRows);
+        add_sums(sums[r][v][p], 8 * p + packed.exponent, totals[v] + (from + r) * kRegisterRows);
       }
     }
   }
 }
 
 template <int bytes, int vectors>
-void look_up_block(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
+void look_up_block(const PackedPart& packed, const std::uint8_t* tables, std::size_t stride,
                    std::int64_t (*totals)[kBlockRows]) {
   std::size_t r = 0;
-  for (; r + 4 <= stream.registers; r += 4) {
-    look_up<bytes, vectors, 4>(stream, r, tables, stride, totals);
+  for (; r + 4 <= packed.registers; r += 4) {
+    look_up<bytes, vectors, 4>(packed, r, tables, stride, totals);
   }
-  for (; r < stream.registers; ++r) {
-    look_up<bytes, vectors, 1>(stream, r, tables, stride, totals);
+  for (; r < packed.registers; ++r) {
+    look_up<bytes, vectors, 1>(packed, r, tables, stride, totals);
   }
 }
 
-template <int bytes, int most>
-void look_up_all(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
+template <int bytes, int per_pass>
+void look_up_all(const PackedPart& packed, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, Totals& totals) {
   std::size_t v = 0;
-  for (; v + most <= vectors; v += most) {
-    look_up_block<bytes, most>(stream, tables + v * stride, stride, totals + v);
+  for (; v + per_pass <= vectors; v += per_pass) {
+    look_up_block<bytes, per_pass>(packed, tables + v * stride, stride, totals + v);
   }
   for (; v < vectors; ++v) {
-    look_up_block<bytes, 1>(stream, tables + v * stride, stride, totals + v);
+    look_up_block<bytes, 1>(packed, tables + v * stride, stride, totals + v);
   }
 }
 
 }  // namespace
 
 std::size_t tables_bytes(std::size_t columns, unsigned width, unsigned activation_bits) {
-  return chunks_of(columns, width) * 2 * bytes_of(activation_bits) * kTable;
+  return chunks_of(columns, width) * 2 * bytes_of(activation_bits) * kTableBytes;
 }
 
 void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
@@ -168,18 +168,18 @@ void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
   return make<2, 32>(x, columns, tables);
 }
 
-void add_lookups(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
+void add_lookups(const PackedPart& packed, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, unsigned activation_bits, Totals& totals) {
-  // A 32-bit sum grows by at most 4 * 2 * 255 per chunk, so that 2^20 chunks fit in 31 bits.
-  const std::size_t lookups = 8 * chunks_of(stream.columns, stream.width);
+  // A 32-bit sum grows by at per_pass 4 * 2 * 255 per chunk, so that 2^20 chunks fit in 31 bits.
+  const std::size_t lookups = 8 * chunks_of(packed.columns, packed.width);
   const std::int64_t bias = (bias_of(activation_bits) * static_cast<std::int64_t>(lookups))
-                            << stream.worth;
+                            << packed.exponent;
   for (std::size_t v = 0; v < vectors; ++v) {
-    add_to_all(-bias, stream.registers * kRegisterRows, totals[v]);
+    add_to_all(-bias, packed.registers * kRegisterRows, totals[v]);
   }
-  if (activation_bits == 8) return look_up_all<2, 2>(stream, tables, stride, vectors, totals);
-  if (activation_bits == 16) return look_up_all<3, 2>(stream, tables, stride, vectors, totals);
-  return look_up_all<5, 1>(stream, tables, stride, vectors, totals);
+  if (activation_bits == 8) return look_up_all<2, 2>(packed, tables, stride, vectors, totals);
+  if (activation_bits == 16) return look_up_all<3, 2>(packed, tables, stride, vectors, totals);
+  return look_up_all<5, 1>(packed, tables, stride, vectors, totals);
 }
 
 }  // namespace nescio::bitserial::avx512

@@ -22,7 +22,7 @@ void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
 
 /// Adds the products of one part of a block and `vectors` vectors, whose tables are `stride` bytes
 /// apart.
-void add_lookups(const Stream& stream, const std::uint8_t* tables, std::size_t stride,
+void add_lookups(const PackedPart& packed, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, unsigned activation_bits, Totals& totals);
 
 }  // namespace nescio::bitserial::avx512

@@ -37,8 +37,8 @@ class Slice {
     std::vector<std::int32_t> x(columns);
     for (std::size_t j = 0; j < columns; ++j) x[j] = static_cast<std::int32_t>(j * 151 % 255) - 127;
     for (std::size_t v = 0; v < batch; ++v) {
-      sums_[v] = kernels_.lay_out(weights_, x.data(), activation_bits,
-                                  vectors_.data() + v * vector_bytes_);
+      sums_[v] = kernels_.pack_vector(weights_, x.data(), activation_bits,
+                                      vectors_.data() + v * vector_bytes_);
     }
   }
 
@@ -89,7 +89,7 @@ double seconds_per_weight(unsigned weight_bits, unsigned activation_bits, std::s
   check_planes({nullptr, 1, 64, weight_bits}, 1);
   const Method method = parse_method(kernel, tier);
   const std::size_t own = std::clamp<std::size_t>(rows, 1, kRows);
-  const std::size_t vectors = std::clamp<std::size_t>(batch, 1, kMostVectors);
+  const std::size_t vectors = std::clamp<std::size_t>(batch, 1, kMaxVectors);
   std::size_t columns = kFewestColumns;
   while (columns < kEnoughColumns &&
          Slice(weight_bits, activation_bits, own, 2 * columns, vectors, tier, method).bytes() <=

@@ -111,7 +111,7 @@ void check_refusals() {
 
 int main() {
   for (const Shape& shape : kShapes) {
-    for (unsigned bits = 1; bits <= bitserial::kMostBits; ++bits) check_shape(shape, bits);
+    for (unsigned bits = 1; bits <= bitserial::kMaxBits; ++bits) check_shape(shape, bits);
   }
   check_refusals();
   std::puts("bitserial: good");

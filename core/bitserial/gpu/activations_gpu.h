@@ -16,7 +16,7 @@ NESCIO_INLINE std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a 
 
 /// Quantizes the floats of one vector.
 struct Quantizer {
-  double top;         ///< 2^(k-1) - 1
+  double q_max;       ///< 2^(k-1) - 1
   double largest;     ///< a, the value of a float, with 24 significant bits
   double reciprocal;  ///< 1 / a, rounded; 0 for a vector of zeros
 
@@ -25,14 +25,14 @@ struct Quantizer {
     return {static_cast<double>((std::int64_t{1} << (bits - 1)) - 1), a, a == 0 ? 0 : 1 / a};
   }
 
-  /// The step, a / top, by which products are multiplied. It is NaN for a vector with an element
+  /// The step, a / q_max, by which products are multiplied. It is NaN for a vector with an element
   /// that is not finite, and so are its products.
   NESCIO_DEVICE double step() const {
     const bool finite = std::bit_cast<std::uint64_t>(largest) < 0x7FF0000000000000;
-    return finite ? largest / top : std::bit_cast<double>(std::uint64_t{0x7FF8000000000000});
+    return finite ? largest / q_max : std::bit_cast<double>(std::uint64_t{0x7FF8000000000000});
   }
 
-  /// rint((x * top) / a), without a division. The guess is within two units in the last place of
+  /// rint((x * q_max) / a), without a division. The guess is within two units in the last place of
   /// the quotient. The remainder is exact, because a has 24 significant bits. The quotient of a
   /// double by a 24-bit number differs from the midpoint of two doubles by at least 2^-77 of its
   /// value; the error of the correction is at most 2^-104 of it, so that the sum is the correctly
@@ -40,7 +40,7 @@ struct Quantizer {
   /// result.
   template <class B>
   NESCIO_DEVICE std::uint32_t quantize(float x) const {
-    const double product = static_cast<double>(x) * top;
+    const double product = static_cast<double>(x) * q_max;
     const double guess = product * reciprocal;
     const double rest = B::multiply_add(-guess, largest, product);
     const double quotient = B::multiply_add(rest, reciprocal, guess);
@@ -81,28 +81,28 @@ template <unsigned kThreads, class B>
 NESCIO_DEVICE inline std::uint32_t warp_largest(B& block, const FloatVectors& from,
                                                 std::uint64_t first, std::uint32_t columns) {
   constexpr unsigned kLoads = 8;
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   for (std::uint32_t j = block.thread(); j < columns; j += kLoads * kThreads) {
     NESCIO_UNROLL
     for (unsigned i = 0; i < kLoads; ++i) {
       const std::uint32_t column = j + i * kThreads;
-      most = larger(most, from.magnitude(first + (column < columns ? column : columns - 1)));
+      max = larger(max, from.magnitude(first + (column < columns ? column : columns - 1)));
     }
   }
   NESCIO_UNROLL
   for (unsigned mask = gpu::kWarp / 2; mask > 0; mask /= 2) {
-    most = larger(most, block.shuffle_xor(most, mask));
+    max = larger(max, block.shuffle_xor(max, mask));
   }
-  return most;
+  return max;
 }
 
 /// The maximum of the results of a block's warps.
 template <unsigned kWarps>
-NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* of_warps) {
-  std::uint32_t most = 0;
+NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* warp_maxima) {
+  std::uint32_t max = 0;
   NESCIO_UNROLL
-  for (unsigned warp = 0; warp < kWarps; ++warp) most = larger(most, of_warps[warp]);
-  return most;
+  for (unsigned warp = 0; warp < kWarps; ++warp) max = larger(max, warp_maxima[warp]);
+  return max;
 }
 
 /// Transposes the 32 x 32 bits of a warp's words: bit i of lane j's word becomes bit j of lane i's.
@@ -146,20 +146,20 @@ struct PlaneWriter {
   /// the k planes.
   template <unsigned kBits, class B>
   NESCIO_DEVICE void write_words(B& block, std::uint32_t warp, std::uint32_t warps) const {
-    constexpr unsigned kTogether = 32 / kBits;
+    constexpr unsigned kWordsPerPass = 32 / kBits;
     constexpr std::uint32_t kMask = ~std::uint32_t{0} >> (32 - kBits);
     const std::uint32_t words = tiles.chunks() * kChunkWords, lane = block.lane();
-    for (std::uint32_t word = warp * kTogether; word < words; word += warps * kTogether) {
+    for (std::uint32_t word = warp * kWordsPerPass; word < words; word += warps * kWordsPerPass) {
       std::uint32_t packed = 0;
       NESCIO_UNROLL
-      for (unsigned i = 0; i < kTogether; ++i) {
+      for (unsigned i = 0; i < kWordsPerPass; ++i) {
         const std::uint32_t column = (word + i) * 32 + lane;
         if (column >= tiles.columns) continue;
         const std::uint32_t value = from.template integer<B>(quantizer, first + column);
         packed |= (value & kMask) << (i * kBits);
       }
       packed = transpose_lanes(block, packed);
-      to[tiles.place(vector, lane % kBits, word + lane / kBits)] = packed;
+      to[tiles.word_index(vector, lane % kBits, word + lane / kBits)] = packed;
     }
   }
 };
@@ -186,11 +186,11 @@ struct WriteVectors {
     const std::uint64_t first = std::uint64_t{block.y()} * tiles.columns;
     Quantizer quantizer{};
     if constexpr (Source::kFloats) {
-      auto* of_warps = reinterpret_cast<std::uint32_t*>(block.shared());
-      const std::uint32_t most = warp_largest<kThreads>(block, from, first, tiles.columns);
-      if (block.lane() == 0) of_warps[block.warp()] = most;
+      auto* warp_maxima = reinterpret_cast<std::uint32_t*>(block.shared());
+      const std::uint32_t max = warp_largest<kThreads>(block, from, first, tiles.columns);
+      if (block.lane() == 0) warp_maxima[block.warp()] = max;
       block.sync();
-      quantizer = Quantizer::of(block_largest<kWarps>(of_warps), tiles.bits);
+      quantizer = Quantizer::of(block_largest<kWarps>(warp_maxima), tiles.bits);
       if (block.x() == 0 && block.thread() == 0) steps[block.y()] = quantizer.step();
     }
     const std::uint32_t vectors = tiles.slice_vectors();

@@ -69,7 +69,7 @@ class DeviceBitMatrix {
  private:
   template <class T>
   using Room = gpu::Room<Device, T>;
-  static WeightTiles shape_of(const Planes& planes, std::size_t row_words);
+  static WeightTiles checked_tiles(const Planes& planes, std::size_t row_words);
 
   std::shared_ptr<gpu::Memory<Device>> memory_;
   WeightTiles tiles_;

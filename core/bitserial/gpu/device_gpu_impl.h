@@ -11,15 +11,16 @@
 
 namespace nescio::bitserial {
 
-inline Error wrong(const std::string& what, const std::string& found, const std::string& expected) {
+inline Error argument_error(const std::string& what, const std::string& found,
+                            const std::string& expected) {
   return Error(ErrorKind::argument, what + ": found " + found + ", expected " + expected);
 }
 
 template <class Device>
-WeightTiles DeviceBitMatrix<Device>::shape_of(const Planes& planes, std::size_t row_words) {
+WeightTiles DeviceBitMatrix<Device>::checked_tiles(const Planes& planes, std::size_t row_words) {
   check_planes(planes, row_words);
   if (planes.rows > std::numeric_limits<std::int32_t>::max()) {
-    throw wrong("rows", std::to_string(planes.rows), "at most 2147483647");
+    throw argument_error("rows", std::to_string(planes.rows), "at most 2147483647");
   }
   return {nullptr, static_cast<std::uint32_t>(planes.rows),
           static_cast<std::uint32_t>(planes.columns), planes.bits};
@@ -30,7 +31,7 @@ DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
                                          const Planes& planes, std::size_t row_words,
                                          const float* scale, const float* bias)
     : memory_(device.memory()),
-      tiles_(shape_of(planes, row_words)),
+      tiles_(checked_tiles(planes, row_words)),
       quads_(memory_, tiles_.quad_count()),
       scale_(memory_, planes.rows) {
   if (bias != nullptr) bias_.emplace(memory_, planes.rows);
@@ -49,8 +50,9 @@ DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
 }
 
 inline std::uint32_t checked_batch(std::size_t batch) {
-  if (batch >= 1 && batch <= GpuPlan::kMostBatch) return static_cast<std::uint32_t>(batch);
-  throw wrong("vectors of x", std::to_string(batch), "1 to " + std::to_string(GpuPlan::kMostBatch));
+  if (batch >= 1 && batch <= GpuPlan::kMaxBatch) return static_cast<std::uint32_t>(batch);
+  throw argument_error("vectors of x", std::to_string(batch),
+                       "1 to " + std::to_string(GpuPlan::kMaxBatch));
 }
 
 inline unsigned checked_bits(unsigned bits) {
@@ -120,11 +122,11 @@ void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
   const Products to = {nullptr, out, matrix_->scale(), matrix_->bias()};
   if (plan_.kernel.fused) {
     return plan_.kernel.matrix ? run_product<MatrixSums, true>(source, to, stream)
-                               : run_product<CountedSums, true>(source, to, stream);
+                               : run_product<PopcountSums, true>(source, to, stream);
   }
   write_vectors(source, stream);
   plan_.kernel.matrix ? run_product<MatrixSums, false>(source, to, stream)
-                      : run_product<CountedSums, false>(source, to, stream);
+                      : run_product<PopcountSums, false>(source, to, stream);
 }
 
 template <class Device>
@@ -166,7 +168,7 @@ void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out
   write_vectors(IntegerVectors{vectors.data()}, {});
   const Products to = {products.data(), nullptr, nullptr, nullptr};
   plan_.kernel.matrix ? run_product<MatrixSums, false>({nullptr}, to, {})
-                      : run_product<CountedSums, false>({nullptr}, to, {});
+                      : run_product<PopcountSums, false>({nullptr}, to, {});
   device().download(out, products.data(), outputs() * sizeof(std::int64_t));
   device().finish();
 }

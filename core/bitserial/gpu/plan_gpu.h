@@ -31,7 +31,7 @@ inline constexpr std::array<GpuKernel, 4> kGpuKernels = {{{"count", false, false
 
 struct GpuPlan {
   /// Maximum tiles of a slice, limited by the registers for their sums.
-  static constexpr std::uint32_t kMostCounted = 4, kMostMatrix = 8;
+  static constexpr std::uint32_t kMaxPopcountTiles = 4, kMaxMatrixTiles = 8;
 
   /// Maximum floats that every block of a fused kernel quantizes: more take longer than a second
   /// kernel launch, about 1.5 microseconds.
@@ -40,7 +40,7 @@ struct GpuPlan {
   static constexpr std::size_t kFusedBytes = 32 << 10;
 
   /// Maximum vectors of a batch: the limit of a grid's y dimension.
-  static constexpr std::uint32_t kMostBatch = 65535;
+  static constexpr std::uint32_t kMaxBatch = 65535;
 
   GpuKernel kernel;
   std::uint32_t slice_tiles;
@@ -55,7 +55,7 @@ struct GpuPlan {
     if (kernel.fused && tile_bytes(columns, slice_tiles) > kFusedBytes) {
       throw Error(ErrorKind::argument, "a fused kernel: found " + std::to_string(columns) +
                                            " columns, expected at most " +
-                                           std::to_string(most_columns(slice_tiles)));
+                                           std::to_string(max_columns(slice_tiles)));
     }
   }
 
@@ -105,11 +105,11 @@ struct GpuPlan {
   static std::uint32_t slice(const GpuKernel& kernel, std::uint32_t activation_bits,
                              std::uint32_t batch) {
     const std::uint64_t tiles = std::uint64_t{batch} * (activation_bits / kTilePlanes);
-    const std::uint64_t most = kernel.matrix ? kMostMatrix : kMostCounted;
-    return static_cast<std::uint32_t>(std::bit_ceil(std::min(tiles, most)));
+    const std::uint64_t max_tiles = kernel.matrix ? kMaxMatrixTiles : kMaxPopcountTiles;
+    return static_cast<std::uint32_t>(std::bit_ceil(std::min(tiles, max_tiles)));
   }
 
-  static std::size_t most_columns(std::uint32_t tiles) {
+  static std::size_t max_columns(std::uint32_t tiles) {
     return kFusedBytes / (tiles * gpu::kWarp * sizeof(Pair)) * kChunkColumns;
   }
 };

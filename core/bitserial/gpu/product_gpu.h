@@ -30,9 +30,9 @@ struct Products {
 /// Accumulators of tiles by AND and population count: for the two rows of a lane, the partial sums
 /// over its words for each plane of the activations.
 template <unsigned kTiles>
-struct CountedSums {
+struct PopcountSums {
   /// Tiles of weights that a warp prefetches; a wide slice leaves registers for two.
-  static constexpr unsigned kAhead = kTiles < 4 ? 4 : 2;
+  static constexpr unsigned kPrefetch = kTiles < 4 ? 4 : 2;
 
   std::uint32_t c[kTiles][2][kTilePlanes] = {};
 
@@ -53,27 +53,27 @@ struct CountedSums {
     }
   }
 
-  template <class Change>
-  NESCIO_DEVICE void change(Change change) {
+  template <class Function>
+  NESCIO_DEVICE void transform(Function function) {
     NESCIO_UNROLL
     for (auto& tile : c) {
       NESCIO_UNROLL
       for (auto& half : tile) {
         NESCIO_UNROLL
-        for (std::uint32_t& sum : half) sum = change(sum);
+        for (std::uint32_t& sum : half) sum = function(sum);
       }
     }
   }
 
-  /// This lane's partial product of a row and a tile. `top`: the highest plane of the tile is the
-  /// sign.
+  /// This lane's partial product of a row and a tile. `has_sign`: the highest plane of the tile is
+  /// the sign.
   template <class B>
-  NESCIO_DEVICE std::int64_t value(const B&, unsigned tile, unsigned half, bool top) const {
+  NESCIO_DEVICE std::int64_t value(const B&, unsigned tile, unsigned half, bool has_sign) const {
     std::int64_t sum = 0;
     NESCIO_UNROLL
     for (unsigned plane = 0; plane < kTilePlanes; ++plane) {
       const std::int64_t ones = static_cast<std::int32_t>(c[tile][half][plane]);
-      sum += (plane == kTilePlanes - 1 && top ? -ones : ones) << plane;
+      sum += (plane == kTilePlanes - 1 && has_sign ? -ones : ones) << plane;
     }
     return sum;
   }
@@ -82,7 +82,7 @@ struct CountedSums {
 /// Accumulators of tiles by matrix instructions, which give a lane two planes of each row.
 template <unsigned kTiles>
 struct MatrixSums {
-  static constexpr unsigned kAhead = 4;
+  static constexpr unsigned kPrefetch = 4;
 
   std::uint32_t c[kTiles][4] = {};
 
@@ -95,21 +95,22 @@ struct MatrixSums {
     }
   }
 
-  template <class Change>
-  NESCIO_DEVICE void change(Change change) {
+  template <class Function>
+  NESCIO_DEVICE void transform(Function function) {
     NESCIO_UNROLL
     for (auto& tile : c) {
       NESCIO_UNROLL
-      for (std::uint32_t& sum : tile) sum = change(sum);
+      for (std::uint32_t& sum : tile) sum = function(sum);
     }
   }
 
   template <class B>
-  NESCIO_DEVICE std::int64_t value(const B& block, unsigned tile, unsigned half, bool top) const {
+  NESCIO_DEVICE std::int64_t value(const B& block, unsigned tile, unsigned half,
+                                   bool has_sign) const {
     const unsigned t = block.lane() % 4;
     const std::int64_t low = static_cast<std::int32_t>(c[tile][2 * half]);
     const std::int64_t high = static_cast<std::int32_t>(c[tile][2 * half + 1]);
-    return (low + 2 * (top && t == 3 ? -high : high)) << (2 * t);
+    return (low + 2 * (has_sign && t == 3 ? -high : high)) << (2 * t);
   }
 };
 
@@ -131,7 +132,7 @@ struct BitProduct {
   static constexpr unsigned kThreads = kTeams * kWarps * gpu::kWarp;
   static constexpr bool kTogether = true;
   static constexpr unsigned kLeastBlocks = 2 / kTeams;
-  static constexpr unsigned kAhead = Sums<kTiles>::kAhead;
+  static constexpr unsigned kPrefetch = Sums<kTiles>::kPrefetch;
 
   WeightTiles weights;
   VectorTiles vectors;
@@ -155,21 +156,21 @@ struct BitProduct {
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint32_t rows = row_tile(block);
-    const std::uint32_t units = rows < weights.row_tiles() ? weights.units() : 0;
+    const std::uint32_t tile_count = rows < weights.row_tiles() ? weights.tile_count() : 0;
     const gpu::Quad* quads = weights.tiles_of(rows) + block.lane();
-    gpu::Quad ahead[kAhead] = {};
+    gpu::Quad prefetched[kPrefetch] = {};
     NESCIO_UNROLL
-    for (unsigned i = 0; i < kAhead; ++i) {
-      const std::uint32_t unit = warp(block) + i * kWarps;
-      if (unit < units) ahead[i] = quads[std::uint64_t{unit} * gpu::kWarp];
+    for (unsigned i = 0; i < kPrefetch; ++i) {
+      const std::uint32_t tile_index = warp(block) + i * kWarps;
+      if (tile_index < tile_count) prefetched[i] = quads[std::uint64_t{tile_index} * gpu::kWarp];
     }
     const Pair* planes = slice_tiles(block);
     Sums<kTiles> sums;
-    add_tiles(block, quads, units, ahead, planes, sums);
+    add_tiles(block, quads, tile_count, prefetched, planes, sums);
     if (weights.bits == 1) subtract_ones(block, planes, sums);
-    keep_sums(block, sums);
+    store_sums(block, sums);
     block.sync();
-    finish(block);
+    write_products(block);
   }
 
  private:
@@ -216,8 +217,8 @@ struct BitProduct {
       const std::uint64_t first = std::uint64_t{block.y()} * vectors.slice_vectors();
       for (std::uint32_t v = 0; v < here; ++v) {
         const std::uint64_t element = (first + v) * vectors.columns;
-        const std::uint32_t most = warp_largest<kThreads>(block, from, element, vectors.columns);
-        if (block.lane() == 0) largest[v * kTeams * kWarps + block.warp()] = most;
+        const std::uint32_t max = warp_largest<kThreads>(block, from, element, vectors.columns);
+        if (block.lane() == 0) largest[v * kTeams * kWarps + block.warp()] = max;
       }
       block.sync();
       for (std::uint32_t v = 0; v < here; ++v) {
@@ -239,54 +240,54 @@ struct BitProduct {
 
   /// Adds this warp's tiles of all planes.
   template <class B>
-  NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, std::uint32_t units,
-                               gpu::Quad (&ahead)[kAhead], const Pair* planes,
+  NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, std::uint32_t tile_count,
+                               gpu::Quad (&prefetched)[kPrefetch], const Pair* planes,
                                Sums<kTiles>& sums) const {
     const std::uint32_t chunks = weights.chunks();
     std::uint32_t plane = weights.bits - 1, chunk = warp(block);
-    for (std::uint32_t begin = warp(block); begin < units; begin += kAhead * kWarps) {
+    for (std::uint32_t begin = warp(block); begin < tile_count; begin += kPrefetch * kWarps) {
       NESCIO_UNROLL
-      for (unsigned i = 0; i < kAhead; ++i) {
-        const std::uint32_t unit = begin + i * kWarps;
-        if (unit >= units) break;
-        const gpu::Quad a = ahead[i];
-        const std::uint32_t next = unit + kAhead * kWarps;
-        if (next < units) ahead[i] = quads[std::uint64_t{next} * gpu::kWarp];
-        for (; chunk >= chunks; chunk -= chunks) leave_plane(sums, plane--);
+      for (unsigned i = 0; i < kPrefetch; ++i) {
+        const std::uint32_t tile_index = begin + i * kWarps;
+        if (tile_index >= tile_count) break;
+        const gpu::Quad a = prefetched[i];
+        const std::uint32_t next = tile_index + kPrefetch * kWarps;
+        if (next < tile_count) prefetched[i] = quads[std::uint64_t{next} * gpu::kWarp];
+        for (; chunk >= chunks; chunk -= chunks) next_plane(sums, plane--);
         sums.add(block, a, planes + std::uint64_t{chunk} * kTiles * gpu::kWarp);
         chunk += kWarps;
       }
     }
-    while (plane > 0) leave_plane(sums, plane--);
+    while (plane > 0) next_plane(sums, plane--);
   }
 
   /// Prepares the sums of a plane and those above it for the next lower plane.
-  NESCIO_DEVICE void leave_plane(Sums<kTiles>& sums, std::uint32_t plane) const {
+  NESCIO_DEVICE void next_plane(Sums<kTiles>& sums, std::uint32_t plane) const {
     const std::uint32_t factor = plane + 1 == weights.bits ? ~std::uint32_t{1} : 2;  // -2, the sign
-    sums.change([factor](std::uint32_t sum) { return factor * sum; });
+    sums.transform([factor](std::uint32_t sum) { return factor * sum; });
   }
 
   /// Doubles the sums and subtracts those of a plane of ones, over this warp's chunks.
   template <class B>
   NESCIO_DEVICE void subtract_ones(B& block, const Pair* planes, Sums<kTiles>& sums) const {
     const gpu::Quad ones = {{~0u, ~0u, ~0u, ~0u}};
-    sums.change([](std::uint32_t sum) { return 0 - 2 * sum; });
+    sums.transform([](std::uint32_t sum) { return 0 - 2 * sum; });
     for (std::uint32_t chunk = warp(block); chunk < weights.chunks(); chunk += kWarps) {
       sums.add(block, ones, planes + std::uint64_t{chunk} * kTiles * gpu::kWarp);
     }
-    sums.change([](std::uint32_t sum) { return 0 - sum; });
+    sums.transform([](std::uint32_t sum) { return 0 - sum; });
   }
 
   /// Adds this warp's sums over the planes of each tile and writes them to shared memory, one per
   /// row.
   template <class B>
-  NESCIO_DEVICE void keep_sums(B& block, const Sums<kTiles>& sums) const {
+  NESCIO_DEVICE void store_sums(B& block, const Sums<kTiles>& sums) const {
     NESCIO_UNROLL
     for (unsigned tile = 0; tile < kTiles; ++tile) {
-      const bool top = tile % vectors.tiles() == vectors.tiles() - 1;
+      const bool has_sign = tile % vectors.tiles() == vectors.tiles() - 1;
       NESCIO_UNROLL
       for (unsigned half = 0; half < 2; ++half) {
-        std::int64_t sum = sums.value(block, tile, half, top);
+        std::int64_t sum = sums.value(block, tile, half, has_sign);
         sum += shuffle_xor_64(block, sum, 1);
         sum += shuffle_xor_64(block, sum, 2);
         if (block.lane() % 4 != 0) continue;
@@ -298,7 +299,7 @@ struct BitProduct {
 
   /// Adds the sums over warps and tiles and writes the products, one per thread.
   template <class B>
-  NESCIO_DEVICE void finish(B& block) const {
+  NESCIO_DEVICE void write_products(B& block) const {
     const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // in its team
     const std::uint32_t v = thread / kTileRows, row_here = thread % kTileRows;
     const std::uint32_t row = row_tile(block) * kTileRows + row_here;

@@ -42,12 +42,12 @@ struct WeightTiles {
     return static_cast<std::uint32_t>(ceil_div(columns, kChunkColumns));
   }
   /// The number of tiles of sixteen rows.
-  NESCIO_INLINE std::uint32_t units() const { return bits * chunks(); }
+  NESCIO_INLINE std::uint32_t tile_count() const { return bits * chunks(); }
   NESCIO_INLINE const gpu::Quad* tiles_of(std::uint32_t row_tile) const {
-    return quads + std::uint64_t{row_tile} * units() * gpu::kWarp;
+    return quads + std::uint64_t{row_tile} * tile_count() * gpu::kWarp;
   }
   NESCIO_INLINE std::uint64_t quad_count() const {
-    return std::uint64_t{row_tiles()} * units() * gpu::kWarp;
+    return std::uint64_t{row_tiles()} * tile_count() * gpu::kWarp;
   }
 };
 
@@ -71,10 +71,10 @@ struct PackWeights {
     const auto i = static_cast<std::uint32_t>(id % 4);
     const auto lane = static_cast<std::uint32_t>(id / 4 % gpu::kWarp);
     const std::uint64_t tile = id / (4 * gpu::kWarp);
-    const auto unit = static_cast<std::uint32_t>(tile % tiles.units());
-    const std::uint64_t row = tile / tiles.units() * kTileRows + lane / 4 + 8 * (i % 2);
-    const std::uint32_t word = unit % tiles.chunks() * kChunkWords + lane % 4 + 4 * (i / 2);
-    const std::uint32_t plane = tiles.bits - 1 - unit / tiles.chunks();
+    const auto tile_index = static_cast<std::uint32_t>(tile % tiles.tile_count());
+    const std::uint64_t row = tile / tiles.tile_count() * kTileRows + lane / 4 + 8 * (i % 2);
+    const std::uint32_t word = tile_index % tiles.chunks() * kChunkWords + lane % 4 + 4 * (i / 2);
+    const std::uint32_t plane = tiles.bits - 1 - tile_index / tiles.chunks();
     const bool there = row < tiles.rows && word < row_words;
     to[id] = there ? planes[(plane * std::uint64_t{tiles.rows} + row) * row_words + word] : 0;
   }
@@ -101,8 +101,8 @@ struct VectorTiles {
   }
 
   /// The index, among the words of a slice, of a word of a plane of vector `vector` of the slice.
-  NESCIO_INLINE std::uint64_t place(std::uint32_t vector, std::uint32_t plane,
-                                    std::uint32_t word) const {
+  NESCIO_INLINE std::uint64_t word_index(std::uint32_t vector, std::uint32_t plane,
+                                         std::uint32_t word) const {
     const std::uint32_t tile = vector * tiles() + plane / kTilePlanes;
     const std::uint32_t lane = 4 * (plane % kTilePlanes) + word % 4;
     const std::uint64_t chunk = word / kChunkWords;
