@@ -170,7 +170,7 @@ void make_tables(const std::int32_t* x, std::size_t columns, unsigned width,
 
 void add_lookups(const PackedPart& packed, const std::uint8_t* tables, std::size_t stride,
                  std::size_t vectors, unsigned activation_bits, Totals& totals) {
-  // A 32-bit sum grows by at per_pass 4 * 2 * 255 per chunk, so that 2^20 chunks fit in 31 bits.
+  // A 32-bit sum grows by at most 4 * 2 * 255 per chunk, so that 2^20 chunks fit in 31 bits.
   const std::size_t lookups = 8 * chunks_of(packed.columns, packed.width);
   const std::int64_t bias = (bias_of(activation_bits) * static_cast<std::int64_t>(lookups))
                             << packed.exponent;
