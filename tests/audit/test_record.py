@@ -112,7 +112,7 @@ def test_counts_are_refused_exactly_when_no_column_has_them(rng):
         chosen = [every[i] for i in rng.choice(len(every), 4, replace=False)]
         wanted = [int(rng.integers(-1, b - a + 1)) for a, b in chosen]
         error = int(rng.integers(0, 2))
-        expected = spec.can_be(rounds, chosen, wanted, error)
+        expected = spec.is_feasible(rounds, chosen, wanted, error)
         seen[expected] += 1
         try:
             Log(sums, 1, chosen, np.array([wanted]), None, error)

@@ -1,4 +1,4 @@
-"""Weights and activations for tests, and the products that NumPy's integers say they have."""
+"""Weights and activations for tests, and their products computed by NumPy."""
 
 import numpy as np
 
@@ -9,18 +9,18 @@ ACTIVATION_BITS = (8, 16, 32)
 
 
 def random_weights(rng, bits, rows, columns):
-    """Integers of so many bits."""
+    """Draw weights of `bits` bits."""
     return rng.choice(np.array(spec.levels(bits), np.int64), (rows, columns))
 
 
 def random_activations(rng, activation_bits, batch, columns):
-    """Integers of all that so many bits hold."""
+    """Draw integers from the whole range of `activation_bits` bits."""
     half = 1 << activation_bits - 1
     return rng.integers(-half, half, (batch, columns)).astype(np.int32)
 
 
 def to_planes(q, bits):
-    """What spec.to_planes says, for matrices that are too large for plain Python."""
+    """Compute spec.to_planes for matrices that are too large for plain Python."""
     codes = (q + 1) // 2 if bits == 1 else q
     words = -(-q.shape[1] // 64)
     planes = np.zeros((bits, q.shape[0], words * 64), np.uint8)
@@ -30,12 +30,12 @@ def to_planes(q, bits):
 
 
 def products(q, x):
-    """x q^T, a row a vector, exact."""
+    """Return the exact product x q^T, one row per vector."""
     return x.astype(np.int64) @ q.T
 
 
 def apply(q, x, activation_bits, scale, bias=None):
-    """What the specification's `apply` returns for each vector."""
+    """Apply the specification's `apply` to each vector."""
     weights = np.asarray(q).tolist()
     rows = [
         spec.apply(

@@ -1,4 +1,4 @@
-"""What tests of products of few bits share."""
+"""Shared fixtures for tests of bit-serial products."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from nescio._device import Device
 
 @pytest.fixture(scope="module", params=devices.ALL)
 def device(request):
-    """Each device."""
+    """Return each device in turn."""
     named = Device.parse(request.param)
     return named.engine().BitSerialDevice(named.number)

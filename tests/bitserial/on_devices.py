@@ -1,4 +1,4 @@
-"""What tests of products on devices share."""
+"""Shared helpers for tests of products on devices."""
 
 import numpy as np
 import pytest
@@ -10,21 +10,21 @@ KERNELS = ("count", "count-fused", "matrix", "matrix-fused")
 
 
 def upload(device, q, bits, scale=None, bias=None):
-    """A matrix of integers; its scale is 1 unless it is given."""
+    """Upload a matrix of integers; its scale is 1 by default."""
     if scale is None:
         scale = np.ones(len(q), np.float32)
     return device.upload(to_planes(q, bits), q.shape[1], scale, bias)
 
 
 def integers(rng, activation_bits, batch, columns):
-    """Activations of the whole range, its ends among them."""
+    """Draw activations from the whole range, including both ends."""
     x = random_activations(rng, activation_bits, batch, columns)
     x[0, 0], x[-1, -1] = -(1 << activation_bits - 1), (1 << activation_bits - 1) - 1
     return x
 
 
-def old(device):
-    """Whether it has no matrix instructions for bits."""
+def lacks_bit_matrix(device):
+    """Check that the device has no matrix instructions for bits."""
     module = _engine_of(device)
     return module.device_info(device.number)["capability"] < 80
 
@@ -39,10 +39,10 @@ def is_emulated(device):
 
 
 def skip_unless_it_has(device, kernel):
-    if kernel.startswith("matrix") and old(device):
-        pytest.skip("this card has no matrix instructions for bits")
+    if kernel.startswith("matrix") and lacks_bit_matrix(device):
+        pytest.skip("this GPU has no matrix instructions for bits")
 
 
 def bits_of(floats):
-    """Floats as integers, so that 0 and -0 differ."""
+    """Return the bits of floats, so that 0 and -0 differ."""
     return np.ascontiguousarray(floats, np.float32).view(np.uint32)

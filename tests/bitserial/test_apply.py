@@ -1,4 +1,4 @@
-"""Products with floating point: the same bits in every tier."""
+"""Floating-point products: every tier returns the same bits."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from spec import bitserial as spec
 
 
 def floats(rng, shape):
-    """Numbers of all sizes, float32."""
+    """Draw float32 numbers over many orders of magnitude."""
     return (rng.standard_normal(shape) * 10.0 ** rng.uniform(-6, 6, shape)).astype(np.float32)
 
 
@@ -30,14 +30,14 @@ def test_activations_become_the_specifications_integers(activation_bits, columns
 
 @pytest.mark.parametrize("activation_bits", cases.ACTIVATION_BITS)
 def test_halves_and_extremes(activation_bits, tier):
-    top = (1 << activation_bits - 1) - 1
-    least, most = np.float32(1e-45), np.finfo(np.float32).max
+    q_max = (1 << activation_bits - 1) - 1
+    smallest, largest = np.float32(1e-45), np.finfo(np.float32).max
     rows = [
-        [top, *(i + 0.5 for i in range(-5, 5))] if activation_bits < 32 else [1.0] * 11,
+        [q_max, *(i + 0.5 for i in range(-5, 5))] if activation_bits < 32 else [1.0] * 11,
         [0.0] * 11,
         [-0.0] * 11,
-        [least, -least, 0.0, *[3 * least] * 8],
-        [most, -most, least, 1.0, *[most / 3] * 7],
+        [smallest, -smallest, 0.0, *[3 * smallest] * 8],
+        [largest, -largest, smallest, 1.0, *[largest / 3] * 7],
     ]
     x = np.array(rows, np.float32)
     integers, steps = _core.quantize_activations(x, activation_bits, tier)
@@ -49,16 +49,17 @@ def test_halves_and_extremes(activation_bits, tier):
 @pytest.mark.parametrize("factor", [1, 3, 7, 49, 255])
 @pytest.mark.parametrize("activation_bits", [8, 16])
 def test_exact_halves_show_the_order_of_operations(activation_bits, factor, tier):
-    # With a = 2 top c, the values c (2 h + 1) are h + 1/2: exactly, if the product comes first.
-    top = (1 << activation_bits - 1) - 1
+    # With a = 2 q_max c, the values c (2 h + 1) become exactly h + 1/2 if the multiplication comes
+    # before the division.
+    q_max = (1 << activation_bits - 1) - 1
     halves = np.arange(-63, 63) * 2 + 1
-    x = np.array([[2 * top * factor, *(factor * halves)]], np.float32)
+    x = np.array([[2 * q_max * factor, *(factor * halves)]], np.float32)
     integers, _ = _core.quantize_activations(x, activation_bits, tier)
     assert integers[0, 1:].tolist() == [round(int(h) / 2) for h in halves]
 
 
 def test_scales_show_the_order_of_operations(tier, pool, rng):
-    # 381 scale / 127 is 3 scale, in the middle of two float32: which it becomes, rounding decides.
+    # 381 scale / 127 is 3 scale, the midpoint of two float32, so the order of roundings matters.
     scale = (rng.integers(1 << 22, 5 << 20, 500) * 2 + 1).astype(np.float32)
     made = _core.BitMatrix(cases.to_planes(np.full((500, 1), 3), 3), 1, tier=tier)
     x = np.ones((1, 1), np.float32)

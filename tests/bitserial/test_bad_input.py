@@ -1,4 +1,4 @@
-"""What the bit-serial engine refuses, and what it says."""
+"""Invalid arguments of the bit-serial engine, and the error messages."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from nescio.errors import ArgumentError
 
 @pytest.fixture
 def matrix(tier):
-    """Two rows of 70 columns, 3 bits."""
+    """Return a matrix of two rows of 70 columns, 3 bits."""
     return _core.BitMatrix(np.zeros((3, 2, 2), np.uint64), 70, tier=tier)
 
 
@@ -133,7 +133,7 @@ def test_types_that_would_lose_bits_are_refused(matrix, pool):
         matrix.multiply(np.zeros((1, 70), np.int32), 8, pool, out=np.empty((1, 2), np.int32))
 
 
-def test_what_was_refused_leaves_the_matrix_as_it_was(matrix, pool, rng):
+def test_a_refused_product_does_not_change_the_matrix(matrix, pool, rng):
     x = cases.random_activations(rng, 8, 1, 70)
     expected = matrix.multiply(x, 8, pool)
     with pytest.raises(ArgumentError):

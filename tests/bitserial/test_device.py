@@ -1,6 +1,6 @@
 """Products on devices against the executable specification, bit for bit.
 
-The kernels run on the emulated devices everywhere, and on a card where there is one.
+The kernels always run on the emulated devices, and also on a GPU if there is one.
 """
 
 import numpy as np
@@ -24,7 +24,8 @@ from bitserial.on_devices import (
 from nescio import _core, _emulated
 from spec import bitserial as spec
 
-# (rows, columns): one of each; what ends within a tile, a word, a chunk; more tiles than warps.
+# (rows, columns): one of each; shapes that end within a tile, a word, a chunk; more tiles than
+# warps.
 SHAPES = [(1, 1), (5, 63), (17, 300), (16, 256), (33, 257), (3, 2500)]
 
 
@@ -32,7 +33,7 @@ SHAPES = [(1, 1), (5, 63), (17, 300), (16, 256), (33, 257), (3, 2500)]
 @pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 @pytest.mark.parametrize("bits", BITS)
 def test_integers(device, bits, activation_bits, kernel, rng):
-    """Each precision, at shapes and batches that take turns; with the extremes of both."""
+    """Test each precision with a varying shape and batch, and with the extreme values of both."""
     skip_unless_it_has(device, kernel)
     rows, columns = SHAPES[(bits + activation_bits) % len(SHAPES)]
     q = random_weights(rng, bits, rows, columns)
@@ -59,7 +60,7 @@ def test_shapes(device, shape, kernel, rng):
 @pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_floats(device, kernel, activation_bits, batch, rng):
-    """Batches that fill slices, and end within them."""
+    """Test batches that fill slices, and batches that end within them."""
     skip_unless_it_has(device, kernel)
     bits = 1 + (activation_bits + batch) % 8
     q = random_weights(rng, bits, 19, 130)
@@ -72,14 +73,14 @@ def test_floats(device, kernel, activation_bits, batch, rng):
 
 
 def hard_vectors(rng, columns, activation_bits):
-    """Where quantising goes wrong first."""
-    top = (1 << activation_bits - 1) - 1
+    """Return the vectors for which quantization is most likely to be wrong."""
+    q_max = (1 << activation_bits - 1) - 1
     tiny = np.float32(2.0**-149)
-    ties = (rng.integers(-top, top, columns) + 0.5).astype(np.float32)
-    ties[0] = top  # a step of one, or nearly: halves stay halves, and go to even
-    # Quotients that are halves exactly, by divisors whose reciprocals are not.
-    odd = 2 * rng.integers(-top, top, columns) + 1
-    odd[0] = 2 * top
+    ties = (rng.integers(-q_max, q_max, columns) + 0.5).astype(np.float32)
+    ties[0] = q_max  # a step of one, or nearly: halves stay halves, and are rounded to even
+    # Quotients that are exact halves, with divisors whose reciprocals are inexact.
+    odd = 2 * rng.integers(-q_max, q_max, columns) + 1
+    odd[0] = 2 * q_max
     others = [odd * np.float32(factor) for factor in (3, 7, 11, 57, 101, 177, 223, 255)]
     spread = (rng.standard_normal(columns) * 2.0 ** rng.integers(-60, 60, columns)).astype("f4")
     largest = np.finfo(np.float32).max * rng.choice([-1, 1, 0.5, 1e-30], columns)
@@ -100,8 +101,8 @@ def hard_vectors(rng, columns, activation_bits):
 
 @pytest.mark.parametrize("kernel", ["count", "matrix-fused"])
 @pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
-def test_vectors_that_are_hard_to_quantise(device, activation_bits, kernel, rng):
-    """A matrix that is 1 on its diagonal gives each activation away, times its step."""
+def test_vectors_that_are_hard_to_quantize(device, activation_bits, kernel, rng):
+    """The identity matrix returns each activation times its step."""
     skip_unless_it_has(device, kernel)
     columns = 150
     q = np.eye(columns, dtype=np.int64)
@@ -113,19 +114,19 @@ def test_vectors_that_are_hard_to_quantise(device, activation_bits, kernel, rng)
 
 @pytest.mark.parametrize("activation_bits", ACTIVATION_BITS)
 def test_quotients_are_those_of_divisions(device, activation_bits, rng):
-    """Many more than the specification has time for, by the processor's division."""
+    """Compare many more values with the CPU's division than the specification has time for."""
     batch, columns = 16, 2000 if is_emulated(device) else 4096
     x = (rng.standard_normal((batch, columns)) * 2.0 ** rng.integers(-8, 9, (batch, 1))).astype(
         "f4"
     )
     x_integers, _ = _core.quantize_activations(x, activation_bits)
-    places = rng.choice(columns, 64, replace=False)
+    chosen = rng.choice(columns, 64, replace=False)
     q = np.zeros((64, columns), np.int64)
-    q[np.arange(64), places] = 1
+    q[np.arange(64), chosen] = 1
     matrix = upload(device, q, 2)
     product = matrix.product(activation_bits, batch)
     steps = _core.quantize_activations(x, activation_bits)[1]
-    expected = (x_integers[:, places] * steps[:, np.newaxis]).astype(np.float32)
+    expected = (x_integers[:, chosen] * steps[:, np.newaxis]).astype(np.float32)
     assert np.array_equal(bits_of(product.apply(x)), bits_of(expected))
 
 
@@ -142,7 +143,7 @@ def test_scales_that_overflow_and_vanish(device, scale, rng):
 @pytest.mark.parametrize("device", devices.FIRST, indirect=True)
 @pytest.mark.parametrize("kernel", [None, *KERNELS])
 def test_sizes_that_the_specification_is_slow_for(device, kernel, rng, pool):
-    """Many tiles a warp, against the processor's engine; and what the plan would choose."""
+    """Compare products with many tiles per warp, and the planned kernel, with the CPU engine."""
     rows, columns = (50, 4100) if is_emulated(device) else (4099, 4100)
     if kernel is not None:
         skip_unless_it_has(device, kernel)
@@ -168,11 +169,11 @@ def test_sizes_that_the_specification_is_slow_for(device, kernel, rng, pool):
     [("count", 8, 1 << 22), ("count", 32, 40_000), ("matrix", 8, 1 << 20), ("matrix", 32, 40_000)],
 )
 def test_the_largest_sums(kernel, activation_bits, columns):
-    """The most columns there can be, and all that is added up of one sign."""
+    """Test the maximum number of columns with all summands of one sign."""
     planes = np.zeros((8, 2, -(-columns // 64)), np.uint64)
     planes[:7, 0] = planes[7, 1] = (1 << 64) - 1  # 127, and -128
-    least = -(1 << activation_bits - 1)
-    x = np.full((1, columns), least, np.int32)
+    smallest = -(1 << activation_bits - 1)
+    x = np.full((1, columns), smallest, np.int32)
     matrix = _emulated.BitSerialDevice(0).upload(planes, columns, np.ones(2, np.float32))
     found = matrix.product(activation_bits, 1, kernel).multiply(x)
-    assert found.tolist() == [[127 * least * columns, -128 * least * columns]]
+    assert found.tolist() == [[127 * smallest * columns, -128 * smallest * columns]]

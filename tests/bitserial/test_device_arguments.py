@@ -1,4 +1,4 @@
-"""Products on devices: what is chosen, what lies where, and what is refused."""
+"""Products on devices: kernel choice, placement of arrays, and invalid arguments."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from nescio.errors import ArgumentError, ResourceError
 
 
 def test_plan():
-    """Fused for a few vectors where doubles are fast; matrix instructions where they AND."""
+    """Check the plan: fused for few vectors on GPUs with fast doubles, matrix from compute 8.0."""
     new, turing = _emulated.BitSerialDevice(0), _emulated.BitSerialDevice(2)
     planes, scale = np.zeros((1, 3, 64), np.uint64), np.ones(3, np.float32)
     chosen = [
@@ -34,8 +34,8 @@ def test_facts_of_a_matrix(device):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_what_is_not_finite(kernel, rng):
-    """On the host it is refused; on the device it is NaN, and stays in its vector."""
+def test_activations_that_are_not_finite(kernel, rng):
+    """Vectors in host memory are refused; in device memory only their own products are NaN."""
     device = _emulated.BitSerialDevice(1)
     q = random_weights(rng, 3, 4, 40)
     product = upload(device, q, 3).product(8, 4, kernel)
@@ -53,7 +53,7 @@ def test_what_is_not_finite(kernel, rng):
 
 
 def test_arrays_of_the_device(rng):
-    """The emulated device's memory is the host's: what is queued there is done at once."""
+    """The memory of the emulated device is host memory, and queued products run at once."""
     device = _emulated.BitSerialDevice(0)
     q = random_weights(rng, 4, 20, 100)
     product = upload(device, q, 4).product(16, 2)
@@ -102,7 +102,7 @@ def test_a_product_is_one_precision_and_batch(device, rng):
             product.apply(wrong)
 
 
-def test_kernels_that_a_card_or_a_shape_has_not():
+def test_kernels_that_a_gpu_or_a_shape_does_not_support():
     planes, scale = np.zeros((1, 2, 1025), np.uint64), np.ones(2, np.float32)
     matrix = _emulated.BitSerialDevice(0).upload(planes, 65600, scale)
     with pytest.raises(ArgumentError, match="found 65600 columns, expected at most 32768"):
@@ -113,7 +113,7 @@ def test_kernels_that_a_card_or_a_shape_has_not():
         turing.product(8, 1, "matrix")
 
 
-def test_matrices_that_cannot_be(device):
+def test_invalid_matrices(device):
     ones = np.ones(2, np.float32)
     for planes, columns, scale, bias, message in (
         (np.zeros((0, 2, 1), np.uint64), 3, ones, None, "planes: found 0, expected 1 to 8"),
@@ -127,7 +127,7 @@ def test_matrices_that_cannot_be(device):
             device.upload(planes, columns, scale, bias)
 
 
-def test_devices_and_places_that_are_not_there(rng):
+def test_missing_devices_and_wrong_shapes(rng):
     with pytest.raises(ResourceError, match="there is no emulated:3"):
         _emulated.BitSerialDevice(3)
     product = upload(_emulated.BitSerialDevice(0), random_weights(rng, 2, 2, 10), 2).product(8)
@@ -149,7 +149,7 @@ def test_times(device, rng):
 @pytest.mark.gpu
 @devices.no_card
 def test_a_graph_of_products(rng):
-    """Recorded once, replayed on other vectors, without a copy or a wait of its own."""
+    """Record a product in a CUDA graph and replay it on other vectors, without copies or waits."""
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("this PyTorch has no CUDA")

@@ -1,4 +1,4 @@
-"""Products of weights of few bits: the same integers in every tier, by every kernel."""
+"""Bit-serial products: every tier and kernel returns the same integers."""
 
 import threading
 
@@ -17,7 +17,7 @@ SIZES = (1, 3, 63, 64, 65, 127, 511, 513, 1000)
 
 @pytest.fixture(params=KERNELS, ids=lambda pair: f"{pair[0]}-{pair[1] or 'chosen'}")
 def matrix(request):
-    """Makes a matrix for each tier and kernel that this machine has."""
+    """Return a function that builds a matrix, for each tier and kernel of this machine."""
     tier, kernel = request.param
 
     def make(q, bits):
@@ -114,7 +114,7 @@ def test_the_largest_numbers_overflow_nowhere(bits, columns, matrix, pool):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 7, 8])
-def test_the_most_columns(bits, matrix, pool):
+def test_the_maximum_number_of_columns(bits, matrix, pool):
     columns = 1 << 22
     q = np.full((1, columns), spec.levels(bits)[0], np.int64)
     made = matrix(q, bits)
@@ -152,7 +152,7 @@ def test_a_matrix_may_be_used_by_many_threads_at_once(rng):
     assert not wrong
 
 
-def test_products_go_where_the_caller_says(matrix, pool, rng):
+def test_products_are_written_to_out(matrix, pool, rng):
     q = cases.random_weights(rng, 4, 70, 90)
     x = cases.random_activations(rng, 8, 2, 90)
     out = np.full((2, 70), -1, np.int64)
@@ -174,11 +174,11 @@ def test_a_product_reads_as_many_bits_as_there_are(bits):
         planes = np.zeros((bits, 1024, 16), np.uint64)
         made = _core.BitMatrix(planes, 1024, tier=tier, kernel=kernel)
         assert made.tier == tier
-        # Beside the planes: each part's sums of codes, of which there are three at most.
+        # In addition to the planes: the sums of codes of each part, of which there are at most 3.
         assert 0 <= made.packed_bytes - 1024 * 1024 * bits // 8 <= 3 * 4 * 1024
 
 
-def test_kernels_say_their_names():
+def test_names_of_kernels():
     for tier in _core.supported_tiers():
         names = _core.bitserial_kernels(tier)
         planes = np.zeros((7, 4096, 1), np.uint64)

@@ -1,4 +1,4 @@
-"""The specification of PrecisionBatching: its planes, and both of its products."""
+"""The specification of PrecisionBatching: planes, and both definitions of a product."""
 
 import math
 
@@ -9,11 +9,11 @@ from bitserial import cases
 from spec import bitserial as spec
 
 
-def test_planes_are_those_of_the_chapter():
-    # -4 = 100, 3 = 011, -1 = 111 in two's complement of 3 bits; the lowest plane first.
+def test_planes_are_those_of_the_thesis():
+    # -4 = 100, 3 = 011, -1 = 111 in two's complement of 3 bits; lowest plane first.
     assert spec.to_planes([[-4, 3, -1]], 3) == [[[0b110]], [[0b110]], [[0b101]]]
     assert spec.plane_weights(3) == [1, 2, -4]
-    # One bit has no zero.
+    # One-bit weights are -1 and 1.
     assert spec.to_planes([[-1, 1, 1]], 1) == [[[0b110]]]
 
 
@@ -42,17 +42,17 @@ def test_halves_go_to_even():
 @pytest.mark.parametrize("activation_bits", cases.ACTIVATION_BITS)
 def test_the_largest_activation_becomes_the_largest_integer(activation_bits, rng):
     x = rng.standard_normal(200).astype(np.float32)
-    top = (1 << activation_bits - 1) - 1
+    q_max = (1 << activation_bits - 1) - 1
     integers, step = spec.quantize_activations([float(v) for v in x], activation_bits)
-    assert max(abs(v) for v in integers) == top
-    assert step == float(np.abs(x).max()) / top
+    assert max(abs(v) for v in integers) == q_max
+    assert step == float(np.abs(x).max()) / q_max
     assert spec.quantize_activations([0.0, -0.0], activation_bits) == ([0, 0], 0.0)
 
 
 def test_results_are_rounded_to_float32_at_the_end():
-    assert spec.float32(1 + 2**-24) == 1.0  # a half goes to even
+    assert spec.float32(1 + 2**-24) == 1.0  # half to even
     assert spec.float32(1e39) == math.inf
-    # y = 3 with scale 0.1 and step 1, plus a bias; each rounded once.
+    # y = 191, times scale 0.1 and step 1/127, plus a bias; each result is rounded once.
     q, x = [[1, 1]], [1.0, 0.5]
     y = spec.apply(q, x, 8, [float(np.float32(0.1))], [0.25])
     expected = np.float32(float(127 + 64) * float(np.float32(0.1)) * (1.0 / 127)) + np.float32(0.25)

@@ -1,18 +1,18 @@
-"""Bridges between the engine's arrays and the specification's integers."""
+"""Conversions between the engine's arrays and the specification's integers."""
 
 import numpy as np
 
 import nescio.dpf
 from spec import dpf as spec
 
-# A generator of each arity, for what does not depend on which it is.
+# One generator per arity, for tests that do not depend on the generator.
 GENERATORS = ("aes128", "chacha20")
 ALL_GENERATORS = nescio.dpf.GENERATORS
 OUTPUTS = tuple(spec.OUTPUT_BITS)
 
 
 def to_integers(shares, output):
-    """Shares as the package returns them, as Python integers."""
+    """Convert shares as returned by the package to Python integers."""
     if output == "u128":
         return [int(low) | int(high) << 64 for low, high in shares]
     return [int(share) for share in shares]

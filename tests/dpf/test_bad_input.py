@@ -1,4 +1,4 @@
-"""What a user sees when something is wrong."""
+"""Errors for invalid keys and arguments."""
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ from nescio.errors import (
     NescioError,
 )
 
-HUGE = pytest.param(10**5000, id="huge")  # Python will not even print it
+HUGE = pytest.param(10**5000, id="huge")  # Python refuses to print it
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def key():
     return nescio.dpf.generate(5, domain=5000)[0]
 
 
-def test_every_cut_of_a_key_is_refused(key):
+def test_every_truncated_key_is_refused(key):
     for length in range(len(key)):
         with pytest.raises(MalformedKeyError, match="not a DPF key"):
             nescio.dpf.evaluate_all(key[:length])
@@ -48,14 +48,14 @@ def test_every_cut_of_a_key_is_refused(key):
         (8, (1 << 20).to_bytes(8, "little"), "bit keys over 1048576 points from chacha20 have"),
     ],
 )
-def test_a_damaged_header_is_refused_by_what_is_wrong_with_it(key, offset, value, message):
+def test_a_damaged_header_is_refused_with_a_specific_message(key, offset, value, message):
     damaged = key[:offset] + value + key[offset + len(value) :]
     with pytest.raises(MalformedKeyError, match=message):
         nescio.dpf.evaluate_all(damaged)
 
 
 def test_padding_bits_must_be_zero(key):
-    bits = len(key) - 65  # the byte of control bits before the leaf's correction
+    bits = len(key) - 65  # the byte of control bits before the leaf correction
     assert nescio.dpf.evaluate_all(key) is not None
     damaged = bytearray(key)
     damaged[bits] |= 0x80
@@ -63,7 +63,7 @@ def test_padding_bits_must_be_zero(key):
         nescio.dpf.evaluate_all(bytes(damaged))
 
 
-def test_keys_of_different_shapes_do_not_go_together():
+def test_keys_of_different_shapes_are_refused():
     one = nescio.dpf.generate(5, domain=5000)[0]
     other = nescio.dpf.generate(5, domain=5001)[0]
     with pytest.raises(MismatchError) as caught:
@@ -112,7 +112,7 @@ def test_a_range_outside_the_domain_is_refused(key, start, stop):
         ({"domain": 10, "output": "u128", "payload": np.ones((1, 2))}, "halves of float64"),
     ],
 )
-def test_impossible_functions_are_refused(arguments, message):
+def test_invalid_functions_are_refused(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         nescio.dpf.generate(5, **arguments)
 
@@ -128,10 +128,10 @@ def test_arrays_on_a_gpu_whose_library_copies_nothing_are_refused_with_advice(dl
         nescio.dpf.generate(dlpack([1], device=(2, 0), copies=False), domain=10)
 
 
-@pytest.mark.parametrize("words", ["cpu", "get"])
-def test_arrays_on_a_gpu_are_copied_in_the_words_of_their_library(words, dlpack):
+@pytest.mark.parametrize("method", ["cpu", "get"])
+def test_arrays_on_a_gpu_are_copied_by_the_method_of_their_library(method, dlpack):
     point = dlpack([5], device=(2, 0), copies=False)
-    setattr(point, words, lambda: np.array([5]))
+    setattr(point, method, lambda: np.array([5]))
     keys = nescio.dpf.generate(point, domain=10)
     values = [nescio.dpf.evaluate_all(key) for key in keys]
     assert (values[0] ^ values[1]).tolist()[0] == [0] * 5 + [1] + [0] * 4
@@ -152,12 +152,12 @@ def test_packing_is_for_bits(key):
 
 
 @pytest.mark.parametrize("threads", [-1, 100_000, 1 << 70, 1.5])
-def test_impossible_numbers_of_threads_are_refused(key, threads):
+def test_invalid_numbers_of_threads_are_refused(key, threads):
     with pytest.raises(ArgumentError, match="threads"):
         nescio.dpf.evaluate_all(key, threads=threads)
 
 
-def test_shares_of_different_kinds_do_not_add_up():
+def test_shares_of_different_types_are_refused():
     for a, b, output in [
         (np.zeros(3, np.uint8), np.zeros(4, np.uint8), "u8"),
         (np.zeros(3, np.uint8), np.zeros(3, np.uint8), "u32"),
@@ -175,7 +175,7 @@ def test_an_evaluation_larger_than_memory_is_an_error_not_a_crash():
         nescio.dpf.evaluate_all(key)
 
 
-def test_the_range_is_checked_before_memory_is_asked_for():
+def test_the_range_is_checked_before_memory_is_allocated():
     key = nescio.dpf.generate(0, domain=10)[0]
     with pytest.raises(IndexRangeError, match="leaves the domain of 10 points"):
         nescio.dpf.evaluate_range(key, 0, 1 << 39)
@@ -199,7 +199,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
     )
 
 
-def test_threads_of_a_forked_child_may_all_use_the_pool_first_thing():
+def test_threads_of_a_forked_child_may_use_the_pool_at_once():
     program = """
 import os, threading, warnings
 warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What must hold for any keys, points and payloads."""
+"""Properties of any keys, points and payloads."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ DOMAINS = st.one_of(st.integers(1, 3000), st.integers(1, 1 << 40))
 
 @st.composite
 def functions(draw):
-    """A point function: its point, payload, domain, output and generator."""
+    """Draw a point function: its point, payload, domain, output and generator."""
     domain = draw(DOMAINS)
     output = draw(st.sampled_from(OUTPUTS))
     payload = draw(st.integers(0, (1 << OUTPUT_BITS[output]) - 1))
@@ -70,7 +70,7 @@ def test_a_range_is_the_points_in_it(function, data):
 
 
 @given(function=functions())
-def test_a_key_says_openly_what_it_must_and_has_the_length_it_says(function):
+def test_the_public_fields_and_the_length_of_a_key(function):
     alpha, payload, domain, output, generator = function
     keys = nescio.dpf.generate(
         alpha, domain=domain, output=output, generator=generator, payload=payload
@@ -98,7 +98,7 @@ def test_a_batch_of_keys_is_its_keys_one_by_one(generator, output, rng):
     assert np.array_equal(np.argwhere(hits)[:, 1], points)
 
 
-def test_a_batch_of_none():
+def test_an_empty_batch():
     assert nescio.dpf.generate([], domain=10) == ([], [])
     assert len(nescio.dpf.evaluate_all([])) == 0
 
@@ -136,12 +136,12 @@ def test_payloads_of_two_to_the_128_as_integers_and_as_halves():
         assert to_integers(total[[0, 1, 2], [0, 1, 2]], "u128") == [v % (1 << 128) for v in values]
 
 
-@pytest.mark.parametrize(("generator", "most"), [("aes128", 280), ("chacha20", 450)])
-def test_keys_over_a_million_rows_are_short(generator, most):
-    assert nescio.dpf.key_bytes(1 << 20, generator=generator) <= most
+@pytest.mark.parametrize(("generator", "limit"), [("aes128", 280), ("chacha20", 450)])
+def test_keys_over_a_million_rows_are_short(generator, limit):
+    assert nescio.dpf.key_bytes(1 << 20, generator=generator) <= limit
 
 
-def test_arrays_of_other_libraries_are_taken(dlpack):
+def test_arrays_of_other_libraries_are_accepted(dlpack):
     points = np.array([1, 2, 3])
     keys = nescio.dpf.generate(dlpack(points), domain=10, payload=None)
     assert len(keys[0]) == 3
@@ -153,7 +153,7 @@ def test_arrays_of_other_libraries_are_taken(dlpack):
 
 
 def test_the_memory_used_beyond_the_output_does_not_grow_with_the_domain():
-    # 64 points at the far end of 2^40: anything proportional to the domain would not fit anywhere.
+    # The last 64 points of 2^40: memory proportional to the domain would exceed any machine.
     alpha = (1 << 40) - 1
     keys = nescio.dpf.generate(alpha, domain=1 << 40, output="u64", payload=9)
     shares = [nescio.dpf.evaluate_range(key, alpha - 63, alpha + 1) for key in keys]

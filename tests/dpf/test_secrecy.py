@@ -1,10 +1,10 @@
-"""One key alone says nothing: statistics over thousands of serialised keys.
+"""One key alone reveals nothing: statistics over thousands of serialized keys.
 
-Every bit and every byte of a key is held against every bit of the index, and against uniform noise,
-for both parties, every output and every generator. Published libraries have failed this: a control
-bit that is also a bit of the output, a correction that is zero where the path is not, a seed drawn
-from a generator that is not random. A test that cannot fail proves nothing, so such mistakes are
-planted, too, and must be found.
+Every bit and every byte of a key is tested for correlation with every bit of the index, and for
+uniform distribution, for both parties, every output and every generator. Published libraries have
+failed such tests: a control bit was also a bit of the output, a correction was zero off the path, a
+seed came from a generator that is not random. The tests also run on keys with such flaws planted,
+which they must find.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ CASES += [(generator, "bit") for generator in ALL_GENERATORS if generator not in
 
 
 def generate(generator, output, alphas, payload=None):
-    """Keys of both parties as arrays of bytes, a row each."""
+    """Return the keys of both parties as arrays of bytes, one row per key."""
     keys = nescio.dpf.generate(
         alphas, domain=DOMAIN, output=output, generator=generator, payload=payload
     )
@@ -37,8 +37,11 @@ def generate(generator, output, alphas, payload=None):
 
 
 def secret_bits(keys, generator, output):
-    """The bits of keys that must look random: all but the header, the root's lowest bit, which is
-    the party, and the padding of the control bits."""
+    """Return the bits of keys that must look random.
+
+    These are all bits but the header, the lowest bit of the root, which is the party, and the
+    padding of the control bits.
+    """
     bits = np.unpackbits(keys, axis=1, bitorder="little")
     shape = nescio.dpf.inspect(keys[0].tobytes())
     radix = {2: 1, 4: 2}[prg.GENERATORS[generator].arity]
@@ -60,19 +63,21 @@ def signs(bits):
 
 
 def chi_square_limit(freedom):
-    """The value that a chi-square statistic exceeds as rarely as a normal one exceeds Z
-    (Wilson and Hilferty 1931)."""
+    """Return the chi-square quantile for the tail probability of a normal variable at Z.
+
+    The approximation is that of Wilson and Hilferty (1931).
+    """
     part = 2 / (9 * freedom)
     return freedom * (1 - part + Z * part**0.5) ** 3
 
 
 def biased_bits(bits):
-    """Bits that are not as often one as zero."""
+    """Return the bits whose frequency of ones differs from 1/2."""
     return np.flatnonzero(np.abs(signs(bits).sum(axis=0)) > Z * len(bits) ** 0.5)
 
 
 def telling_bits(bits, features):
-    """Pairs of a bit and a feature of the index that go together."""
+    """Return the pairs of a feature of the index and a bit that are correlated."""
     centred = signs(features) - signs(features).mean(axis=0)
     correlation = centred.T @ signs(bits)
     limit = Z * np.sqrt((centred**2).sum(axis=0))[:, None]
@@ -80,7 +85,7 @@ def telling_bits(bits, features):
 
 
 def telling_bytes(keys, features):
-    """Pairs of a byte and a feature of the index that its distribution differs with."""
+    """Return the pairs of a byte and a feature of the index on which its distribution depends."""
     found = []
     for position in range(HEADER, keys.shape[1]):
         column = keys[:, position].astype(np.int64)
@@ -96,7 +101,7 @@ def telling_bytes(keys, features):
 
 
 @pytest.mark.parametrize(("generator", "output"), CASES)
-def test_no_bit_or_byte_of_a_key_goes_with_a_bit_of_the_index(generator, output, rng):
+def test_no_bit_or_byte_of_a_key_correlates_with_a_bit_of_the_index(generator, output, rng):
     alphas = rng.integers(DOMAIN, size=KEYS)
     features = index_bits(alphas)
     for keys in generate(generator, output, alphas):
@@ -110,7 +115,8 @@ def test_no_bit_or_byte_of_a_key_goes_with_a_bit_of_the_index(generator, output,
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("generator", GENERATORS)
 def test_keys_for_the_two_ends_of_the_table_look_alike(generator, output):
-    # Rare positions, such as the first of a leaf, show here and not among random indices.
+    # Flaws at rare positions, such as the first of a leaf, are visible here but not among random
+    # indices.
     side = np.arange(KEYS) % 2
     for keys in generate(generator, output, side * (DOMAIN - 1)):
         bits = secret_bits(keys, generator, output)
@@ -140,7 +146,7 @@ def sound(rng):
 
 def test_a_control_bit_that_is_also_output_is_found(sound):
     alphas, keys = sound
-    # The lowest bit of a leaf's correction is then 1, but where the path ends at it.
+    # The lowest bit of a leaf correction is then 1 unless the path ends there.
     keys[:, -64] = keys[:, -64] & 0xFE | (alphas % 512 != 0)
     assert len(biased_bits(secret_bits(keys, "aes128", "bit"))) == 1
 
@@ -153,9 +159,9 @@ def test_a_bit_that_follows_the_index_in_one_key_of_ten_is_found(sound, rng):
     assert {feature for feature, _ in telling_bits(bits, index_bits(alphas))} == {3}
 
 
-def test_a_byte_whose_bits_are_fair_each_but_tell_together_is_found(sound):
+def test_a_byte_that_leaks_only_by_its_parity_is_found(sound):
     alphas, keys = sound
-    # The parity of the byte is the index's bit 5: no single bit of it knows.
+    # The parity of the byte is bit 5 of the index: no single bit of the byte depends on it.
     parity = np.unpackbits(keys[:, 150:151], axis=1).sum(axis=1) & 1
     keys[:, 150] ^= (parity != (alphas >> 5 & 1)).astype(np.uint8)
     assert not len(telling_bits(secret_bits(keys, "aes128", "bit"), index_bits(alphas)))

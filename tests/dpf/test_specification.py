@@ -16,7 +16,7 @@ from dpf.helpers import (
 from nescio import _core
 from spec import dpf as spec
 
-# Around the edges of leaves (4 to 512 elements), of trees and of the walk's chunks.
+# Around the boundaries of leaves (4 to 512 elements), of trees and of the chunks of an evaluation.
 DOMAINS = [1, 2, 3, 127, 128, 129, 511, 512, 513, 2049, 4097]
 CASES = [(g, o, n) for g in GENERATORS for o in OUTPUTS for n in DOMAINS]
 CASES += [(g, o, 2049) for g in ALL_GENERATORS if g not in GENERATORS for o in ("bit", "u32")]
@@ -47,7 +47,7 @@ def test_every_tier_agrees_with_the_specification(generator, output, domain, tie
     point = np.array([alpha], np.uint64)
     made = _core.generate(point, beta, domain, output, generator, pairs, tier)
     for key, rows in zip(keys, made, strict=True):
-        assert rows.tobytes() == spec.serialise(key)
+        assert rows.tobytes() == spec.serialize(key)
         expected = spec.evaluate_all(key)
         engine_key = _core.Keys(rows)
         shares = _core.evaluate_range(engine_key, 0, domain, pool, tier)
@@ -63,7 +63,7 @@ def test_every_tier_agrees_with_the_specification(generator, output, domain, tie
 @pytest.mark.parametrize("domain", [1, 100, 600, 5000])
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize("generator", GENERATORS)
-def test_keys_together_are_the_keys_alone(generator, output, domain, tier, pool, rng):
+def test_a_batch_of_keys_equals_single_keys(generator, output, domain, tier, pool, rng):
     points = rng.integers(domain, size=70, dtype=np.uint64)
     ones = np.tile(np.array([[1, 0]], np.uint64), (70, 1))
     rows, _ = _core.generate(points, ones, domain, output, generator, None, tier)
@@ -87,7 +87,7 @@ def test_the_package_agrees_with_the_specification(generator, output, rng):
         roots=roots_array(roots),
     )
     for key, data in zip(keys, made, strict=True):
-        assert data == spec.serialise(key)
+        assert data == spec.serialize(key)
         assert to_integers(nescio.dpf.evaluate_all(data), output) == spec.evaluate_all(key)
 
 
@@ -95,5 +95,5 @@ def test_the_package_agrees_with_the_specification(generator, output, rng):
 def test_a_whole_tree_of_two_to_the_seventeen_and_one(generator, rng):
     shape = spec.Shape((1 << 17) + 1, "bit", generator)
     _, _, _, (key, _) = specified_keys(shape, rng)
-    found = nescio.dpf.evaluate_all(spec.serialise(key), threads=2)
+    found = nescio.dpf.evaluate_all(spec.serialize(key), threads=2)
     assert to_integers(found, "bit") == spec.evaluate_all(key)

@@ -1,4 +1,4 @@
-"""Replays tests/vectors/dpf.json against the package, as an implementer elsewhere would."""
+"""Replay tests/vectors/dpf.json against the package, as another implementation would."""
 
 import hashlib
 import json

@@ -1,5 +1,4 @@
-"""The primitives under the generators against their standards, in the engine and in the executable
-specification."""
+"""Known-answer tests of the primitives, for the engine and for the executable specification."""
 
 import hashlib
 
@@ -26,7 +25,7 @@ def raw(data: bytes):
 
 
 def generate(name, node, tier, *, leaves):
-    """What the engine makes of one node."""
+    """Expand one node with the engine."""
     zeros = np.zeros(16 * (4 if leaves else prg.GENERATORS[name].arity), np.uint8)
     return _core.generate_blocks(name, raw(node), zeros, leaves, tier=tier).tobytes()
 
@@ -80,8 +79,8 @@ CHACHA_OUTPUT = (
     "d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"
 )
 
-# draft-strombergson-chacha-test-vectors-01, TC1: a key of 128 bits, all zero, as the nonce; the
-# keystream's first two blocks.
+# draft-strombergson-chacha-test-vectors-01, TC1: a 128-bit key of zeros and a nonce of zeros; the
+# first two blocks of the keystream.
 CHACHA_STREAMS = {
     "chacha8": (
         "e28a5fa4a67f8c5defed3e6fb7303486aa8427d31419a729572d777953491120"
@@ -116,8 +115,8 @@ def test_chacha_of_fewer_rounds_gives_the_published_answers(name, tier):
 
 # ---- Salsa20 -------------------------------------------------------------------------------------
 
-# eSTREAM's verified vectors for keys of 128 bits and a nonce of zero: set 1, vector 0, and set 2,
-# vector 0. The first 64 bytes.
+# The verified vectors of eSTREAM for keys of 128 bits and a nonce of zero: set 1, vector 0, and set
+# 2, vector 0. The first 64 bytes.
 SALSA20_STREAMS = {
     "80000000000000000000000000000000": (
         "4dfa5e481da23ea09a31022050859936da52fcee218005164f267cb65f5cfd7f"
@@ -166,7 +165,7 @@ def test_the_specifications_salsa20_gives_its_specifications_answers():
     )
 
 
-# ---- SHA-256, beside an independent implementation -----------------------------------------------
+# ---- SHA-256, against an independent implementation ----------------------------------------------
 
 
 @pytest.mark.parametrize("length", [0, 1, 17, 55, 56, 63, 64, 65, 200])
@@ -185,7 +184,7 @@ def test_sha256_is_hashlibs(tier, rng):
 # ---- SipHash and HighwayHash ---------------------------------------------------------------------
 
 # SipHash-2-4 of 00 01 .. under the key 00 01 .. 0f, by the length of the message: from the vectors
-# beside its reference code; that of 15 bytes is also in appendix A of the paper.
+# of the reference code; the one for 15 bytes is also in appendix A of the paper.
 SIPHASH_ANSWERS = {
     0: "310e0edd47db6f72",
     1: "fd67dc93c539f874",
@@ -198,7 +197,7 @@ SIPHASH_ANSWERS = {
 }
 
 # HighwayHash-256 of 00 01 .. under the key 00 01 .. 1f, by the length of the message: from the
-# vectors of google/highwayhash, as the four words that it prints.
+# vectors of google/highwayhash, in the four words in which it prints them.
 HIGHWAYHASH_ANSWERS = {
     0: (0xDD44482AC2C874F5, 0xD946017313C7351F, 0xB3AEBECCB98714FF, 0x41DA233145751DF4),
     32: (0xBCE38C9039A1C3FE, 0x42D56326A3C11289, 0xE35595F764FCAEA9, 0xC9B03C6BC9475A99),
@@ -216,7 +215,7 @@ def test_siphash_gives_the_published_answer_for_a_message_of_one_byte(tier):
     assert children[:8].hex() == SIPHASH_ANSWERS[1]
 
 
-# That the engine's own does, too, is in tests/core/engine_test.cc: no node makes this key.
+# tests/core/engine_test.cc tests these answers for the engine, because no node gives this key.
 @pytest.mark.parametrize("length", HIGHWAYHASH_ANSWERS)
 def test_the_specifications_highwayhash_gives_the_published_answers(length):
     found = highwayhash(COUNTED[:32], COUNTED[:length])

@@ -18,12 +18,12 @@ def raw(data: bytes):
     return np.frombuffer(data, np.uint8)
 
 
-def test_the_package_has_the_generators_that_are_specified():
+def test_the_package_has_all_specified_generators():
     assert tuple(prg.GENERATORS) == nescio.dpf.GENERATORS
 
 
 @pytest.mark.parametrize("name", ["siphash", "highwayhash"])
-def test_an_insecure_generator_goes_by_no_other_name(name):
+def test_insecure_generators_need_their_prefix(name):
     message = f"nobody claims 128-bit security for '{name}'.*call it 'insecure_{name}'"
     with pytest.raises(ArgumentError, match=message):
         nescio.dpf.generate(5, domain=10, generator=name)

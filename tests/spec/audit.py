@@ -1,7 +1,7 @@
-"""The attack on sums in plain Python: what is looked for, by trying everything.
+"""The attack on sums in plain Python, by exhaustive search: the executable specification.
 
-Thesis chapter 6, section 6.3: A = P G, P binary (rounds x users), and counts of P over windows.
-Arithmetic is exact, so P and G hold integers here. Only for a dozen rounds.
+Thesis chapter 6, section 6.3: A = P G, with P binary (rounds x users), and counts of P over
+windows. Arithmetic is exact, so P and G hold integers here. Fast enough for a dozen rounds only.
 """
 
 from fractions import Fraction
@@ -14,19 +14,19 @@ UNKNOWN = -1
 
 
 def aggregates(participation: Matrix, updates: Matrix) -> Matrix:
-    """Row t: the sum of the updates of those who take part in round t."""
+    """Sum, for each round, the updates of the users who take part in it."""
     dimensions = len(updates[0])
     return [
         [
-            sum(row[j] for taken, row in zip(who, updates, strict=True) if taken)
+            sum(row[j] for taken, row in zip(users, updates, strict=True) if taken)
             for j in range(dimensions)
         ]
-        for who in participation
+        for users in participation
     ]
 
 
 def counts(participation: Matrix, windows: Windows) -> Matrix:
-    """For each user and window: in how many of the window's rounds the user takes part."""
+    """Count, for each user and window, the rounds of the window in which the user takes part."""
     users = len(participation[0])
     return [
         [sum(participation[t][k] for t in range(start, stop)) for start, stop in windows]
@@ -35,7 +35,7 @@ def counts(participation: Matrix, windows: Windows) -> Matrix:
 
 
 def rank(rows: list[list[int]]) -> int:
-    """The rank of a matrix, by elimination over the rationals."""
+    """Return the rank of a matrix, by elimination over the rationals."""
     left = [[Fraction(entry) for entry in row] for row in rows]
     found = 0
     for column in range(len(rows[0]) if rows else 0):
@@ -53,7 +53,7 @@ def rank(rows: list[list[int]]) -> int:
 def has_counts(
     column: tuple[int, ...], windows: Windows, wanted: list[int], error: int = 0
 ) -> bool:
-    """Whether a binary column has the counts wanted, where they are known."""
+    """Check a binary column against the known counts."""
     return all(
         count == UNKNOWN or abs(sum(column[start:stop]) - count) <= error
         for (start, stop), count in zip(windows, wanted, strict=True)
@@ -63,7 +63,7 @@ def has_counts(
 def solutions(
     sums: Matrix, windows: Windows, wanted: list[int], error: int = 0
 ) -> list[tuple[int, ...]]:
-    """All binary columns in the column space of the sums that have the counts wanted."""
+    """List all binary columns in the column space of the sums that match the counts."""
     space = [list(column) for column in zip(*sums, strict=True)]
     dimension = rank(space)
     return [
@@ -76,15 +76,15 @@ def solutions(
 def columns_with(
     rounds: int, windows: Windows, wanted: list[int], error: int = 0
 ) -> list[tuple[int, ...]]:
-    """All binary columns that have the counts wanted."""
+    """List all binary columns that match the counts."""
     return [c for c in product((0, 1), repeat=rounds) if has_counts(c, windows, wanted, error)]
 
 
-def can_be(rounds: int, windows: Windows, wanted: list[int], error: int = 0) -> bool:
-    """Whether any binary column at all has these counts."""
+def is_feasible(rounds: int, windows: Windows, wanted: list[int], error: int = 0) -> bool:
+    """Check that some binary column has these counts."""
     return bool(columns_with(rounds, windows, wanted, error))
 
 
 def status(sums: Matrix, windows: Windows, wanted: list[int]) -> str:
-    """What is true of a user whose column is in the span."""
+    """Return "unique" or "ambiguous" for a user whose column is in the span."""
     return "unique" if len(solutions(sums, windows, wanted)) == 1 else "ambiguous"

@@ -1,9 +1,9 @@
 """PrecisionBatching in plain Python: the executable specification of `core/bitserial/`.
 
-Thesis of M. Lam, chapter 3: integers of few bits as planes of single bits, so that a product is a
-sum of products of bits (section 3.3.1), with the highest plane negated (3.3.2) and, at one bit, no
-zero (3.3.3). Activations have one step a vector; all floating-point numbers are IEEE 754 doubles
-unless `float32` is said.
+Thesis of M. Lam, chapter 3: integers of few bits are stored as bit planes, and a product is a sum
+of products of bits (section 3.3.1). The highest plane is negated (3.3.2). One-bit weights are -1
+and 1, never 0 (3.3.3). Activations have one step per vector. All floating-point numbers are IEEE
+754 doubles unless they are marked as float32.
 """
 
 import math
@@ -17,30 +17,30 @@ WORD = 64
 
 
 def levels(bits: int) -> range:
-    """The weights that so many bits hold."""
+    """Return the range of weights of `bits` bits."""
     return range(-1, 2, 2) if bits == 1 else range(-(1 << bits - 1), 1 << bits - 1)
 
 
 def plane_weights(bits: int) -> list[int]:
-    """What a one in each plane is worth, the lowest plane first; see `weight_offset`."""
+    """Return the weight of each plane, the lowest plane first; see `weight_offset`."""
     if bits == 1:
         return [2]
     return [1 << i for i in range(bits - 1)] + [-(1 << bits - 1)]
 
 
 def weight_offset(bits: int) -> int:
-    """What is added to the planes' sum: with one bit, 0 and 1 stand for -1 and 1."""
+    """Return the offset added to the sum of planes: one-bit weights -1 and 1 are stored as 0, 1."""
     return -1 if bits == 1 else 0
 
 
 def to_planes(q: Matrix, bits: int) -> list[list[list[int]]]:
-    """Planes, rows, words: bit j % 64 of word j // 64 is column j, and bits beyond are zero."""
+    """Return [plane][row][word]: bit j % 64 of word j // 64 is column j; unused bits are zero."""
     codes = [[(v + 1) // 2 if bits == 1 else v % (1 << bits) for v in row] for row in q]
     return [[_words([code >> i & 1 for code in row]) for row in codes] for i in range(bits)]
 
 
 def from_planes(planes: list[list[list[int]]], columns: int) -> Matrix:
-    """The integers whose planes these are."""
+    """Return the integers with these planes."""
     bits = len(planes)
     return [
         [
@@ -66,12 +66,12 @@ def _words(row: list[int]) -> list[int]:
 
 
 def multiply(q: Matrix, x: list[int]) -> list[int]:
-    """q x, as it is defined."""
+    """Return q x by the definition of a product."""
     return [sum(weight * value for weight, value in zip(row, x, strict=True)) for row in q]
 
 
 def multiply_planes(planes: list[list[list[int]]], x: list[int], activation_bits: int) -> list[int]:
-    """The same as the chapter computes it (algorithm 2): ANDs and population counts."""
+    """Return q x by algorithm 2 of the thesis: ANDs and population counts."""
     bits = len(planes)
     codes = [value % (1 << activation_bits) for value in x]
     x_planes = [_words([code >> j & 1 for code in codes]) for j in range(activation_bits)]
@@ -91,14 +91,14 @@ def multiply_planes(planes: list[list[list[int]]], x: list[int], activation_bits
 
 
 def quantize_activations(x: list[float], activation_bits: int) -> tuple[list[int], float]:
-    """The integers of one vector, and their step: x ~ step * integers. Halves go to even."""
+    """Return the integers of one vector and their step: x ~ step * integers, halves to even."""
     if not all(math.isfinite(v) for v in x):
         raise ValueError("NaN or infinite")
-    top = (1 << activation_bits - 1) - 1
+    q_max = (1 << activation_bits - 1) - 1
     a = max((abs(v) for v in x), default=0.0)
     if a == 0:
         return [0] * len(x), 0.0
-    return [round(v * top / a) for v in x], a / top
+    return [round(v * q_max / a) for v in x], a / q_max
 
 
 def apply(
@@ -108,7 +108,7 @@ def apply(
     scale: list[float],
     bias: list[float] | None = None,
 ) -> list[float]:
-    """What a layer returns for one vector; x, scale, bias and the result are float32."""
+    """Compute the output of a layer for one vector; x, scale, bias and the result are float32."""
     integers, step = quantize_activations(x, activation_bits)
     y = [
         float32(float(total) * s * step)
@@ -118,7 +118,10 @@ def apply(
 
 
 def float32(value: float) -> float:
-    """The nearest float32, halves to even; a double's sum of two float32 may be rounded so."""
+    """Return the nearest float32, halves to even.
+
+    The sum of two float32 in double precision, rounded so, is the correctly rounded sum.
+    """
     try:
         return struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Blocks of 128 bits as Python integers, and the permutation that oblivious transfers are built on.
+"""Blocks of 128 bits as Python integers, and the permutation used by oblivious transfer.
 
 Byte 0 of a block is its lowest byte: bit 0 is the lowest bit of byte 0.
 """
@@ -12,18 +12,18 @@ MASK = (1 << BITS) - 1
 
 
 def to_block(data: bytes) -> int:
-    """Sixteen bytes as a block."""
+    """Convert sixteen bytes to a block."""
     return int.from_bytes(data, "little")
 
 
 def to_bytes(block: int) -> bytes:
-    """A block as sixteen bytes."""
+    """Convert a block to sixteen bytes."""
     return block.to_bytes(16, "little")
 
 
 @cache
 def aes128(key: bytes, block: int) -> int:
-    """AES-128 of a block."""
+    """Encrypt a block with AES-128."""
     return to_block(aes128_encrypt(key, to_bytes(block)))
 
 
@@ -34,7 +34,7 @@ def sigma(block: int) -> int:
 
 
 def xor_sum(blocks: list[int]) -> int:
-    """The XOR of blocks, zero of none."""
+    """Return the XOR of blocks; zero for an empty list."""
     total = 0
     for block in blocks:
         total ^= block

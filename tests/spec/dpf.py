@@ -1,8 +1,8 @@
 """Distributed point functions in plain Python: the executable specification of `nescio.dpf`.
 
 Boyle, Gilboa and Ishai, "Function Secret Sharing: Improvements and Extensions" (2016), Figure 1 and
-section 3.2.1, with leaves of 64 bytes and trees of the generator's arity. Every function here reads
-like its definition and does nothing clever; the engine must agree with it bit for bit.
+section 3.2.1, with leaves of 64 bytes and trees of the generator's arity. Every function follows
+its definition, without optimization; the engine must agree bit for bit.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ LEAF_BITS = 512
 
 @dataclass(frozen=True)
 class Shape:
-    """What both keys say openly."""
+    """The public parameters of both keys."""
 
     domain: int
     output: str
@@ -34,14 +34,14 @@ class Shape:
 
     @property
     def depth(self) -> int:
-        """The least depth whose leaves hold the domain."""
+        """The smallest depth whose leaves hold the domain."""
         depth = 0
         while self.prg.arity**depth * self.elements < self.domain:
             depth += 1
         return depth
 
     def path(self, point: int) -> list[int]:
-        """Which child to take at each level on the way to the point's leaf, from the root."""
+        """Return the index of the child at each level of the path from the root to the leaf."""
         leaf, digits = point // self.elements, []
         for _ in range(self.depth):
             leaf, digit = divmod(leaf, self.prg.arity)
@@ -61,25 +61,25 @@ class Key:
 
 
 def with_control_bit(node: bytes, bit: int) -> bytes:
-    """The node with its control bit set to `bit`."""
+    """Return the node with its control bit set to `bit`."""
     return bytes([node[0] & 0xFE | bit]) + node[1:]
 
 
 def elements_of(leaf: bytes, output: str) -> list[int]:
-    """A leaf as integers: little-endian words, or bits from the lowest."""
+    """Convert a leaf to integers: little-endian words, or bits from the lowest."""
     bits = OUTPUT_BITS[output]
     value = int.from_bytes(leaf, "little")
     return [value >> i & (1 << bits) - 1 for i in range(0, LEAF_BITS, bits)]
 
 
 def bytes_of(elements: list[int], output: str) -> bytes:
-    """The inverse of `elements_of`."""
+    """Convert integers to a leaf: the inverse of `elements_of`."""
     bits = OUTPUT_BITS[output]
     return sum(e << i * bits for i, e in enumerate(elements)).to_bytes(LEAF_BITS // 8, "little")
 
 
 def generate(shape: Shape, alpha: int, payload: int, roots: tuple[bytes, bytes]) -> tuple[Key, Key]:
-    """Gen: keys whose outputs sum to `payload` at `alpha` and to 0 elsewhere."""
+    """Gen: return keys whose outputs sum to `payload` at `alpha` and to 0 elsewhere."""
     prg = shape.prg
     own = [with_control_bit(root, party) for party, root in enumerate(roots)]
     first = tuple(own)
@@ -90,8 +90,8 @@ def generate(shape: Shape, alpha: int, payload: int, roots: tuple[bytes, bytes])
         total = bytes(16)
         for d in difference:
             total = xor(total, d)
-        # Correct every child but one to be equal; the one on the path differs by `total`, and the
-        # control bits there differ for sure.
+        # Correct the children so that both parties have equal nodes except for the child on the
+        # path, which differs by `total` and has different control bits.
         level = [
             xor(d, with_control_bit(total, 1)) if j == digit else d
             for j, d in enumerate(difference)
@@ -110,12 +110,12 @@ def generate(shape: Shape, alpha: int, payload: int, roots: tuple[bytes, bytes])
 
 
 def corrected(child: bytes, parent: bytes, correction: bytes) -> bytes:
-    """The child, corrected if the parent's control bit is set."""
+    """Return the child, corrected if the control bit of the parent is set."""
     return xor(child, correction) if control_bit(parent) else child
 
 
 def evaluate_leaf(key: Key, node: bytes) -> list[int]:
-    """Convert: the shares that a bottom node stands for."""
+    """Convert a node of the lowest level to its shares."""
     modulus = 1 << OUTPUT_BITS[key.shape.output]
     own = elements_of(key.shape.prg.leaf(node), key.shape.output)
     sign = -1 if key.party else 1
@@ -126,7 +126,7 @@ def evaluate_leaf(key: Key, node: bytes) -> list[int]:
 
 
 def evaluate(key: Key, point: int) -> int:
-    """Eval: the key's share at one point."""
+    """Eval: return the key's share at one point."""
     node = key.root
     for digit, correction in zip(key.shape.path(point), key.corrections, strict=True):
         node = corrected(key.shape.prg.children(node)[digit], node, correction[digit])
@@ -134,7 +134,7 @@ def evaluate(key: Key, point: int) -> int:
 
 
 def evaluate_all(key: Key) -> list[int]:
-    """EvalAll: the key's share at every point, level by level."""
+    """EvalAll: return the key's share at every point, level by level."""
     nodes = [key.root]
     for level, correction in enumerate(key.corrections):
         wanted = -(-key.shape.domain // key.shape.elements)
@@ -149,12 +149,12 @@ def evaluate_all(key: Key) -> list[int]:
 
 
 def combine(output: str, a: int, b: int) -> int:
-    """The sum of two shares: for bits (mod 2) it is their XOR."""
+    """Return the sum of two shares; for bits (mod 2) it is their XOR."""
     return (a + b) % (1 << OUTPUT_BITS[output])
 
 
-def serialise(key: Key) -> bytes:
-    """The key as bytes; see docs/wire-format.md."""
+def serialize(key: Key) -> bytes:
+    """Serialize a key; see docs/wire-format.md."""
     shape = key.shape
     header = (
         b"NK\x01"
@@ -168,7 +168,7 @@ def serialise(key: Key) -> bytes:
 
 
 def parse(data: bytes) -> Key:
-    """The inverse of `serialise`."""
+    """Parse a key: the inverse of `serialize`."""
     names = {g.number: g.name for g in GENERATORS.values()}
     outputs = {number: name for name, number in OUTPUT_NUMBERS.items()}
     shape = Shape(int.from_bytes(data[8:16], "little"), outputs[data[4]], names[data[3]])

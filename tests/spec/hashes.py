@@ -33,7 +33,7 @@ _INITIAL = [isqrt(p << 64) & _32 for p in _primes(8)]
 
 
 def sha256(message: bytes) -> bytes:
-    """The hash, section 6.2."""
+    """Compute SHA-256, section 6.2."""
     padded = message + b"\x80" + bytes(-(len(message) + 9) % 64)
     padded += (8 * len(message)).to_bytes(8, "big")
     state = _INITIAL
@@ -65,7 +65,7 @@ def _right(x: int, bits: int) -> int:
 
 
 def siphash(key: bytes, message: bytes) -> bytes:
-    """The hash's 64 bits, little-endian."""
+    """Compute SipHash-2-4: 64 bits, little-endian."""
     k0, k1 = _words(key)
     v = [
         k0 ^ 0x736F6D6570736575,
@@ -86,7 +86,7 @@ def siphash(key: bytes, message: bytes) -> bytes:
 
 
 def _sip_round(v: list[int]) -> None:
-    # v_a += v_b, v_b = (v_b <<< bits) ^ v_a, and after half of these v_a <<<= 32
+    # v_a += v_b, v_b = (v_b <<< bits) ^ v_a, and in half of the steps v_a <<<= 32
     for a, b, bits, turn in ((0, 1, 13, 32), (2, 3, 16, 0), (0, 3, 21, 0), (2, 1, 17, 32)):
         v[a] = (v[a] + v[b]) & _64
         v[b] = _left(v[b], bits) ^ v[a]
@@ -98,12 +98,12 @@ def _sip_round(v: list[int]) -> None:
 _MUL0 = (0xDBE6D5D5FE4CCE2F, 0xA4093822299F31D0, 0x13198A2E03707344, 0x243F6A8885A308D3)
 _MUL1 = (0x3BD39E10CB0EF593, 0xC0ACF169B5F18A8C, 0xBE5466CF34E90C6C, 0x452821E638D01377)
 
-# Where each of 16 bytes comes from.
+# The source of each of 16 bytes.
 _ZIPPER = (3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7)
 
 
 class HighwayHash:
-    """HighwayHash-256 under a 32-byte key, of whole packets of 32 bytes."""
+    """HighwayHash-256 of whole packets of 32 bytes, under a 32-byte key."""
 
     def __init__(self, key: bytes) -> None:
         words = _words(key)
@@ -112,7 +112,7 @@ class HighwayHash:
         self.v1 = [m ^ _left(k, 32) for m, k in zip(_MUL1, words, strict=True)]
 
     def update(self, packet: list[int]) -> None:
-        """Takes four words in."""
+        """Absorb a packet of four words."""
         for i in range(4):
             self.v1[i] = (self.v1[i] + self.mul0[i] + packet[i]) & _64
             self.mul0[i] ^= (self.v1[i] & _32) * (self.v0[i] >> 32)
@@ -122,7 +122,7 @@ class HighwayHash:
         self.v1 = [(x + y) & _64 for x, y in zip(self.v1, _zipper_merge(self.v0), strict=True)]
 
     def finish(self) -> bytes:
-        """Ten more rounds on the state itself, and 1,024 bits reduced to 256."""
+        """Run ten more rounds on the state itself, and reduce its 1,024 bits to 256."""
         for _ in range(10):
             self.update([_left(self.v0[i], 32) for i in (2, 3, 0, 1)])
         halves = []
@@ -135,7 +135,7 @@ class HighwayHash:
 
 
 def highwayhash(key: bytes, message: bytes) -> bytes:
-    """HighwayHash-256 of a message of whole packets."""
+    """Compute HighwayHash-256 of a message of whole packets."""
     state = HighwayHash(key)
     for i in range(0, len(message), 32):
         state.update(_words(message[i : i + 32]))

@@ -1,9 +1,9 @@
 """Base oblivious transfers in plain Python: the executable specification of `nescio.ot._base_ot`.
 
-The group is edwards25519 of RFC 8032, section 5.1, with points as (X, Y, Z, T) of section
-5.1.4. The map to the curve is Elligator 2 (Bernstein, Hamburg, Krasnova and Lange, CCS 2013) as
-in libsodium: bits 0 to 254 of the string are the field element, bit 255 is the sign of x, and
-the result is multiplied by the cofactor. The protocol is Masny and Rindal's (CCS 2019).
+The group is edwards25519 of RFC 8032, section 5.1, with points as (X, Y, Z, T) of section 5.1.4.
+The map to the curve is Elligator 2 (Bernstein, Hamburg, Krasnova and Lange, CCS 2013) as in
+libsodium: bits 0 to 254 of the string are the field element, bit 255 is the sign of x, and the
+result is multiplied by the cofactor. The protocol is that of Masny and Rindal (CCS 2019).
 """
 
 import hashlib
@@ -23,12 +23,12 @@ IDENTITY: Point = (0, 1, 1, 0)
 
 
 def affine(x: int, y: int) -> Point:
-    """A point from its coordinates."""
+    """Return the point with the given coordinates."""
     return x, y, 1, x * y % P
 
 
 def add(p: Point, q: Point) -> Point:
-    """The sum, RFC 8032 section 5.1.4."""
+    """Add two points, RFC 8032 section 5.1.4."""
     a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
     c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
     e, f, g, h = b - a, d - c, d + c, b + a
@@ -36,12 +36,12 @@ def add(p: Point, q: Point) -> Point:
 
 
 def negate(p: Point) -> Point:
-    """Computes the inverse."""
+    """Return the inverse of a point."""
     return -p[0] % P, p[1], p[2], -p[3] % P
 
 
 def multiply(scalar: int, p: Point) -> Point:
-    """`scalar` times the point."""
+    """Multiply the point by `scalar`."""
     result = IDENTITY
     for bit in f"{scalar:b}":
         result = add(result, result)
@@ -51,7 +51,7 @@ def multiply(scalar: int, p: Point) -> Point:
 
 
 def square_root(square: int) -> int | None:
-    """A square root modulo p, or None, section 5.1.3."""
+    """Return a square root modulo p or None, section 5.1.3."""
     root = pow(square, (P + 3) // 8, P)
     for candidate in (root, root * ROOT % P):
         if candidate * candidate % P == square % P:
@@ -60,14 +60,14 @@ def square_root(square: int) -> int | None:
 
 
 def encode(p: Point) -> bytes:
-    """32 bytes, section 5.1.2: y, and the lowest bit of x on top."""
+    """Encode a point in 32 bytes, section 5.1.2: y, with the lowest bit of x as the highest bit."""
     inverse = pow(p[2], -1, P)
     x, y = p[0] * inverse % P, p[1] * inverse % P
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
 def decode(data: bytes) -> Point | None:
-    """Decodes a point, section 5.1.3, or returns None for other bytes."""
+    """Decode a point, section 5.1.3; return None for invalid bytes."""
     number = int.from_bytes(data, "little")
     y, sign = number % 2**255, number >> 255
     x = square_root((y * y - 1) * pow(D * y * y + 1, -1, P))
@@ -80,7 +80,7 @@ BASE = decode((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
 
 
 def is_valid(data: bytes) -> bool:
-    """Tests if bytes are a point of the prime-order subgroup other than the identity."""
+    """Check that the bytes encode a point of the prime-order subgroup other than the identity."""
     point = decode(data)
     return (
         point is not None
@@ -90,7 +90,7 @@ def is_valid(data: bytes) -> bool:
 
 
 def from_uniform(data: bytes) -> Point:
-    """Elligator 2 to the Montgomery curve, from there to the Edwards curve, times 8."""
+    """Map to the Montgomery curve by Elligator 2, then to the Edwards curve; multiply by 8."""
     number = int.from_bytes(data, "little")
     r, sign = number % 2**255, number >> 255
     u = -MONTGOMERY_A * pow(1 + 2 * r * r, -1, P) % P
@@ -107,43 +107,43 @@ def from_uniform(data: bytes) -> Point:
 
 
 def hash_to_curve(session: bytes, index: int, branch: int, point: bytes) -> Point:
-    """A random oracle into the prime-order subgroup."""
+    """Evaluate a random oracle into the prime-order subgroup."""
     label = index.to_bytes(4, "little") + bytes([branch])
     digest = hashlib.sha512(b"Nescio base OT 1: hash to curve" + session + label + point).digest()
     return add(from_uniform(digest[:32]), from_uniform(digest[32:]))
 
 
 def key(session: bytes, index: int, branch: int, points: list[bytes], shared: bytes) -> bytes:
-    """A key of 16 bytes."""
+    """Derive a key of 16 bytes."""
     label = index.to_bytes(4, "little") + bytes([branch])
     message = b"Nescio base OT 1: key" + session + label + points[0] + points[1] + shared
     return hashlib.sha256(message).digest()[:16]
 
 
 def session_name(count: int, sender_nonce: bytes, receiver_nonce: bytes, share: bytes) -> bytes:
-    """Hashes the session's identifier, the prefix of all its hashes."""
+    """Derive the session identifier, the prefix of every hash of a session."""
     fields = count.to_bytes(4, "little") + sender_nonce + receiver_nonce + share
     return hashlib.sha256(b"Nescio base OT 1: session" + fields).digest()
 
 
 def scalar(coins: bytes) -> int:
-    """64 bytes as a scalar."""
+    """Reduce 64 bytes to a scalar."""
     return int.from_bytes(coins, "little") % L
 
 
 class Sender:
-    """The side with two keys. `draw(n)` gives n bytes of coins."""
+    """The sender, which gets two keys per transfer. `draw(n)` returns n random bytes."""
 
     def __init__(self, draw) -> None:
         self.nonce, self.secret = draw(16), scalar(draw(64))
         self.share = encode(multiply(self.secret, BASE))
 
     def hello(self) -> bytes:
-        """The sender's only message."""
+        """Return the sender's only message."""
         return self.nonce + self.share
 
     def keys(self, count: int, reply: bytes) -> list[list[bytes]]:
-        """Two keys for each transfer."""
+        """Return two keys for each transfer."""
         session = session_name(count, self.nonce, reply[:16], self.share)
         keys = []
         for i in range(count):
@@ -159,7 +159,7 @@ class Sender:
 
 
 def receive(draw, choices: list[int], hello: bytes) -> tuple[bytes, list[bytes]]:
-    """The receiver's only message, and its key for each choice."""
+    """Return the receiver's only message, and its key for each choice."""
     share, nonce = hello[16:], draw(16)
     assert is_valid(share)
     session = session_name(len(choices), hello[:16], nonce, share)

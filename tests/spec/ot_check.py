@@ -1,4 +1,4 @@
-"""The consistency checks in plain Python: sums in GF(2^128).
+"""The arithmetic of the consistency checks in plain Python: sums in GF(2^128).
 
 Yang, Weng, Lan, Zhang, Wang, "Ferret" (CCS 2020), figure 9. Bit i of a block is the coefficient of
 X^i, modulo X^128 + X^7 + X^2 + X + 1.
@@ -11,7 +11,7 @@ MODULUS = 1 << 128 | 0x87
 
 
 def multiply(a: int, b: int) -> int:
-    """The product of two field elements."""
+    """Multiply two field elements."""
     product = 0
     for i in range(BITS):
         if b >> i & 1:
@@ -23,16 +23,16 @@ def multiply(a: int, b: int) -> int:
 
 
 def chi(seed: bytes, position: int) -> int:
-    """The coefficient of a leaf: a factor for its position in its row of 512, and one for the row.
+    """Return the coefficient of a leaf: one factor for its column in a row of 512, one for the row.
 
-    Any sum of leaves that are not all zero takes a value given before with probability 2^-127.
+    The sum of leaves that are not all zero equals any fixed value with probability at most 2^-127.
     """
-    row, place = divmod(position, ROW)
-    return multiply(aes128(seed, place), aes128(seed, 1 << 64 | row))
+    row, column = divmod(position, ROW)
+    return multiply(aes128(seed, column), aes128(seed, 1 << 64 | row))
 
 
 def chi_sum(leaves: list[int], seed: bytes) -> int:
-    """The sum of chi[i] * leaves[i]."""
+    """Return the sum of chi[i] * leaves[i]."""
     total = 0
     for i, leaf in enumerate(leaves):
         total ^= multiply(chi(seed, i), leaf)
@@ -40,7 +40,7 @@ def chi_sum(leaves: list[int], seed: bytes) -> int:
 
 
 def pack(blocks: list[int]) -> int:
-    """The sum of blocks[i] * X^i."""
+    """Return the sum of blocks[i] * X^i."""
     total = 0
     for i, block in enumerate(blocks):
         total ^= multiply(block, 1 << i)

@@ -1,7 +1,7 @@
 """The codes of dual LPN in plain Python; slow, for reading and checking.
 
-A block is an integer of 128 bits. Every code is public and derived from its seed; the blocks to
-which it is applied are secret.
+A block is an integer of 128 bits. Every code is public and derived from its seed; the blocks that
+it encodes are secret.
 """
 
 from collections.abc import Iterator
@@ -10,12 +10,12 @@ from itertools import pairwise
 from .prg import aes128_encrypt
 
 MASK_BITS = 24
-DISTANCE = MASK_BITS + 1
-GATHERED = 7
+ACCUMULATOR_SIZE = MASK_BITS + 1
+EXPANDER_WEIGHT = 7
 
 
 def words(key: bytes) -> Iterator[int]:
-    """AES-128 in counter mode under a public key, as little-endian words of 32 bits."""
+    """Generate AES-128-CTR under a public key, as little-endian words of 32 bits."""
     counter = 0
     while True:
         block = aes128_encrypt(key, counter.to_bytes(16, "little"))
@@ -25,7 +25,7 @@ def words(key: bytes) -> Iterator[int]:
 
 
 def own_key(code_seed: bytes, number: int) -> bytes:
-    """The key of a code's stream `number`: the seed, its lowest byte changed."""
+    """Return the key of stream `number` of a code: the seed with its lowest byte changed."""
     return bytes([code_seed[0] ^ number]) + code_seed[1:]
 
 
@@ -33,20 +33,20 @@ def own_key(code_seed: bytes, number: int) -> bytes:
 
 
 def convolve(y: list[int], key: bytes) -> list[int]:
-    """Accumulates once: each block is added to the one 25 after it and some blocks between."""
+    """Accumulate: add each block to the block 25 after it and to some of those in between."""
     y, n, masks = list(y), len(y), words(key)
     for i in range(n):
         mask = next(masks) % (1 << MASK_BITS) | 1 << MASK_BITS
-        for j in range(DISTANCE):
+        for j in range(ACCUMULATOR_SIZE):
             if mask >> j & 1:
                 y[(i + 1 + j) % n] ^= y[i]
     return y
 
 
 def expand(y: list[int], key: bytes) -> list[int]:
-    """Each output is the sum of one block of each of seven parts: a regular expander."""
+    """Apply a regular expander: each output is the sum of one block of each of seven parts."""
     n, stream = len(y), words(key)
-    bounds = [j * n // GATHERED for j in range(GATHERED + 1)]
+    bounds = [j * n // EXPANDER_WEIGHT for j in range(EXPANDER_WEIGHT + 1)]
     out = []
     for _ in range(n):
         total = 0
@@ -57,7 +57,7 @@ def expand(y: list[int], key: bytes) -> list[int]:
 
 
 def encode_ec(noise: list[int], code_seed: bytes) -> list[int]:
-    """n blocks from 2n: the code is systematic, of rate 1/2, and accumulates twice."""
+    """Compress 2n blocks to n: the code is systematic, of rate 1/2, and accumulates twice."""
     n = len(noise) // 2
     y = noise[n:]
     for number in (1, 2):
@@ -69,7 +69,7 @@ def encode_ec(noise: list[int], code_seed: bytes) -> list[int]:
 
 
 def multiplier(p: int, code_seed: bytes) -> list[int]:
-    """The p coefficients of the code's polynomial a."""
+    """Return the p coefficients of the polynomial a of the code."""
     stream = words(own_key(code_seed, 4))
     bits: list[int] = []
     while len(bits) < p:
@@ -79,7 +79,7 @@ def multiplier(p: int, code_seed: bytes) -> list[int]:
 
 
 def encode_qc(noise: list[int], code_seed: bytes, count: int) -> list[int]:
-    """The first blocks of e0 + a e1 in F_2[X] / (X^p - 1), for each of the 128 bits of a block."""
+    """Return the first blocks of e0 + a e1 in F_2[X] / (X^p - 1), for each bit of a block."""
     p = len(noise) // 2
     out = noise[:p]
     for i, bit in enumerate(multiplier(p, code_seed)):

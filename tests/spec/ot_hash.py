@@ -9,7 +9,7 @@ from .ot_keys import transfer_key
 
 
 def tccr(x: int, index: int, tag: int, base: bytes) -> int:
-    """h(x, i) = pi(pi(x) ^ i) ^ pi(x); the lower half of i is the index, the upper half the tag."""
+    """Return h(x, i) = pi(pi(x) ^ i) ^ pi(x), with i = tag * 2^64 + index."""
     key = transfer_key(base, index)
     inner = aes128(key, x)
     return aes128(key, inner ^ (tag << 64 | index)) ^ inner

@@ -12,29 +12,29 @@ MASK_ROWS = 128
 
 
 def rows_for(count: int, malicious: bool) -> int:
-    """Counts the rows: whole bytes, and one more block for the check."""
+    """Return the number of rows: whole bytes, and another block for the check."""
     return (count + 7) // 8 * 8 + (MASK_ROWS if malicious else 0)
 
 
 def bits(data: bytes) -> list[int]:
-    """The bits of each byte, lowest first."""
+    """Return the bits of each byte, lowest first."""
     return [byte >> i & 1 for byte in data for i in range(8)]
 
 
 def pack(column: list[int]) -> bytes:
-    """Bytes from bits."""
+    """Pack bits into bytes."""
     number = sum(bit << i for i, bit in enumerate(column))
     return number.to_bytes(len(column) // 8, "little")
 
 
 def column(j: int, key: bytes, rows: int) -> list[int]:
-    """Expands the key of a base transfer."""
+    """Expand the key of a base transfer to a column."""
     message = b"Nescio seeds 1: column" + j.to_bytes(4, "little") + key
     return bits(hashlib.shake_128(message).digest(rows // 8))
 
 
 def multiply(a: int, b: int) -> int:
-    """The product in GF(2^128), modulo x^128 + x^7 + x^2 + x + 1."""
+    """Multiply in GF(2^128), modulo x^128 + x^7 + x^2 + x + 1."""
     product = 0
     for i in range(128):
         if b >> i & 1:
@@ -46,7 +46,7 @@ def multiply(a: int, b: int) -> int:
 
 
 def column_hash(vector: list[int], chi: int) -> int:
-    """The sum of block_b chi^b over the blocks of 128 bits."""
+    """Return the sum of block_b chi^b over the blocks of 128 bits."""
     result = 0
     for begin in reversed(range(0, len(vector), 128)):
         block = sum(bit << i for i, bit in enumerate(vector[begin : begin + 128]))
@@ -55,7 +55,7 @@ def column_hash(vector: list[int], chi: int) -> int:
 
 
 class Receiver:
-    """The side with choices, given both keys of each base transfer."""
+    """The receiver, which has choices and both keys of each base transfer."""
 
     def __init__(self, keys: list[list[bytes]], choices: bytes, rows: int) -> None:
         self.x = bits(choices)
@@ -63,20 +63,20 @@ class Receiver:
         self.others = [column(j, pair[1], rows) for j, pair in enumerate(keys)]
 
     def columns(self) -> bytes:
-        """Returns the corrections of the sender's columns."""
+        """Return the corrections for the sender's columns."""
         return b"".join(
             pack([a ^ b ^ c for a, b, c in zip(t, other, self.x, strict=True)])
             for t, other in zip(self.t, self.others, strict=True)
         )
 
     def proof(self, challenge: bytes) -> bytes:
-        """The answer to a challenge."""
+        """Return the answer to a challenge."""
         chi = int.from_bytes(challenge, "little")
         hashes = [column_hash(vector, chi) for vector in (self.x, *self.t)]
         return b"".join(value.to_bytes(16, "little") for value in hashes)
 
     def output(self, count: int, malicious: bool) -> tuple[list[int], list[int]]:
-        """Choices, and t with them as lowest bits."""
+        """Return the choices, and t with the choices as lowest bits."""
         skip = MASK_ROWS if malicious else 0
         x = self.x[skip : skip + count]
         t = blocks(self.t, skip, count)
@@ -84,7 +84,7 @@ class Receiver:
 
 
 class Sender:
-    """The side with delta, given its keys of the base transfers and the receiver's columns."""
+    """The sender, which has delta, its keys of the base transfers and the receiver's columns."""
 
     def __init__(self, keys: list[bytes], delta: int, columns: bytes, rows: int) -> None:
         self.delta = delta
@@ -95,7 +95,7 @@ class Sender:
             self.q.append([a ^ d * b for a, b in zip(column(j, key, rows), sent, strict=True)])
 
     def accepts(self, challenge: bytes, proof: bytes) -> bool:
-        """The check."""
+        """Verify the receiver's proof."""
         chi = int.from_bytes(challenge, "little")
         x, *t = (int.from_bytes(proof[i : i + 16], "little") for i in range(0, len(proof), 16))
         return all(
@@ -103,12 +103,12 @@ class Sender:
         )
 
     def output(self, count: int, malicious: bool) -> list[int]:
-        """The blocks r, their lowest bits zero."""
+        """Return the blocks r, with lowest bits zero."""
         return [b & ~1 for b in blocks(self.q, MASK_ROWS if malicious else 0, count)]
 
 
 def blocks(columns: list[list[int]], skip: int, count: int) -> list[int]:
-    """Rows skip to skip + count."""
+    """Return rows skip to skip + count - 1 as blocks."""
     return [
         sum(values[i] << j for j, values in enumerate(columns)) for i in range(skip, skip + count)
     ]

@@ -1,8 +1,8 @@
 """Correlated GGM trees and their punctured copies, in plain Python.
 
 Guo, Yang, Wang, Zhang, Xie, Liu, Zhao, "Half-Tree: Halving the Cost of Tree Expansion in COT and
-DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. The nodes of a level are stored
-from left to right and XOR to delta. Blocks are integers, see blocks.py. Nodes are hashed under the
+DPF" (Eurocrypt 2023), figure 3 (cGGM) and section 4. Levels are lists of nodes from left to right;
+the nodes of each level XOR to delta. Blocks are integers, see blocks.py. Nodes are hashed under the
 key of their tree and level, see ot_keys.py.
 """
 
@@ -11,22 +11,22 @@ from .ot_keys import tree_key
 
 
 def hash_node(x: int, key: bytes) -> int:
-    """H(x) = pi(sigma(x)) ^ sigma(x), circular correlation robust (section 2.4)."""
+    """Return H(x) = pi(sigma(x)) ^ sigma(x), which is circular correlation robust (section 2.4)."""
     return aes128(key, sigma(x)) ^ sigma(x)
 
 
 def next_level(nodes: list[int], key: bytes) -> list[int]:
-    """The children of a level's nodes: left H(x), right H(x) ^ x."""
+    """Expand the nodes of a level: the children of x are H(x) (left) and H(x) ^ x (right)."""
     return [child for x in nodes for child in (hash_node(x, key), hash_node(x, key) ^ x)]
 
 
 def cleared(leaf: int) -> int:
-    """A leaf with its lowest bit cleared."""
+    """Clear the lowest bit of a leaf."""
     return leaf >> 1 << 1
 
 
 def grow(seed: int, delta: int, depth: int, base: bytes, tree: int) -> tuple[list[int], list[int]]:
-    """The sender's 2^depth leaves, lowest bits cleared, and the XOR of each level's left nodes."""
+    """Return the sender's leaves, lowest bits cleared, and the XOR of each level's left nodes."""
     nodes, sums = [seed, seed ^ delta], [seed]
     while len(sums) < depth:
         nodes = next_level(nodes, tree_key(base, tree, len(sums)))
@@ -35,7 +35,7 @@ def grow(seed: int, delta: int, depth: int, base: bytes, tree: int) -> tuple[lis
 
 
 def path_of(choices: list[int]) -> int:
-    """Computes the punctured leaf: at each level the path takes the side opposite to the choice."""
+    """Return the punctured leaf: on each level the path takes the side that was not chosen."""
     path = 0
     for choice in choices:
         path = 2 * path + 1 - choice
@@ -43,9 +43,9 @@ def path_of(choices: list[int]) -> int:
 
 
 def puncture(sides: list[int], choices: list[int], base: bytes, tree: int) -> list[int]:
-    """The receiver's leaves; the lowest bit is set only in the punctured leaf.
+    """Return the receiver's leaves; only the punctured leaf has its lowest bit set.
 
-    `sides[l]` is the XOR of the nodes on side `choices[l]` of level l + 1, 0 being the left side.
+    `sides[l]` is the XOR of the nodes on side `choices[l]` of level l + 1, where 0 is left.
     """
     nodes, path = [0], 0  # one level; the node on the path is unknown and stored as zero
     for level, (side, choice) in enumerate(zip(sides, choices, strict=True)):

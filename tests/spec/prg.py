@@ -1,9 +1,9 @@
 """The generators in plain Python, written from their standards; slow, for reading and checking.
 
-`aes128`: AES-128 (FIPS 197) under a fixed key in the Matyas-Meyer-Oseas form with sigma
-(Guo, Katz, Wang and Yu 2020). The others are keyed by the node: stream ciphers of which a block
-makes the children and the next the leaf, and hashes of one more byte. A node is 16 bytes; its
-control bit is the lowest bit of byte 0.
+`aes128` is AES-128 (FIPS 197) under a fixed key in Matyas-Meyer-Oseas mode with sigma (Guo, Katz,
+Wang and Yu 2020). The other generators are keyed by the node. A stream cipher's first block gives
+the children and its second block the leaf. A hash is applied to the node and one more byte. A node
+is 16 bytes; its control bit is the lowest bit of byte 0.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ SBOX = bytes(_sub_byte(a) for a in range(256))
 
 @cache
 def aes128_round_keys(key: bytes) -> tuple[bytes, ...]:
-    """Key expansion, section 5.2."""
+    """Expand a key, section 5.2."""
     words = [key[i : i + 4] for i in range(0, 16, 4)]
     round_constant = 1
     for i in range(4, 44):
@@ -56,7 +56,7 @@ def aes128_round_keys(key: bytes) -> tuple[bytes, ...]:
 
 
 def aes128_encrypt(key: bytes, block: bytes) -> bytes:
-    """The cipher, section 5.1; the state is column-major."""
+    """Encrypt a block, section 5.1; the state is column-major."""
     keys = aes128_round_keys(key)
     state = xor(block, keys[0])
     for round_number in range(1, 11):
@@ -79,18 +79,18 @@ def _mix_column(a: bytes) -> bytes:
 
 
 def xor(a: bytes, b: bytes) -> bytes:
-    """The bytewise XOR of two strings of one length."""
+    """Return the bytewise XOR of two strings of equal length."""
     return bytes(x ^ y for x, y in zip(a, b, strict=True))
 
 
 def control_bit(node: bytes) -> int:
-    """The control bit t of a node."""
+    """Return the control bit t of a node."""
     return node[0] & 1
 
 
 @dataclass(frozen=True)
 class Generator:
-    """`children(s)`: arity nodes; `leaf(s)`: 64 bytes, independent of them."""
+    """A generator: `children(s)` returns `arity` nodes, `leaf(s)` 64 bytes independent of them."""
 
     name: str
     number: int
@@ -100,7 +100,7 @@ class Generator:
 
 
 def _aes128_hash(node: bytes, tweak: int) -> bytes:
-    """F(sigma(s) ^ tweak), where F(x) = AES(x) ^ x and sigma(hi || lo) = (hi ^ lo) || hi."""
+    """Return F(sigma(s) ^ tweak), with F(x) = AES(x) ^ x and sigma(hi || lo) = (hi ^ lo) || hi."""
     low, high = node[:8], node[8:]
     x = xor(high + xor(high, low), tweak.to_bytes(16, "little"))
     return xor(aes128_encrypt(b"Nescio fixed key", x), x)
@@ -111,13 +111,15 @@ def _split(data: bytes) -> list[bytes]:
 
 
 def _stream(name: str, number: int, block: Callable[[bytes, int], bytes]) -> Generator:
-    """From a stream cipher keyed by the node: block 0 is the four children, block 1 the leaf."""
+    """Build a generator from a stream cipher: block 0 is the four children, block 1 the leaf."""
     return Generator(name, number, 4, lambda s: _split(block(s, 0)), lambda s: block(s, 1))
 
 
 def _hash(name: str, number: int, size: int, digest: Callable[[bytes, int], bytes]) -> Generator:
-    """From a function of the node and a number with `size` bytes of output: as many numbers as give
-    32 bytes make the two children, the next the leaf's 64 bytes."""
+    """Build a generator from a function of a node and a number that returns `size` bytes.
+
+    The first numbers give the 32 bytes of the two children, the next ones the 64 bytes of the leaf.
+    """
 
     def outputs(node: bytes, first: int, length: int) -> bytes:
         return b"".join(digest(node, first + j) for j in range(length // size))

@@ -5,7 +5,7 @@ CONSTANTS = b"expand 16-byte k"
 
 
 def chacha_block(state: list[int], rounds: int = 20) -> list[int]:
-    """The block function on its 16 words, RFC 8439, section 2.3, of so many rounds."""
+    """Apply the block function to 16 words, RFC 8439, section 2.3, with `rounds` rounds."""
     x = list(state)
     for _ in range(rounds // 2):
         for a, b, c, d in (
@@ -19,7 +19,7 @@ def chacha_block(state: list[int], rounds: int = 20) -> list[int]:
 
 
 def chacha_stream(key: bytes, counter: int, rounds: int) -> bytes:
-    """Block `counter` of the keystream of a 16-byte key, with a nonce of zero."""
+    """Return block `counter` of the keystream of a 16-byte key, with a nonce of zero."""
     words = to_words(key)
     return from_words(
         chacha_block([*to_words(CONSTANTS), *words, *words, counter, 0, 0, 0], rounds)
@@ -27,7 +27,7 @@ def chacha_stream(key: bytes, counter: int, rounds: int) -> bytes:
 
 
 def salsa20_hash(data: bytes) -> bytes:
-    """The Salsa20 hash function of 64 bytes, section 8."""
+    """Apply the Salsa20 hash function to 64 bytes, section 8."""
     state = to_words(data)
     x = list(state)
     for _ in range(10):
@@ -41,23 +41,23 @@ def salsa20_hash(data: bytes) -> bytes:
 
 
 def salsa20_expand(key: bytes, n: bytes) -> bytes:
-    """The expansion of a 16-byte key and 16 bytes n, section 9."""
+    """Expand a 16-byte key and 16 bytes n, section 9."""
     t0, t1, t2, t3 = (CONSTANTS[i : i + 4] for i in range(0, 16, 4))
     return salsa20_hash(t0 + key + t1 + n + t2 + key + t3)
 
 
 def salsa20_stream(key: bytes, counter: int) -> bytes:
-    """Block `counter` of the keystream of a 16-byte key, with a nonce of zero, section 10."""
+    """Return block `counter` of the keystream of a 16-byte key, nonce zero, section 10."""
     return salsa20_expand(key, bytes(8) + counter.to_bytes(8, "little"))
 
 
 def to_words(data: bytes) -> list[int]:
-    """Little-endian words of 32 bits."""
+    """Convert bytes to little-endian words of 32 bits."""
     return [int.from_bytes(data[i : i + 4], "little") for i in range(0, len(data), 4)]
 
 
 def from_words(words: list[int]) -> bytes:
-    """The inverse of `to_words`."""
+    """Convert words to bytes: the inverse of `to_words`."""
     return b"".join(word.to_bytes(4, "little") for word in words)
 
 

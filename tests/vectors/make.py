@@ -1,4 +1,4 @@
-"""Writes the test vectors from the executable specification.
+"""Write the test vectors from the executable specification.
 
 python tests/vectors/make.py
 """
@@ -16,20 +16,20 @@ from spec import dpf, pir, prg  # noqa: E402 - found next to this file
 
 DOMAINS = (1, 2, 100, 512, 513, 5000)
 
-# The generators to serve a table with have all outputs and domains; the others, those where a tree
-# has no level, one, and some.
+# Generators for serving tables are tested with all outputs and domains. The others are tested with
+# domains whose trees have no level, one level and several levels.
 COMMON = ("aes128", "chacha20")
 OTHERS_OUTPUTS = ("bit", "u32")
 OTHERS_DOMAINS = (2, 513, 5000)
 
 
 def stream(label: str, count: int) -> bytes:
-    """Bytes that anyone can make again."""
+    """Return reproducible bytes."""
     return hashlib.shake_128(f"nescio test vector {label}".encode()).digest(count)
 
 
 def prg_case(generator: prg.Generator, node: bytes) -> dict[str, object]:
-    """One case of prg.json."""
+    """Build one case of prg.json."""
     return {
         "generator": generator.name,
         "number": generator.number,
@@ -40,7 +40,7 @@ def prg_case(generator: prg.Generator, node: bytes) -> dict[str, object]:
 
 
 def dpf_shapes() -> list[dpf.Shape]:
-    """The shapes of dpf.json."""
+    """List the shapes of dpf.json."""
     common = itertools.product(COMMON, dpf.OUTPUT_BITS, DOMAINS)
     others = [g for g in prg.GENERATORS if g not in COMMON]
     more = itertools.product(others, OTHERS_OUTPUTS, OTHERS_DOMAINS)
@@ -48,7 +48,7 @@ def dpf_shapes() -> list[dpf.Shape]:
 
 
 def dpf_case(shape: dpf.Shape) -> dict[str, object]:
-    """One case of dpf.json."""
+    """Build one case of dpf.json."""
     label = f"{shape.domain} {shape.output} {shape.generator}"
     noise = stream(label, 64)
     alpha = int.from_bytes(noise[:8], "little") % shape.domain
@@ -65,7 +65,7 @@ def dpf_case(shape: dpf.Shape) -> dict[str, object]:
         "alpha": str(alpha),
         "payload": str(payload),
         "roots": [root.hex() for root in roots],
-        "keys": [dpf.serialise(key).hex() for key in keys],
+        "keys": [dpf.serialize(key).hex() for key in keys],
         "points": points,
         "shares": [[str(party[point]) for point in points] for party in shares],
         "digests": [hashlib.sha256(packed(party, bits)).hexdigest() for party in shares],
@@ -73,13 +73,13 @@ def dpf_case(shape: dpf.Shape) -> dict[str, object]:
 
 
 def packed(shares: list[int], bits: int) -> bytes:
-    """Shares one after the other, the lowest bit first."""
+    """Pack shares contiguously, the lowest bit first."""
     value = sum(share << i * bits for i, share in enumerate(shares))
     return value.to_bytes(-(-len(shares) * bits // 8), "little")
 
 
 def wire_case() -> dict[str, object]:
-    """The whole of wire.json."""
+    """Build wire.json."""
     rows = [stream(f"row {i}", 6) for i in range(700)]
     params = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector")
     indices = [0, 699, 42]
@@ -99,7 +99,7 @@ def wire_case() -> dict[str, object]:
 
 
 def main() -> None:
-    """Writes all files."""
+    """Write all files."""
     nodes = (bytes(16), bytes(range(16)), stream("node", 16))
     contents = {
         "prg": [prg_case(g, node) for g in prg.GENERATORS.values() for node in nodes],

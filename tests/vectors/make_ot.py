@@ -1,6 +1,7 @@
-"""Makes ot.json: transcripts of silent OT with fixed randomness, and its results.
+"""Write ot.json: transcripts of silent OT with fixed randomness, and its outputs.
 
-Run it when the protocol changes, and say why in the commit. `--print` prints it and writes nothing.
+Run this script when the protocol changes, and give the reason in the commit message. `--print`
+prints the file instead of writing it.
 """
 
 import hashlib
@@ -32,7 +33,7 @@ class Recorded:
         self.frames = []
 
     def send(self, kind, data):
-        """Sends a frame and records its kind, length and hash."""
+        """Send a frame and record its kind, length and hash."""
         raw = bytes(memoryview(data).cast("B"))
         self.frames.append({"kind": kind, "bytes": len(raw), "sha256": sha256(raw)})
         self._channel.send(kind, data)
@@ -46,7 +47,7 @@ def sha256(data):
 
 
 def make(name, options):
-    """Makes one vector."""
+    """Build one vector."""
     channels = [Recorded(channel) for channel in Channel.pair(timeout=60)]
     sender, r, _, (choices, t) = session(
         lambda s: s.extend(COUNT),
@@ -70,7 +71,7 @@ def make(name, options):
 
 
 def main():
-    """Writes the file, or prints it."""
+    """Write the file, or print it."""
     text = json.dumps([make(*case) for case in CASES], indent=1) + "\n"
     if "--print" in sys.argv:
         print(text)
