@@ -1,10 +1,10 @@
 """Extensions: from a few thousand correlated OTs to millions, with the same loop for both parties.
 
-An extension spends correlations on trees (one for each level of each tree) and grows the trees.
-In a malicious session the parties then check the trees. The leaves are multiplied by a
-public code. The result is more correlations than were spent: some are kept for the next extension,
-and the caller gets the others. The blocks b[i] of a party are r[i] for the sender, with lowest bit
-0, and t[i] for the receiver, whose lowest bit is the choice.
+An extension spends correlations on trees (one for each level of each tree) and grows the trees. In
+a malicious session the parties then check the trees. The leaves are multiplied by a public code.
+The result is more correlations than were spent: some are kept for the next extension, and the
+caller gets the others. The blocks of the sender are r[i], with lowest bit 0; those of the receiver
+are t[i], whose lowest bit is the choice.
 
 Source: Boyle et al. 2019 (dual LPN), Yang et al. 2020 (Ferret: primal LPN, the iteration).
 """
