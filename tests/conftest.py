@@ -1,4 +1,4 @@
-"""What all tests share: the tiers of this machine, and a table of every kind."""
+"""Fixtures of all tests: the CPU tiers of this machine, random numbers, certificates."""
 
 import datetime
 import ipaddress
@@ -11,7 +11,7 @@ from nescio import _core
 try:
     from hypothesis import HealthCheck, settings
 except ModuleNotFoundError:
-    pass  # the tests that need it say so; those of a GPU run where little is installed
+    pass  # tests that need it fail; GPU tests run without most packages
 else:
     settings.register_profile(
         "nescio", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -40,7 +40,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture(params=TIERS)
 def tier(request):
-    """Each CPU tier that this machine has."""
+    """Each CPU tier that this machine supports."""
     return request.param
 
 
@@ -51,14 +51,14 @@ def pool():
 
 @pytest.fixture
 def rng():
-    """Random numbers that are the same in every run: for test data, never for keys."""
+    """Deterministic random numbers: for test data, never for keys."""
     return np.random.default_rng(20261121)
 
 
 class Exchanged:
-    """An array that offers nothing but DLPack, like those of other libraries.
+    """An array with only the DLPack protocol, like arrays of other libraries.
 
-    One that says it is on a GPU is copied to the host by its library, if that can (`copies`).
+    If it claims to be on a GPU, its library can copy it to the host if `copies` is true.
     """
 
     def __init__(self, array, device=(1, 0), *, copies=True):
@@ -82,18 +82,18 @@ def dlpack():
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory):
-    """A certificate for 127.0.0.1 and its key, signed by itself."""
+    """A self-signed certificate for 127.0.0.1 and its key."""
     return _certificate(tmp_path_factory.mktemp("tls"))
 
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory):
-    """As `certificate`, of somebody else by the same name."""
+    """Another self-signed certificate for the same name."""
     return _certificate(tmp_path_factory.mktemp("stranger"))
 
 
 def _certificate(folder):
-    # Imported here: the tests of a GPU run where little is installed.
+    # Imported here: GPU tests run without most packages.
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415

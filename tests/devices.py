@@ -1,8 +1,8 @@
-"""The devices that tests of the GPU's kernels run on.
+"""The devices on which tests run the GPU kernels.
 
-The emulated ones are there wherever the engine is: 0, 1 (threads take turns in the other order) and
-2 (an older card). Tests on a card carry the marker `gpu` and are skipped where there is none; with
-NESCIO_TEST_DEVICE=cuda:1 they run on that one, and fail if it is not there.
+Emulated devices exist on every machine: 0, 1 (threads are scheduled in reverse order) and 2 (an
+older GPU). Tests on a GPU have the marker `gpu` and are skipped without one. With
+NESCIO_TEST_DEVICE=cuda:1 they run on that GPU, and fail if it does not exist.
 """
 
 import os
@@ -17,7 +17,7 @@ EMULATED = ("emulated", "emulated:1", "emulated:2")
 def cards():
     try:
         return _device.Device("cuda", 0).engine().devices()
-    except _device.ResourceError:  # no GPU part in this build, or no card
+    except _device.ResourceError:  # no GPU part in this build, or no GPU
         return 0
 
 

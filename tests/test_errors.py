@@ -1,4 +1,4 @@
-"""Errors as values: what they carry, and how they travel."""
+"""Errors: their attributes, and pickling."""
 
 import copy
 import pickle

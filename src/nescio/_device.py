@@ -109,5 +109,8 @@ def _import_failure(kind: str, error: ImportError) -> str:
     if not isinstance(error, ModuleNotFoundError):
         return f"the engine's module for it cannot be loaded: {error}"
     if kind == "cuda":
-        return "this build has no GPU part: it was made without nvcc 12.4 or newer"
+        return (
+            "this build has no GPU part: build it on a machine with an NVIDIA GPU and nvcc 12.4 or "
+            "newer, or with NESCIO_CUDA=ON"
+        )
     return "this build has no emulated device"

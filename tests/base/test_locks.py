@@ -1,4 +1,4 @@
-"""The lock that readers share."""
+"""The readers-writer lock."""
 
 import threading
 import time

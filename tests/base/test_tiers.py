@@ -1,4 +1,4 @@
-"""Choosing a CPU tier, and doing without one."""
+"""The choice of a CPU tier."""
 
 import json
 import os

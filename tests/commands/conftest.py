@@ -1,4 +1,4 @@
-"""The command line as a user runs it: processes, their output, their exit codes."""
+"""Runs the command line as a user does: processes, output, exit codes."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def nescio(*arguments, **options):
-    """Runs a command to its end."""
+    """Runs a command until it exits."""
     command = [sys.executable, "-m", "nescio", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
 
@@ -43,7 +43,7 @@ def benchmark(folder, *arguments, **options):
 
 @contextlib.contextmanager
 def serving(*arguments):
-    """Runs `nescio serve` until the block ends; gives its process, address and output so far."""
+    """Runs `nescio serve` until the block ends; gives its process, URL and output."""
     command = [sys.executable, "-m", "nescio", "serve", *map(str, arguments)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, text=True
@@ -70,7 +70,7 @@ def table_file(tmp_path):
 
 
 def assert_one_sentence(finished, code=1):
-    """A failure is a sentence on standard error and an exit code, never a traceback."""
+    """Checks a failure: one sentence on standard error and an exit code, no traceback."""
     assert finished.returncode == code, finished.stderr
     assert finished.stderr.startswith("nescio: ")
     assert len(finished.stderr.strip().splitlines()) == 1

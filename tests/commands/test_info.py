@@ -1,4 +1,4 @@
-"""`nescio info`, and the command line as a whole."""
+"""Tests `nescio info`, and the command line in general."""
 
 import json
 

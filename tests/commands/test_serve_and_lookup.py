@@ -1,4 +1,4 @@
-"""`nescio serve` and `nescio lookup`, against each other."""
+"""Tests `nescio serve` and `nescio lookup` together."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a program written for GPU-DPF sees when something is wrong."""
+"""Errors of the GPU-DPF interface."""
 
 import numpy as np
 import pytest

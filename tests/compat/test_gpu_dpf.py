@@ -1,4 +1,4 @@
-"""GPU-DPF's interface as its programs use it: `a - b` is the row."""
+"""The GPU-DPF interface: `a - b` is the row."""
 
 import re
 import runpy
@@ -31,7 +31,7 @@ SHAPES = [(1, 1), (1, 17), (100, 16), (129, 17), (16384, 1)]
 
 
 def random_table(rng, shape):
-    """Every int32 may occur; the least and the greatest do."""
+    """Makes a table of random int32 with the smallest and the largest value."""
     values = rng.integers(-(2**31), 2**31, shape, np.int64).astype(np.int32)
     values.flat[0], values.flat[-1] = -(2**31), 2**31 - 1
     return torch.from_numpy(values)

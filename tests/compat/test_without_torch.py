@@ -1,4 +1,4 @@
-"""What those see who have no PyTorch."""
+"""The error without PyTorch."""
 
 import subprocess
 import sys

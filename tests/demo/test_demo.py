@@ -1,4 +1,4 @@
-"""`nescio demo` as a user runs it."""
+"""Tests `nescio demo` as a command."""
 
 import json
 import os
@@ -18,7 +18,7 @@ WORDS = ["the", "river", "runs", "to", "sea", "ocean", "water", "doctor"]
 
 @pytest.fixture
 def own_table(tmp_path, rng):
-    """A small table of one's own, and its words."""
+    """A small table and its words."""
     vectors = rng.standard_normal((len(WORDS), 4)).astype("f4")
     np.save(tmp_path / "table.npy", vectors)
     (tmp_path / "words.txt").write_text("\n".join(WORDS))
@@ -51,7 +51,7 @@ def test_the_servers_see_keys_of_which_none_is_like_another(own_table):
     assert result["lookups"] == 8  # three words, padded to eight
     keys = result["keys"][0] + result["keys"][1]
     assert len(set(keys)) == len(keys) == 16
-    assert len({key[32:64] for key in keys}) == 16  # seeds that never repeat
+    assert len({key[32:64] for key in keys}) == 16  # all seeds differ
 
 
 def test_for_people(own_table):
@@ -121,12 +121,12 @@ def test_a_taken_port(own_table):
 
 
 def children_of_demos():
-    """Servers that a demonstration left behind, of this test session."""
+    """Lists server processes that a demonstration of this test session left running."""
     listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
     return [line for line in listing.splitlines() if "nescio-demo-" in line]
 
 
-# A shell that starts the tests in the background has them ignore interruptions: not the demo.
+# A shell that starts the tests in the background makes them ignore SIGINT; the demo must not.
 DEMO = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)

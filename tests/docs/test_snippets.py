@@ -1,4 +1,4 @@
-"""The documentation runs: every Python block, and every `nescio` line against the grammar."""
+"""Runs every Python block of the documentation, and parses every `nescio` command line."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""Fuzz target: all that Python reads from outside, by coverage (atheris, libFuzzer).
+"""Fuzzes the Python parsers of outside bytes, by coverage (atheris, libFuzzer).
 
     python tests/fuzz/fuzz_wire.py -max_total_time=60
 
@@ -57,7 +57,7 @@ FRAMES = b"".join(
 
 
 def damaged(provider: atheris.FuzzedDataProvider, sound: bytes) -> bytes:
-    """A sound message with some bytes overwritten or exchanged, or nothing but noise."""
+    """Damages a valid message: overwrites or swaps bytes, or returns random bytes."""
     at = provider.ConsumeIntInRange(0, len(sound))
     keep = provider.ConsumeIntInRange(0, len(sound))
     way = provider.ConsumeIntInRange(0, 2)
@@ -70,26 +70,26 @@ def damaged(provider: atheris.FuzzedDataProvider, sound: bytes) -> bytes:
 
 
 def fuzz_query(provider: atheris.FuzzedDataProvider) -> None:
-    """A server's side."""
+    """Fuzzes queries, as a server parses them."""
     party = provider.ConsumeIntInRange(0, 1)
     answer = SERVERS[party].answer(damaged(provider, QUERY.keys[party]))
     assert len(answer) >= wire.HEADER_BYTES
 
 
 def fuzz_answer(provider: atheris.FuzzedDataProvider) -> None:
-    """A client's side."""
+    """Fuzzes answers, as a client parses them."""
     rows = CLIENT.decode(QUERY, damaged(provider, ANSWERS[0]), ANSWERS[1])
     assert rows.shape == (2, 3)
 
 
 def fuzz_params(provider: atheris.FuzzedDataProvider) -> None:
-    """Parameters, there and back."""
+    """Fuzzes parameters, and encodes the parsed ones again."""
     found = nescio.TableParams.from_json(damaged(provider, PARAMS.to_json().encode()))
     assert nescio.TableParams.from_json(found.to_json()) == found
 
 
 def fuzz_change(provider: atheris.FuzzedDataProvider) -> None:
-    """An operator's change, made to a table of its own."""
+    """Fuzzes changes, and applies the parsed ones to a table."""
     sound = provider.PickValueInList(CHANGES)
     found = change.Change.parse(PARAMS, damaged(provider, sound))
     table = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3), threads=1)
@@ -98,21 +98,21 @@ def fuzz_change(provider: atheris.FuzzedDataProvider) -> None:
 
 
 def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
-    """A stored table."""
+    """Fuzzes stored tables."""
     FILE.write_bytes(damaged(provider, STORED))
     table = nescio.Table.load(FILE, threads=1)
     assert table[[0, len(table) - 1]].shape[0] == 2
 
 
 class LocalSocket(socket.socket):
-    """A socket of a pair: TCP's options mean nothing to it."""
+    """A socket of a pair, which ignores TCP options."""
 
     def setsockopt(self, *options: object) -> None:
-        """Nothing."""
+        """Does nothing."""
 
 
 def fuzz_frames(provider: atheris.FuzzedDataProvider) -> None:
-    """One end of a channel, whose other end says what it likes and goes."""
+    """Fuzzes frames: the other end of a channel sends bytes and closes."""
     ours, theirs = socket.socketpair()
     with theirs:
         theirs.sendall(damaged(provider, FRAMES))
@@ -124,28 +124,28 @@ def fuzz_frames(provider: atheris.FuzzedDataProvider) -> None:
 
 
 class OtherReceiver:
-    """A channel to a receiver of one base transfer that sends bytes of its choice."""
+    """A channel to a receiver of one base OT that sends the fuzzer's bytes."""
 
     def __init__(self, reply: bytes) -> None:
         self._reply = reply
 
     def send(self, kind: str, data: bytes) -> None:
-        """Takes anything."""
+        """Discards the data."""
 
     def receive(self, kind: str, length: int) -> bytes:
-        """The bytes, as many as are asked for."""
+        """Returns `length` of the fuzzer's bytes."""
         return self._reply[:length].ljust(length, b"\0")
 
 
 def fuzz_points(provider: atheris.FuzzedDataProvider) -> None:
-    """A sender of base transfers."""
+    """Fuzzes curve points, as a sender of base OTs parses them."""
     sound = bytes(16) + 2 * (bytes([0x58]) + bytes([0x66] * 31))  # the base point, twice
     reply = OtherReceiver(damaged(provider, sound))
     assert _base_ot.send_base(reply, 1, SystemRandomness()).shape == (1, 2, 16)
 
 
 def one_input(data: bytes) -> None:
-    """One input of the fuzzer."""
+    """Runs one input of the fuzzer."""
     provider = atheris.FuzzedDataProvider(data)
     target = provider.PickValueInList(
         [

@@ -1,4 +1,4 @@
-"""What a user sees when a table, a query or an answer is wrong."""
+"""Errors for invalid tables, queries and answers."""
 
 import numpy as np
 import pytest

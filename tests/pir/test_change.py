@@ -1,4 +1,4 @@
-"""Changes as bytes, there and back, and from a hostile hand."""
+"""Changes as bytes: encoding, parsing, invalid bytes."""
 
 import numpy as np
 import pytest

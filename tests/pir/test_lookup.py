@@ -1,4 +1,4 @@
-"""Lookups of every kind of table, checked against the plain table."""
+"""Lookups in every kind of table, checked against the plaintext table."""
 
 import threading
 
@@ -16,7 +16,7 @@ DTYPES = ["?", "i1", "u1", "i2", ">i4", "<u8", "f2", "f4", ">f8", "c8", "S5", "U
 
 
 def look_up(table, indices, threads=1, tier=None):
-    """What a client gets from two servers that hold the table."""
+    """Looks up rows on two servers with the table."""
     servers = [nescio.Server(table, threads=threads, party=p, tier=tier) for p in (0, 1)]
     params = nescio.TableParams.from_json(table.params.to_json())
     client = nescio.Client(params, insecure_generator="insecure_" in params.generator)
@@ -36,7 +36,7 @@ def random_table(rng, shape, dtype="u1"):
 
 
 def assert_same(found, expected):
-    """Equal to the last bit, NaNs too."""
+    """Compares arrays bit for bit, NaNs included."""
     assert found.dtype == expected.dtype
     assert found.shape == expected.shape
     assert found.tobytes() == expected.tobytes()
@@ -114,7 +114,7 @@ def test_a_mapped_file(tmp_path, rng):
     values = random_table(rng, (1000, 10), "f4")
     np.save(tmp_path / "table.npy", values)
     table = nescio.Table(np.load(tmp_path / "table.npy", mmap_mode="r"))
-    np.save(tmp_path / "table.npy", values[::-1])  # what happens to the file does not matter later
+    np.save(tmp_path / "table.npy", values[::-1])  # later changes to the file have no effect
     assert_same(look_up(table, [999]), values[[999]])
 
 

@@ -1,4 +1,4 @@
-"""Public parameters as JSON, there and back, and from a hostile hand."""
+"""Public parameters as JSON: encoding, parsing, invalid fields."""
 
 import json
 

@@ -16,7 +16,7 @@ from nescio.pir import _stored as stored
 from nescio.pir._table import next_version
 from pir.test_lookup import assert_same, look_up, random_table
 
-ROWS = 9000  # three runs of the digest, a part of the fourth tile of each
+ROWS = 9000  # three chunks of the digest, the last one shorter
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def values(rng):
 
 
 def fresh_params(values, table):
-    """The parameters that a table of these values would have if it were made anew."""
+    """Returns the parameters of a new table with these values."""
     params = table.params
     made = nescio.Table(values, version=params.version, output=params.output)
     return made.params
@@ -136,7 +136,7 @@ def test_a_query_for_a_version_that_has_gone(values):
 
 
 def test_lookups_while_rows_change_are_never_wrong(rng):
-    # Every version holds one number everywhere: a row of two versions would show both.
+    # All elements of a version are equal: a row of two versions would have different ones.
     table = nescio.Table(np.full((3000, 40), 1, "u1"))
     servers = [nescio.Server(table, threads=1, party=p) for p in (0, 1)]
     stop = threading.Event()
@@ -177,7 +177,7 @@ def test_a_stored_table(values, output, tmp_path):
     again = nescio.Table.load(path)
     assert again.params == table.params
     assert_same(look_up(again, [5, ROWS - 1]), values[[5, ROWS - 1]])
-    again.update([5], values[[6]])  # stays in memory
+    again.update([5], values[[6]])  # in memory only
     assert_same(again[[5]], values[[6]])
     assert_same(nescio.Table.load(path)[[5]], values[[5]])
 
@@ -205,7 +205,7 @@ def damaged(path, change):
 
 
 def with_json(data, **fields):
-    """The file with some fields of its description replaced; what follows stays where it is."""
+    """Replaces fields in the JSON of a stored table; the rest of the file is unchanged."""
     (length,) = struct.unpack_from("<I", data, 12)
     text = json.dumps(json.loads(data[16 : 16 + length]) | fields).encode()
     return data[:12] + struct.pack("<I", len(text)) + text + data[16 + len(text) :]

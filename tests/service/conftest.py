@@ -1,4 +1,4 @@
-"""Real services on loopback ports, in threads of the test process."""
+"""Runs services on loopback ports, in threads of the test process."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 @contextlib.contextmanager
 def running(app, head_seconds=30, max_connections=1024, **options):
-    """Runs an ASGI application; gives its address, without a slash at the end."""
+    """Runs an ASGI application; gives its URL, without a slash at the end."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     protocol = type(
@@ -74,7 +74,7 @@ def running_pair(**options):
 
 @pytest.fixture(scope="module")
 def pair():
-    """Two services that hold one table, `words`."""
+    """Two services with one table, `words`."""
     with running_pair() as urls:
         yield urls
 
@@ -99,7 +99,7 @@ def error_of(response):
 
 
 def raw_request(url, data, seconds=10):
-    """All that comes back for bytes on a socket before the server closes it."""
+    """Sends bytes on a socket; returns everything until the server closes it."""
     parts = urlsplit(url)
     with socket.create_connection((parts.hostname, parts.port), seconds) as connection:
         connection.sendall(data)
@@ -107,7 +107,7 @@ def raw_request(url, data, seconds=10):
 
 
 class AsyncFromSync:
-    """An AsyncRemoteTable behind RemoteTable's interface, so that every test runs on both."""
+    """An AsyncRemoteTable with RemoteTable's interface, so that every test runs on both."""
 
     def __init__(self, *arguments, **options):
         self._loop = asyncio.new_event_loop()
@@ -150,7 +150,7 @@ TOKENS = ["the token of party 0", "the token of party 1"]
 
 @pytest.fixture
 def changing():
-    """Two services whose tables an operator may change, and their tables."""
+    """Two services with admin tokens, and their tables."""
     tables = [nescio.Table(VALUES) for _ in range(2)]
     apps = [
         create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])

@@ -1,4 +1,4 @@
-"""Rows that change under their clients, at both servers."""
+"""Changes to rows on both servers."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -51,7 +51,7 @@ def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
             admin.insert([5], VALUES[[6]])
     assert "repeat it with version='2'" in caught.value.__notes__[0]
     with TableAdmin(urls, "words", TOKENS) as admin:
-        for version in (None, "3"):  # nothing is changed unless both will be equal
+        for version in (None, "3"):  # refused: the servers would stay different
             with pytest.raises(MismatchError, match="the servers differ"):
                 admin.insert([5], VALUES[[6]], version=version)
         assert [len(table) for table in tables] == [1001, 1000]
@@ -80,7 +80,7 @@ def test_of_two_operators_one_is_told_that_the_other_was_faster(changing):
 
 
 class Forgetful:
-    """An application whose first answer to a change is lost on the way."""
+    """An application whose first reply to a change is lost."""
 
     def __init__(self, app):
         self._app = app

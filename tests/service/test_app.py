@@ -1,4 +1,4 @@
-"""The HTTP service as any client sees it."""
+"""The HTTP interface of the service."""
 
 import asyncio
 import json
@@ -129,7 +129,7 @@ def test_a_server_that_fails_does_not_tell_how(client):
 
 
 class ShortServer(nescio.Server):
-    """Has no memory for its first batch."""
+    """Lacks memory for its first batch."""
 
     error = ResourceError("cuda:0 is out of memory: a secret of the operator's")
 

@@ -1,4 +1,4 @@
-"""The gathering of requests into batches, without a network."""
+"""Batching of requests, without a network."""
 
 import asyncio
 import contextlib
@@ -15,12 +15,12 @@ pytestmark = pytest.mark.load
 
 
 def query(number, keys=1):
-    """A query that answers with its number; a batcher looks at nothing but how many keys it has."""
+    """A query whose answer is its number; a batcher uses only its number of keys."""
     return QueryMessage(0, bytes([number]), [None] * keys)
 
 
 class Recorder:
-    """Answers each query with its first byte, and remembers the batches."""
+    """Answers each query with its first byte, and records the batches."""
 
     def __init__(self, seconds=0.0):
         self.batches = []

@@ -1,4 +1,4 @@
-"""Changes to rows over HTTP, as a server takes them."""
+"""Changes to rows over HTTP, on one server."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -39,7 +39,7 @@ def test_rows_change_for_who_has_the_token():
         changed[5] = 7
         assert response.json()["params"] == nescio.Table(changed, version="2").params.to_dict()
         assert httpx.get(f"{url}/v1/tables/words").json() == response.json()
-        # The same change again is made already; another one is for a version that has gone.
+        # A repetition of the change has no effect; another change is for an old version.
         assert change(url, body).json() == response.json()
         assert error_of(change(url, update_of(params)))["code"] == "mismatch"
 

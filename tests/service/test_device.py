@@ -1,4 +1,4 @@
-"""The service with its answers made on a device."""
+"""A service that computes answers on a device."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Clients before servers that are busy, slow, broken or hostile."""
+"""Clients of busy, slow, broken or hostile servers."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.load
 
 
 class Flaky:
-    """Answers `failures` requests with `response` before it lets the application answer."""
+    """Replies with `response` to the first `failures` requests, then lets the application reply."""
 
     def __init__(self, app, response, failures):
         self._app, self._response, self.failures = app, response, failures
@@ -96,7 +96,7 @@ def test_a_server_that_answers_garbage(remote, answer):
 
 
 def raw_server(answer):
-    """A server of bytes: calls `answer(connection)` for each connection, on a thread."""
+    """A raw TCP server: calls `answer(connection)` for each connection, on a thread."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve():
@@ -110,7 +110,7 @@ def raw_server(answer):
 
 
 def drip(connection):
-    """Sends one byte after the other, for ever."""
+    """Sends single bytes forever."""
     with contextlib.suppress(OSError), connection:
         connection.recv(4096)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")

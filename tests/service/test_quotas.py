@@ -1,4 +1,4 @@
-"""What a service does not let its clients do."""
+"""The quotas and timeouts of a service."""
 
 import select
 import socket
@@ -33,7 +33,10 @@ def chunks(*parts):
 
 def test_a_body_over_the_limit(client):
     with running(make_app(0, quotas=Quotas(max_body_bytes=2000))) as url:
-        for body in (bytes(2001), chunks(bytes(1500), bytes(1500))):  # declared, and not
+        for body in (
+            bytes(2001),
+            chunks(bytes(1500), bytes(1500)),
+        ):  # with and without a declared length
             response = post(url, body)
             assert response.status_code == 413
             assert error_of(response)["code"] == "body_too_large"
@@ -55,7 +58,7 @@ def test_a_body_that_never_comes(client):
 
 
 class SlowServer(nescio.Server):
-    """Answers after a second, and counts its batches."""
+    """Answers after a second, and counts the batches."""
 
     batches = 0
 
@@ -116,7 +119,7 @@ def test_the_answer_is_bounded_too():
         response = post(url, client.query([0] * 5).keys[0])
         assert response.status_code == 422
         assert error_of(response)["expected"] == "at most 4"
-        for _ in range(3):  # what is held is given back
+        for _ in range(3):  # the reserved bytes are released
             assert post(url, client.query([0] * 4).keys[0]).status_code == 200
 
 
@@ -131,7 +134,7 @@ def test_clients_that_do_not_take_their_answers_are_cut_off():
         with socket.create_connection((parts.hostname, parts.port)) as lazy:
             lazy.sendall(head.encode() + b"\r\n\r\n" + body)
             assert lazy.recv(100).startswith(b"HTTP/1.1 200")
-            refused = post(url, body)  # there is room for one such answer only
+            refused = post(url, body)  # the budget allows only one such answer
             assert refused.status_code == 503
             assert error_of(refused)["code"] == "overloaded"
             deadline = time.monotonic() + 30
@@ -195,7 +198,7 @@ def test_queries_that_do_not_end_do_not_fill_the_memory():
         assert any(b"503" in reply and b"overloaded" in reply for reply in replies)
         for connection in slow:
             connection.close()
-        time.sleep(0.3)  # what they held is given back
+        time.sleep(0.3)  # their reserved bytes are released
         query = nescio.Client(nescio.Table(VALUES).params).query([5]).keys[0]
         assert post(url, query).status_code == 200
 

@@ -1,4 +1,4 @@
-"""Clients of two services, sync and async."""
+"""Clients of two services, synchronous and asynchronous."""
 
 import contextlib
 import os
@@ -128,7 +128,7 @@ def test_a_table_that_changes_under_a_client(remote):
         before = table.params
         tables[0].update([5], VALUES[[6]])
         later = threading.Timer(1.5, lambda: tables[1].update([5], VALUES[[6]]))
-        later.start()  # in between the servers hold two versions
+        later.start()  # until then the servers have different versions
         assert np.array_equal(table.lookup([5]), VALUES[[6]])
         later.join()
         assert table.params != before
@@ -143,11 +143,11 @@ def test_a_table_that_changes_at_one_server_only(remote):
             switch.app = make_app(1, version="2")
             with pytest.raises(MismatchError, match="version '1'.*version '2'"):
                 table.lookup([5])
-            assert table.params.version == "1"  # the last on which both agreed
+            assert table.params.version == "1"  # the last version that both had
 
 
 class Switch:
-    """An application that can become another one while it runs; both are started."""
+    """An application that can be replaced by another one while it runs; both are started."""
 
     def __init__(self, app):
         self.app = app

@@ -1,4 +1,4 @@
-"""Lookups while rows change, for SOAK_SECONDS (8 unless told): no wrong row is ever decoded."""
+"""Lookups while rows change, for SOAK_SECONDS (default 8): no wrong row is ever decoded."""
 
 import os
 import threading
@@ -15,13 +15,13 @@ from service.conftest import running
 pytestmark = pytest.mark.load
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
-ROWS = 5000  # that there always are
+ROWS = 5000  # at least
 TOKENS = ["the token of party 0", "the token of party 1"]
 READERS = 3
 
 
 def fresh_rows(stamp, count):
-    """Rows of which no two that were ever made are equal."""
+    """Makes rows that are all different."""
     rows = np.zeros((count, 6), "u4")
     rows[:, 0] = stamp
     rows[:, 1] = np.arange(count)
@@ -37,7 +37,7 @@ class History:
         self.begun = self.standing = 1
 
     def change(self, admin, random):
-        """Changes the table at random, at the servers and here."""
+        """Changes the table at random, on the servers and in this copy."""
         rows = self.versions[-1]
         stamp = len(self.versions)
         kind = random.choice(["update", "update", "update", "insert", "delete"])
@@ -61,7 +61,7 @@ class History:
         self.standing += 1
 
     def holds(self, indices, rows, first, last):
-        """Whether one version of first..last has these rows at these indices, all of them."""
+        """Tests if one version of first..last has all of these rows at these indices."""
         return any(np.array_equal(self.versions[v][indices], rows) for v in range(first, last + 1))
 
 
