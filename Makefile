@@ -40,7 +40,9 @@ ENGINE_OPTIONS = $(if $(CUDA),-D NESCIO_CUDA=$(CUDA)) $(if $(STRICT),-D NESCIO_S
 check: export STRICT := ON
 
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
-TIER_TESTS := tests/base tests/prg tests/dpf tests/pir tests/ot tests/bitserial tests/quant
+TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py dpf/test_vectors.py \
+  pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
+  bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
 
 .PHONY: FORCE demo test test-tiers sanitize compat check build bench fuzz docs wheel format clean
 
@@ -76,6 +78,7 @@ check: $(VENV)/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/check_words.py
 	@$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
 	$(BIN)/cmake -DNESCIO_STRICT=ON -DNESCIO_TESTS=ON $(BUILD) > build/check.log || (cat build/check.log; false)
 	$(BIN)/cmake --build $(BUILD)
