@@ -67,7 +67,7 @@ sanitize: $(VENV)/.build
 	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" > build/sanitize.log || (cat build/sanitize.log; false)
 	$(BIN)/cmake --build build/sanitize
-	$(BIN)/ctest --test-dir build/sanitize --output-on-failure
+	$(BIN)/ctest --test-dir build/sanitize -j 2 --output-on-failure
 
 # What needs PyTorch: `make test` runs the same files and skips what it cannot import.
 compat: $(VENV)/.test $(VENV)/.compat

@@ -1,4 +1,4 @@
-"""The update that one user sends in one round: a gradient, or the parameter change of local training."""
+"""The update that one user sends in one round: a gradient or the result of local training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
