@@ -140,7 +140,7 @@ NESCIO_DEVICE inline void write_no_leaf(LineShape shape, unsigned place, std::ui
 template <class G, bool from_roots>
 struct WriteLines {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = G::kSharedBytes > 0;
+  static constexpr bool kCooperative = G::kSharedBytes > 0;
 
   GpuKeys keys;
   ggm::GpuNodes nodes;        ///< the leaves of the chunks; their data is not read if from_roots
@@ -156,7 +156,7 @@ struct WriteLines {
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const G generator(block, keys.forest.tables, kTogether ? block.shared() : nullptr, kThreads);
+    const G generator(block, keys.forest.tables, kCooperative ? block.shared() : nullptr, kThreads);
     // No memory holds the lines of 2^32 leaves: divisions of 32 bits will do.
     const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= threads()) return;

@@ -48,7 +48,7 @@ NESCIO_DEVICE inline void expand_node(const G& generator, const GpuForest& fores
 template <class G>
 struct ExpandLevel {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = G::kSharedBytes > 0;
+  static constexpr bool kCooperative = G::kSharedBytes > 0;
 
   GpuForest forest;
   unsigned level;     ///< of the parents
@@ -68,7 +68,7 @@ struct ExpandLevel {
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const G generator(block, forest.tables, kTogether ? block.shared() : nullptr, kThreads);
+    const G generator(block, forest.tables, kCooperative ? block.shared() : nullptr, kThreads);
     // No memory holds the children of 2^32 nodes: divisions of 32 bits will do.
     const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= parent_count() * forest.trees) return;

@@ -21,7 +21,7 @@
 //     seconds_each(count, work)           of `count` runs of work(), which launches kernels, in a graph
 //     resident_blocks(kernel)             blocks of a kernel that one processor holds at once
 //     finish()                            waits for all of it, and throws what went wrong
-//     settle(number)                      waits for what others have queued on a device
+//     synchronize(number)                 waits for all work queued on a device
 //     memory_use(), forget_peak()         bytes held, now and at most since the peak was forgotten
 //     kReadsCuda                          whether it reads the memory of NVIDIA GPUs
 //     kLoad                               how much larger than the smallest a measurement is to be

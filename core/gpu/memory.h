@@ -87,7 +87,7 @@ class Memory {
   /// Memory that held secrets is overwritten before others have it, and after those who read it.
   void end(Piece piece, bool others_read) noexcept {
     try {
-      if (others_read) Device::settle(number_);
+      if (others_read) Device::synchronize(number_);
       device_.zero(piece.data, piece.bytes);
     } catch (const Error&) {
       // the device has failed, and with it what it held is gone
@@ -102,29 +102,29 @@ class Memory {
   std::size_t kept_bytes_ = 0;
 };
 
-/// An owned array in it, not initialised.
+/// An owned array in device memory, not initialized.
 template <class Device, class T>
-class Room {
+class Array {
  public:
-  Room(std::shared_ptr<Memory<Device>> memory, std::size_t size)
+  Array(std::shared_ptr<Memory<Device>> memory, std::size_t size)
       : memory_(std::move(memory)), piece_(memory_->take(size * sizeof(T))), size_(size) {}
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() { memory_->give(piece_, shown_); }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() { memory_->give(piece_, shared_); }
 
   T* data() const { return static_cast<T*>(piece_.data); }
   std::size_t size() const { return size_; }
   Memory<Device>& memory() const { return *memory_; }
 
-  /// From now on others read it, on streams of their own.
-  void show() { shown_ = true; }
-  bool shown() const { return shown_; }
+  /// Declares that others read the array from now on, on their own streams.
+  void share() { shared_ = true; }
+  bool shared() const { return shared_; }
 
  private:
   std::shared_ptr<Memory<Device>> memory_;
   typename Memory<Device>::Piece piece_;
   std::size_t size_;
-  std::atomic<bool> shown_ = false;
+  std::atomic<bool> shared_ = false;
 };
 
 }  // namespace nescio::gpu

@@ -10,9 +10,9 @@
 // that every thread of a grid runs, and with
 //
 //     static constexpr unsigned kThreads;    threads of a block, a multiple of 32
-//     static constexpr bool kTogether;       whether threads of a block talk to each other
-//     static constexpr unsigned kLeastBlocks;   that a processor is to hold at once; may be left out
-//     std::size_t shared_bytes() const;      of memory that they share, if they do
+//     static constexpr bool kCooperative;    true if threads of a block communicate
+//     static constexpr unsigned kMinBlocks;  blocks that a multiprocessor must hold at once; optional
+//     std::size_t shared_bytes() const;      bytes of shared memory; only if kCooperative
 //
 // `block` is the thread's view of its block:
 //
@@ -28,7 +28,8 @@
 //     dot_bytes(a, b, c)        c + the products of four pairs of unsigned bytes
 //     count_ones(x)             of the bits of a word
 //     multiply_add(a, b, c)     a b + c in double precision, rounded once
-//     add(p, v), flip(p, v)     *p += v, *p ^= v, atomically
+//     add(p, v)                 *p += v, atomically
+//     atomic_xor(p, v)          *p ^= v, atomically
 //     copy_async(to, from)      16 bytes from global to shared memory, in the background
 //     commit_copies()           ends a group of such copies
 //     wait_copies<n>()          waits for all of this thread's groups but the newest n

@@ -13,7 +13,7 @@ namespace nescio::pir {
 /// Reads memory once. What is read is added up, so that nothing is left out.
 struct ReadMemory {
   static constexpr unsigned kThreads = 256;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   const gpu::Quad* data;
   std::uint64_t quads;
@@ -45,7 +45,7 @@ struct ReadMemory {
 /// thread.
 struct MultiplyLinesOnly {
   static constexpr unsigned kThreads = 256;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
   static constexpr unsigned kChains = 16;
 
   std::uint32_t blocks;
@@ -79,7 +79,7 @@ struct MultiplyLinesOnly {
 template <class Op>
 struct MultiplyOnly {
   static constexpr unsigned kThreads = 256;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
   static constexpr unsigned kChains = 16;
   /// Products of a matrix instruction.
   static constexpr std::uint64_t kProducts = 16 * 8 * (Op::kBits ? 256 : 32);
@@ -116,7 +116,7 @@ struct MultiplyOnly {
 template <class G, bool leaves>
 struct GenerateOnly {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = G::kSharedBytes > 0;
+  static constexpr bool kCooperative = G::kSharedBytes > 0;
 
   prg::GpuTables tables;
   std::uint32_t blocks;
@@ -129,7 +129,7 @@ struct GenerateOnly {
 
   template <class B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const G generator(block, tables, kTogether ? block.shared() : nullptr, kThreads);
+    const G generator(block, tables, kCooperative ? block.shared() : nullptr, kThreads);
     Block s = {block.thread(), block.x()};
     for (std::uint32_t round = 0; round < rounds; ++round) {
       Block out[prg::kMostArity] = {};

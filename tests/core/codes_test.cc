@@ -36,9 +36,9 @@ std::vector<Block> convoluted(std::size_t outputs, unsigned threads, Tier tier) 
 
 std::vector<Block> multiplied(std::size_t outputs, unsigned threads, Tier tier) {
   ThreadPool pool(threads);
-  ot::QuasiCyclicScratch room;
+  ot::QuasiCyclicScratch scratch;
   const Buffer<Block> out =
-      ot::encode_quasi_cyclic(make_noise(outputs), kSeed, outputs - 1, pool, tier, room);
+      ot::encode_quasi_cyclic(make_noise(outputs), kSeed, outputs - 1, pool, tier, scratch);
   return {out.data(), out.data() + out.size()};
 }
 

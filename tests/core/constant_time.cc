@@ -82,8 +82,8 @@ void encode(Tier tier) {
   std::vector<Block> noise(2 * kOutputs, Block{3, 5});
   make_secret(noise);
   ThreadPool pool(1);
-  ot::QuasiCyclicScratch room;
-  ot::encode_quasi_cyclic(noise, kSeed, kOutputs, pool, tier, room);
+  ot::QuasiCyclicScratch scratch;
+  ot::encode_quasi_cyclic(noise, kSeed, kOutputs, pool, tier, scratch);
   ot::encode_expand_convolute(noise, kSeed, pool, tier);
 }
 

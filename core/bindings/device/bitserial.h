@@ -116,12 +116,12 @@ struct BitSerialBindings {
   }
 
   static DeviceProducts empty(const Product& self) {
-    using Room = gpu::Room<Device, float>;
-    auto room = std::make_unique<std::shared_ptr<Room>>(self.empty());
-    (*room)->show();
-    float* data = (*room)->data();
-    nb::capsule owner(room.release(),
-                      [](void* p) noexcept { delete static_cast<std::shared_ptr<Room>*>(p); });
+    using Array = gpu::Array<Device, float>;
+    auto array = std::make_unique<std::shared_ptr<Array>>(self.empty());
+    (*array)->share();
+    float* data = (*array)->data();
+    nb::capsule owner(array.release(),
+                      [](void* p) noexcept { delete static_cast<std::shared_ptr<Array>*>(p); });
     return DeviceProducts(data, {self.batch(), self.matrix().rows()}, owner, {}, nb::dtype<float>(),
                           memory_type(), memory_number(self));
   }

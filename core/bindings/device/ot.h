@@ -104,7 +104,7 @@ nb::object dlpack(nb::handle_t<ot::DeviceBlocks<Device>> self, nb::kwargs argume
     }
     return nb::cast(to_host(blocks)).attr("__dlpack__")(**others);
   }
-  blocks.show();
+  blocks.share();
   using Shared = nb::ndarray<nb::array_api, std::uint64_t, nb::c_contig>;
   const Shared shared(blocks.data(), {blocks.size(), 2}, self, {}, nb::dtype<std::uint64_t>(),
                       own.first, own.second);

@@ -170,7 +170,7 @@ template <class Source>
 struct WriteVectors {
   static constexpr unsigned kWarps = 8;
   static constexpr unsigned kThreads = kWarps * gpu::kWarp;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
 
   Source from;
   VectorTiles tiles;

@@ -60,22 +60,22 @@ class DeviceBitMatrix {
   bool capturing(std::uintptr_t stream) const { return memory_->device().capturing(stream); }
 
   /// Declares that streams of the caller read the weights from now on.
-  void show() {
-    quads_.show();
-    scale_.show();
-    if (bias_) bias_->show();
+  void share() {
+    quads_.share();
+    scale_.share();
+    if (bias_) bias_->share();
   }
 
  private:
   template <class T>
-  using Room = gpu::Room<Device, T>;
+  using Array = gpu::Array<Device, T>;
   static WeightTiles checked_tiles(const Planes& planes, std::size_t row_words);
 
   std::shared_ptr<gpu::Memory<Device>> memory_;
   WeightTiles tiles_;
-  Room<gpu::Quad> quads_;
-  Room<float> scale_;
-  std::optional<Room<float>> bias_;
+  Array<gpu::Quad> quads_;
+  Array<float> scale_;
+  std::optional<Array<float>> bias_;
 };
 
 /// Products of a matrix and batches of one size and one precision. They run one at a time, because
@@ -107,14 +107,14 @@ class DeviceBitProduct {
   void queue(const float* x, float* out, Stream stream);
 
   /// Allocates device memory for the products of a batch.
-  std::shared_ptr<gpu::Room<Device, float>> empty() const;
+  std::shared_ptr<gpu::Array<Device, float>> empty() const;
 
   /// Measures `count` products of zero vectors in a CUDA graph; returns the seconds per product.
   double seconds_each(unsigned count);
 
  private:
   template <class T>
-  using Room = gpu::Room<Device, T>;
+  using Array = gpu::Array<Device, T>;
 
   Device& device() { return matrix_->memory()->device(); }
   std::size_t inputs() const { return batch() * matrix_->columns(); }
@@ -134,8 +134,8 @@ class DeviceBitProduct {
   GpuPlan plan_;
   VectorTiles vectors_;
   std::uint32_t blocks_;  ///< blocks of threads that pack one vector
-  Room<Pair> tiles_;
-  Room<double> steps_;
+  Array<Pair> tiles_;
+  Array<double> steps_;
   std::mutex mutex_;
 };
 

@@ -37,7 +37,7 @@ DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
   if (bias != nullptr) bias_.emplace(memory_, planes.rows);
   tiles_.quads = quads_.data();
   const std::size_t words = planes.bits * planes.rows * row_words;
-  const Room<std::uint64_t> copied(memory_, words);
+  const Array<std::uint64_t> copied(memory_, words);
   Device& to = memory_->device();
   to.upload(copied.data(), planes.words, words * sizeof(std::uint64_t));
   to.upload(scale_.data(), scale, planes.rows * sizeof(float));
@@ -133,12 +133,12 @@ template <class Device>
 void DeviceBitProduct<Device>::queue(const float* x, float* out, Stream stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stream) {
-    matrix_->show();
-    tiles_.show();
-    steps_.show();
+    matrix_->share();
+    tiles_.share();
+    steps_.share();
     return run(x, out, stream);
   }
-  Device::settle(matrix_->memory()->number());
+  Device::synchronize(matrix_->memory()->number());
   run(x, out, {});
   device().finish();
 }
@@ -149,7 +149,7 @@ void DeviceBitProduct<Device>::apply(const float* x, float* out) {
     check_finite(x + v * matrix_->columns(), matrix_->columns(), v);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Room<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
+  const Array<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
   device().upload(vectors.data(), x, inputs() * sizeof(float));
   run(vectors.data(), products.data(), {});
   device().download(out, products.data(), outputs() * sizeof(float));
@@ -162,8 +162,8 @@ void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out
     check_range(x + v * matrix_->columns(), matrix_->columns(), activation_bits(), v);
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Room<std::int32_t> vectors(matrix_->memory(), inputs());
-  const Room<std::int64_t> products(matrix_->memory(), outputs());
+  const Array<std::int32_t> vectors(matrix_->memory(), inputs());
+  const Array<std::int64_t> products(matrix_->memory(), outputs());
   device().upload(vectors.data(), x, inputs() * sizeof(std::int32_t));
   write_vectors(IntegerVectors{vectors.data()}, {});
   const Products to = {products.data(), nullptr, nullptr, nullptr};
@@ -174,14 +174,14 @@ void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out
 }
 
 template <class Device>
-std::shared_ptr<gpu::Room<Device, float>> DeviceBitProduct<Device>::empty() const {
-  return std::make_shared<Room<float>>(matrix_->memory(), outputs());
+std::shared_ptr<gpu::Array<Device, float>> DeviceBitProduct<Device>::empty() const {
+  return std::make_shared<Array<float>>(matrix_->memory(), outputs());
 }
 
 template <class Device>
 double DeviceBitProduct<Device>::seconds_each(unsigned count) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const Room<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
+  const Array<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());
   device().zero(vectors.data(), inputs() * sizeof(float));
   device().finish();
   return device().seconds_each(count, [&] { run(vectors.data(), products.data(), {}); });

@@ -130,8 +130,8 @@ struct BitProduct {
   static constexpr unsigned kWarps = 8;  ///< per team
   static constexpr unsigned kTeams = kFused ? 2 : 1;
   static constexpr unsigned kThreads = kTeams * kWarps * gpu::kWarp;
-  static constexpr bool kTogether = true;
-  static constexpr unsigned kLeastBlocks = 2 / kTeams;
+  static constexpr bool kCooperative = true;
+  static constexpr unsigned kMinBlocks = 2 / kTeams;
   static constexpr unsigned kPrefetch = Sums<kTiles>::kPrefetch;
 
   WeightTiles weights;

@@ -54,7 +54,7 @@ struct WeightTiles {
 /// Packs planes (planes.h) into tiles, one thread per word.
 struct PackWeights {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   WeightTiles tiles;
   const std::uint32_t* planes;  ///< bits x rows x row_words

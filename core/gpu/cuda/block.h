@@ -89,7 +89,9 @@ class CudaBlock {
     static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
     atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
   }
-  __device__ static void flip(std::uint32_t* to, std::uint32_t value) { atomicXor(to, value); }
+  __device__ static void atomic_xor(std::uint32_t* to, std::uint32_t value) {
+    atomicXor(to, value);
+  }
 
   __device__ void copy_async(void* to, const void* from) {
     __pipeline_memcpy_async(to, from, sizeof(Quad));

@@ -237,7 +237,7 @@ double CudaDevice::seconds_of_graph() {
   return best;
 }
 
-void CudaDevice::settle(unsigned device) {
+void CudaDevice::synchronize(unsigned device) {
   const Current current(static_cast<int>(device));
   check_cuda(cudaDeviceSynchronize(), "earlier work on a GPU failed");
 }

@@ -30,7 +30,7 @@ class Current {
 /// Blocks that a processor is to have registers for at once; a kernel may ask for more than one.
 template <class Kernel>
 constexpr unsigned least_blocks() {
-  if constexpr (requires { Kernel::kLeastBlocks; }) return Kernel::kLeastBlocks;
+  if constexpr (requires { Kernel::kMinBlocks; }) return Kernel::kMinBlocks;
   return 1;
 }
 
@@ -73,7 +73,7 @@ class CudaDevice {
   void copy(void* to, const void* from, std::size_t bytes);
   void zero(void* memory, std::size_t bytes);
   void finish();
-  static void settle(unsigned device);
+  static void synchronize(unsigned device);
   /// True if the caller is recording a graph from this stream.
   bool capturing(std::uintptr_t stream) const;
   MemoryUse memory_use() const { return memory_use_; }
@@ -126,7 +126,7 @@ class CudaDevice {
     if (grid.x == 0 || grid.y == 0) return;
     const Current current(device_);
     std::size_t shared = 0;
-    if constexpr (Kernel::kTogether) {
+    if constexpr (Kernel::kCooperative) {
       shared = kernel.shared_bytes();
       allow_shared(reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
     }

@@ -49,7 +49,7 @@ class EmulatedBlock {
   static void add(T* to, T value) {
     *to += value;
   }
-  static void flip(std::uint32_t* to, std::uint32_t value) { *to ^= value; }
+  static void atomic_xor(std::uint32_t* to, std::uint32_t value) { *to ^= value; }
 
   void copy_async(void* to, const void* from);
   void commit_copies();

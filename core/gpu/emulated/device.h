@@ -81,7 +81,7 @@ class EmulatedDevice {
   void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
   void zero(void* memory, std::size_t bytes) { std::memset(memory, 0, bytes); }
   void finish() { check_not_capturing("a wait"); }
-  static void settle(unsigned) { check_not_capturing("a wait"); }
+  static void synchronize(unsigned) { check_not_capturing("a wait"); }
 
   /// Tests call these to pretend that every stream is recording a graph. As with CUDA, memory may then be
   /// neither allocated nor released, and nothing may be waited for.
@@ -101,7 +101,7 @@ class EmulatedDevice {
 
   template <class Kernel>
   void launch(const Kernel& kernel, Grid grid) {
-    if constexpr (Kernel::kTogether) {
+    if constexpr (Kernel::kCooperative) {
       if (kernel.shared_bytes() > info_.shared_bytes_max)
         throw too_much_shared(kernel.shared_bytes(), info_);
       HostTeam team(Kernel::kThreads, kernel.shared_bytes(), turns_);

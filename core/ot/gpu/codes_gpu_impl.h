@@ -12,8 +12,8 @@ namespace nescio::ot {
 template <class Device>
 void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, Seed code_seed,
                                      std::uint64_t first_row, PrimalWay way) {
-  open(noise);
-  open(seeds);
+  prepare(noise);
+  prepare(seeds);
   if (seeds.size() == 0 || seeds.size() > kMaxSeeds) {
     throw argument_error("blocks of the short secret", seeds.size(),
                          "1 to " + std::to_string(kMaxSeeds));
@@ -28,16 +28,16 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
                          seeds.data(), static_cast<std::uint32_t>(seeds.size()),
                          first_row,    noise.size(),
                          nullptr,      noise.data()};
-  std::unique_ptr<Room<Block>> words, product;
+  std::unique_ptr<Array<Block>> words, product;
   if (way != PrimalWay::fused) {
-    words = room<Block>(pairs * kPrimalBlocks);
+    words = allocate<Block>(pairs * kPrimalBlocks);
     const MakeWords make = {aes(), encode.keys, first_row / kPrimalRows * kPrimalBlocks,
                             words->data()};
     launch_tiles(make, words->size());
     encode.words = words->data();
   }
   if (way == PrimalWay::separate) {
-    product = room<Block>(noise.size());
+    product = allocate<Block>(noise.size());
     device().zero(product->data(), noise.size() * sizeof(Block));
     encode.out = product->data();
   }
@@ -52,43 +52,43 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
 /// start with a zero state, and from their maps.
 template <class Device>
 auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments)
-    -> std::unique_ptr<Room<std::uint32_t>> {
+    -> std::unique_ptr<Array<std::uint32_t>> {
   const auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(segments)));
   const std::uint64_t group = std::max<std::uint64_t>(root, 1), groups = ceil_div(segments, group);
-  auto before = room<std::uint32_t>(segments * kStateWords);
-  const auto after = room<std::uint32_t>(groups * kStateWords);
-  const auto starts = room<std::uint32_t>(groups * kStateWords);
+  auto before = allocate<std::uint32_t>(segments * kStateWords);
+  const auto after = allocate<std::uint32_t>(groups * kStateWords);
+  const auto starts = allocate<std::uint32_t>(groups * kStateWords);
   launch(ChainSegments{segments, group, states, nullptr, nullptr, after->data()});
   launch(ChainSegments{groups, groups, after->data(), nullptr, starts->data(), nullptr});
   launch(ChainSegments{segments, group, states, starts->data(), before->data(), nullptr});
   return before;
 }
 
-/// Accumulates `places` blocks in place.
+/// Accumulates `count` blocks in place.
 template <class Device>
-void OtDevice<Device>::convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys,
+void OtDevice<Device>::convolute(Block* y, std::uint64_t count, const prg::AesColumns& keys,
                                  const EcTuning& tuning) {
-  const auto masks = room<Block>(ceil_div(places, kBlockWords));
+  const auto masks = allocate<Block>(ceil_div(count, kBlockWords));
   const MakeWords make = {aes(), keys, 0, masks->data()};
   launch_tiles(make, masks->size());
   auto* words = reinterpret_cast<SharedWord*>(y);
-  const Segments of = {places, tuning.segment, reinterpret_cast<const SharedWord*>(masks->data()),
+  const Segments of = {count, tuning.segment, reinterpret_cast<const SharedWord*>(masks->data()),
                        words};
-  std::unique_ptr<Room<std::uint32_t>> before;
+  std::unique_ptr<Array<std::uint32_t>> before;
   if (of.count() > 1) {
-    const auto states = room<std::uint32_t>(of.count() * kStateWords);
+    const auto states = allocate<std::uint32_t>(of.count() * kStateWords);
     launch(MeasureSegments{{of.count() * kEntryWords}, of, states->data()});
     before = chain(states->data(), of.count());
   }
-  const auto over = room<std::uint32_t>(kAccumulatorSize * kBlockWords);
-  launch(
-      RunSegments{{of.count() * kBlockWords}, of, before ? before->data() : nullptr, over->data()});
-  launch(WrapAround{{over->size()}, over->data(), words});
+  const auto end_state = allocate<std::uint32_t>(kAccumulatorSize * kBlockWords);
+  launch(RunSegments{
+      {of.count() * kBlockWords}, of, before ? before->data() : nullptr, end_state->data()});
+  launch(WrapAround{{end_state->size()}, end_state->data(), words});
 }
 
 template <class Device>
 void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const EcTuning& tuning) {
-  open(noise);
+  prepare(noise);
   const std::uint64_t n = noise.size() / 2;
   if (noise.size() % 2 != 0 || n < kMinOutputs || n > std::uint64_t{1} << 32) {
     throw argument_error("blocks of noise", noise.size(), "an even number, from 128 to 2^33");
@@ -109,7 +109,7 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const EcTu
 template <class Device>
 DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t first,
                                             std::uint64_t tag, Block base, Block delta) {
-  open(blocks);
+  prepare(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks out = new_blocks(blocks.size());
   const auto keys = period_keys(base, first, blocks.size());
@@ -121,13 +121,13 @@ DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t 
 
 template <class Device>
 Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64_t first) {
-  open(leaves);
+  prepare(leaves);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto sum = room<std::uint32_t>(kBlockWords);
+  const auto sum = allocate<std::uint32_t>(kBlockWords);
   device().zero(sum->data(), sizeof(Block));
   const auto keys = round_keys_of(chi_seed);
-  const auto factors = room<Block>(kChiRow);
-  const auto rows = room<Block>(ceil_div(first % kChiRow + leaves.size(), kChiRow));
+  const auto factors = allocate<Block>(kChiRow);
+  const auto rows = allocate<Block>(ceil_div(first % kChiRow + leaves.size(), kChiRow));
   launch_tiles(ChiFactors{aes(), keys, 0, 0, factors->data()}, factors->size());
   launch_tiles(ChiFactors{aes(), keys, first / kChiRow, 1, rows->data()}, rows->size());
   const ChiSum kernel = {aes(), leaves.data(), first, factors->data(), rows->data(), sum->data()};
@@ -141,8 +141,8 @@ Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64
 template <class Device>
 void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi_seed, Block* out) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto own = uploaded(positions);
-  const auto chi = room<Block>(positions.size());
+  const auto own = to_device(positions);
+  const auto chi = allocate<Block>(positions.size());
   const ChiAt kernel = {aes(), round_keys_of(chi_seed), own->data(), chi->data()};
   launch_tiles(kernel, positions.size());
   device().download(out, chi->data(), positions.size() * sizeof(Block));
@@ -151,9 +151,9 @@ void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi
 
 template <class Device>
 void OtDevice<Device>::low_bits(const Blocks& blocks, std::uint8_t* out) {
-  open(blocks);
+  prepare(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto bits = room<std::uint8_t>(blocks.size());
+  const auto bits = allocate<std::uint8_t>(blocks.size());
   launch(LowBits{{blocks.size()}, blocks.data(), bits->data()});
   device().download(out, bits->data(), blocks.size());
   device().finish();
@@ -164,7 +164,8 @@ DeviceBlocks<Device> OtDevice<Device>::transpose_bits(const std::uint8_t* rows,
                                                       std::size_t row_bytes) {
   constexpr std::size_t kRows = 128;
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto own = uploaded(std::span<const std::uint8_t>(rows, checked_product(kRows, row_bytes)));
+  const auto own =
+      to_device(std::span<const std::uint8_t>(rows, checked_product(kRows, row_bytes)));
   const Blocks out = new_blocks(checked_product(8, row_bytes));
   launch(TransposeBits{{row_bytes}, own->data(), row_bytes, out.data()});
   device().finish();

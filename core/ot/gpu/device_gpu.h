@@ -48,7 +48,7 @@ struct EcTuning {
 template <class Device>
 class DeviceBlocks {
  public:
-  using Array = gpu::Room<Device, Block>;
+  using Array = gpu::Array<Device, Block>;
 
   explicit DeviceBlocks(std::shared_ptr<Array> array)
       : array_(std::move(array)), count_(array_->size()) {}
@@ -63,9 +63,9 @@ class DeviceBlocks {
 
   /// Declares that other libraries read and write these blocks on their own streams. From now on
   /// their queued work is waited for before the blocks are read and before the memory is reused.
-  void show() const { array_->show(); }
-  void settle() const {
-    if (array_->shown()) Device::settle(device());
+  void share() const { array_->share(); }
+  void synchronize() const {
+    if (array_->shared()) Device::synchronize(device());
   }
 
  private:
@@ -123,13 +123,13 @@ class OtDevice {
 
  private:
   template <class T>
-  using Room = gpu::Room<Device, T>;
+  using Array = gpu::Array<Device, T>;
 
   Device& device() { return memory_->device(); }
   template <class T>
-  std::unique_ptr<Room<T>> room(std::size_t size);
+  std::unique_ptr<Array<T>> allocate(std::size_t size);
   template <class T>
-  std::unique_ptr<Room<T>> uploaded(std::span<const T> from);
+  std::unique_ptr<Array<T>> to_device(std::span<const T> from);
   Blocks new_blocks(std::size_t count);
 
   template <class Kernel>
@@ -138,7 +138,7 @@ class OtDevice {
   void launch_tiles(Kernel kernel, std::uint64_t items);
   AesKernel aes() const { return {{0, 0}, table_->data()}; }
 
-  using Keys = std::unique_ptr<Room<prg::AesColumns>>;
+  using Keys = std::unique_ptr<Array<prg::AesColumns>>;
   Keys tree_keys(TreeBase base, std::uint64_t trees, unsigned depth);
   Keys period_keys(Block base, std::uint64_t first, std::uint64_t count);
 
@@ -148,12 +148,12 @@ class OtDevice {
   void grow_level(const Trees& trees, unsigned level, bool fused);
   void convolute(Block* y, std::uint64_t places, const prg::AesColumns& keys,
                  const EcTuning& tuning);
-  std::unique_ptr<Room<std::uint32_t>> chain(const std::uint32_t* states, std::uint64_t segments);
-  void open(const Blocks& blocks) const;
+  std::unique_ptr<Array<std::uint32_t>> chain(const std::uint32_t* states, std::uint64_t segments);
+  void prepare(const Blocks& blocks) const;
 
   std::shared_ptr<gpu::Memory<Device>> memory_;
   gpu::DeviceInfo info_;
-  std::unique_ptr<Room<std::uint32_t>> table_;
+  std::unique_ptr<Array<std::uint32_t>> table_;
   std::mutex mutex_;
 };
 

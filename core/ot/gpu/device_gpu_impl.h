@@ -52,7 +52,7 @@ DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t c
 
 template <class Device>
 void DeviceBlocks<Device>::download(Block* to) const {
-  settle();
+  synchronize();
   Device& device = array_->memory().device();
   device.download(to, data(), count_ * sizeof(Block));
   device.finish();
@@ -62,18 +62,18 @@ template <class Device>
 OtDevice<Device>::OtDevice(unsigned device)
     : memory_(std::make_shared<gpu::Memory<Device>>(device)),
       info_(Device::info(device)),
-      table_(uploaded<std::uint32_t>(prg::aes_table())) {}
+      table_(to_device<std::uint32_t>(prg::aes_table())) {}
 
 template <class Device>
 template <class T>
-auto OtDevice<Device>::room(std::size_t size) -> std::unique_ptr<Room<T>> {
-  return std::make_unique<Room<T>>(memory_, size);
+auto OtDevice<Device>::allocate(std::size_t size) -> std::unique_ptr<Array<T>> {
+  return std::make_unique<Array<T>>(memory_, size);
 }
 
 template <class Device>
 template <class T>
-auto OtDevice<Device>::uploaded(std::span<const T> from) -> std::unique_ptr<Room<T>> {
-  auto to = room<T>(from.size());
+auto OtDevice<Device>::to_device(std::span<const T> from) -> std::unique_ptr<Array<T>> {
+  auto to = allocate<T>(from.size());
   device().upload(to->data(), from.data(), from.size_bytes());
   device().finish();  // the caller may free its memory after this function returns
   return to;
@@ -87,12 +87,12 @@ DeviceBlocks<Device> OtDevice<Device>::new_blocks(std::size_t count) {
 
 /// Prepares blocks for use. Throws Error(argument) if they are on another device.
 template <class Device>
-void OtDevice<Device>::open(const Blocks& blocks) const {
+void OtDevice<Device>::prepare(const Blocks& blocks) const {
   if (blocks.device() != number()) {
     throw argument_error("device of the blocks", blocks.device(),
                          std::to_string(number()) + "; copy them to that device with join()");
   }
-  blocks.settle();
+  blocks.synchronize();
 }
 
 template <class Device>
@@ -138,7 +138,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   const Blocks all = new_blocks(count);
   Block* to = all.data();
   for (const Blocks& part : parts) {
-    part.settle();
+    part.synchronize();
     device().copy(to, part.data(), part.size() * sizeof(Block));
     to += part.size();
   }
@@ -149,7 +149,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
 /// Expands the keys of the levels of trees, `depth` keys per tree.
 template <class Device>
 auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
-  auto keys = room<prg::AesColumns>(checked_product(trees, depth));
+  auto keys = allocate<prg::AesColumns>(checked_product(trees, depth));
   const std::uint64_t first = base.first_tree << kLevelBits;
   launch(ExpandKeys{
       {keys->size()}, table_->data(), base.base, first, depth, kLevelBits, keys->data()});
@@ -160,7 +160,7 @@ auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned de
 template <class Device>
 auto OtDevice<Device>::period_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
   constexpr std::uint64_t kPeriod = std::uint64_t{1} << kPeriodBits;
-  auto keys = room<prg::AesColumns>((first % kPeriod + count + kPeriod - 1) / kPeriod);
+  auto keys = allocate<prg::AesColumns>((first % kPeriod + count + kPeriod - 1) / kPeriod);
   launch(ExpandKeys{{keys->size()}, table_->data(), base, first / kPeriod, 1, 0, keys->data()});
   return keys;
 }
@@ -215,11 +215,11 @@ DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, 
                                                   TreeWay way) {
   checked_leaves(seeds.size(), depth);
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto roots = uploaded(seeds);
+  const auto roots = to_device(seeds);
   const auto keys = tree_keys(base, seeds.size(), depth);
   Trees trees = {seeds.size(), depth, roots->data(), delta, keys->data(), {}, {}, nullptr};
-  const auto own_sums = room<std::uint32_t>(trees.sum_words());
-  const auto scratch = room<Block>(seeds.size() << (depth - 1));
+  const auto own_sums = allocate<std::uint32_t>(trees.sum_words());
+  const auto scratch = allocate<Block>(seeds.size() << (depth - 1));
   trees.nodes[1] = scratch->data();
   trees.sums = own_sums->data();
   const Blocks leaves = start_trees(trees);
@@ -269,15 +269,15 @@ DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sid
   checked_leaves(count, depth);
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<std::uint32_t> alphas = punctured_leaves(choices, depth);
-  const auto own_sides = uploaded(sides);
-  const auto own_alphas = uploaded<std::uint32_t>(alphas);
+  const auto own_sides = to_device(sides);
+  const auto own_alphas = to_device<std::uint32_t>(alphas);
   wipe(alphas.data(), alphas.size() * sizeof(std::uint32_t));
-  const auto missing = room<Block>(2 * count);
+  const auto missing = allocate<Block>(2 * count);
   const auto keys = tree_keys(base, count, depth);
   const Puncture puncture = {own_sides->data(), own_alphas->data()};
   Trees trees = {count, depth, nullptr, {}, keys->data(), puncture, {}, nullptr};
-  const auto sums = room<std::uint32_t>(trees.sum_words());
-  const auto scratch = room<Block>(count << (depth - 1));
+  const auto sums = allocate<std::uint32_t>(trees.sum_words());
+  const auto scratch = allocate<Block>(count << (depth - 1));
   trees.nodes[1] = scratch->data();
   trees.sums = sums->data();
   const Blocks leaves = start_trees(trees);

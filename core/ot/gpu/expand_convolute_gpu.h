@@ -84,7 +84,7 @@ NESCIO_DEVICE inline void convolve(const Segments& of, std::uint64_t segment, un
 /// Computes the states after the segments from zero states, and the maps of the segments, one
 /// thread per word.
 struct MeasureSegments : PlainKernel {
-  static constexpr unsigned kLeastBlocks = 8;
+  static constexpr unsigned kMinBlocks = 8;
 
   Segments of;
   std::uint32_t* states;
@@ -111,7 +111,7 @@ struct MeasureSegments : PlainKernel {
 /// one block of threads per group, one thread per word of the state.
 struct ChainSegments {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
   static_assert(kThreads >= kStateWords);
 
   std::uint64_t count;
@@ -154,7 +154,7 @@ struct ChainSegments {
 
 /// Runs segments from their true states, one thread per word.
 struct RunSegments : PlainKernel {
-  static constexpr unsigned kLeastBlocks = 8;
+  static constexpr unsigned kMinBlocks = 8;
 
   Segments of;
   const std::uint32_t* before;  ///< the state before each segment; null if there is only one

@@ -72,7 +72,8 @@ NESCIO_INLINE Block block_of(const std::uint32_t* words) {
 template <class B>
 NESCIO_DEVICE inline void atomic_xor_block(B& block, std::uint32_t* to, Block value) {
   NESCIO_UNROLL
-  for (unsigned word = 0; word < kBlockWords; ++word) block.flip(to + word, word_of(value, word));
+  for (unsigned word = 0; word < kBlockWords; ++word)
+    block.atomic_xor(to + word, word_of(value, word));
 }
 
 /// Bytes of shared memory that xor_threads needs, in addition to the AES table.
@@ -95,7 +96,7 @@ NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shar
     std::uint32_t sum = 0;
     for (unsigned warp = 0; warp < kWarps; ++warp)
       sum ^= shared[warp * kBlockWords + block.thread()];
-    block.flip(to + block.thread(), sum);
+    block.atomic_xor(to + block.thread(), sum);
   }
   block.sync();
 }
@@ -103,8 +104,8 @@ NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shar
 /// A kernel that computes AES, with one table per block of threads.
 struct AesKernel {
   static constexpr unsigned kThreads = kAesThreads;
-  static constexpr unsigned kLeastBlocks = 2;
-  static constexpr bool kTogether = true;
+  static constexpr unsigned kMinBlocks = 2;
+  static constexpr bool kCooperative = true;
 
   Tiles tiles;
   const std::uint32_t* table;  ///< prg::aes_table()
@@ -124,7 +125,7 @@ struct AesKernel {
 /// A kernel of independent threads, one item per thread.
 struct PlainKernel {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   std::uint64_t items;
 

@@ -63,7 +63,7 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
 template <class G, class Op>
 struct BoundedWalk {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
 
   FusedArguments<Op> of;
   unsigned run;
@@ -131,7 +131,7 @@ struct BoundedWalk {
 template <class G, class Op>
 struct MultiplyLeaves {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
 
   FusedArguments<Op> of;
   ggm::GpuNodes nodes;

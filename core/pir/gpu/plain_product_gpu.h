@@ -32,7 +32,7 @@ NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable
   auto* row = sums + m * sum_words<Op>(table.columns);
   if constexpr (Op::kBits) {
     const std::uint32_t word = block.ballot(Op::parity(value) != 0);
-    if (block.lane() == 0) block.flip(row + column / 32, word);
+    if (block.lane() == 0) block.atomic_xor(row + column / 32, word);
   } else {
     if (column < table.columns) block.add(row + column, typename Op::Sum{value});
   }
@@ -42,7 +42,7 @@ NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable
 template <class Op>
 struct PlainProduct {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
   static constexpr unsigned kTileM = 8;
   static constexpr unsigned kAtOnce = 8;  // chunks whose shares are in shared memory
 
@@ -101,7 +101,7 @@ struct PlainProduct {
 /// From the sums of the planes of each key its answer: a thread a word of `element_bytes`.
 struct FinishWords {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   const std::uint64_t* sums;
   std::uint32_t keys;

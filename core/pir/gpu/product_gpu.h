@@ -148,7 +148,7 @@ class LineCopies {
 template <class Op, unsigned kRowBlocks, unsigned kWarpsM, unsigned kWarpsN>
 struct MatrixProduct {
   static constexpr unsigned kThreads = gpu::kWarp * kWarpsM * kWarpsN;
-  static constexpr bool kTogether = true;
+  static constexpr bool kCooperative = true;
   static constexpr unsigned kTileM = 16 * kRowBlocks * kWarpsM;
   static constexpr unsigned kTileN = 64 * kWarpsN;
   static constexpr unsigned kStages = 3;
@@ -279,7 +279,7 @@ struct MatrixProduct {
       packed[w] |= block.shuffle_xor(packed[w], 1);
       packed[w] |= block.shuffle_xor(packed[w], 2);
       if (t == 0 && m < of.rows && first_word + w < words) {
-        block.flip(of.sums + m * words + first_word + w, packed[w]);
+        block.atomic_xor(of.sums + m * words + first_word + w, packed[w]);
       }
     }
   }

@@ -45,7 +45,7 @@ struct RowsPart {
 /// columns.
 struct TakeRows {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   LineTable table;
   RowsPart from;
@@ -102,7 +102,7 @@ struct TakeRows {
 /// Overwrites the rows at `indices`, which are all different: a thread a byte.
 struct PutRows {
   static constexpr unsigned kThreads = 128;
-  static constexpr bool kTogether = false;
+  static constexpr bool kCooperative = false;
 
   LineTable table;
   const std::uint64_t* indices;
@@ -128,7 +128,7 @@ struct PutRows {
       // Others may change other bits of the word meanwhile; this one is this thread's alone.
       std::uint32_t* word = table.line(chunk, 8 * byte + c) + place / 32;
       const std::uint32_t wanted = (rows[id] >> c) & 1u, found = (*word >> (place % 32)) & 1u;
-      block.flip(word, (wanted ^ found) << (place % 32));
+      block.atomic_xor(word, (wanted ^ found) << (place % 32));
     }
   }
 };

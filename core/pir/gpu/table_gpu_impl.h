@@ -56,7 +56,7 @@ void GpuTable<Device>::store(std::uint64_t first, const std::uint8_t* rows, std:
   }
   const std::lock_guard<std::mutex> lock(mutex_);
   // The rows may still be on their way, on a stream that is not known here.
-  if (rows_device) Device::settle(*rows_device);
+  if (rows_device) Device::synchronize(*rows_device);
   if (rows_device == number_) {
     if (count > 0) take({rows, count, table_.row_bytes, 0, table_.row_bytes}, first);
   } else {
