@@ -127,14 +127,14 @@ def test_the_bench(tmp_path):
 def test_the_bench_on_a_slow_link(tmp_path):
     file = tmp_path / "cases.json"
     found = nescio(
-        *("bench", "ot", "--n", "2^14", "--family", "dual", "--link", "local,10mbit/20ms"),
+        *("bench", "ot", "--n", "2^14", "--family", "dual", "--link", "local,10mbit/200ms"),
         *("--repeat", 1, "--json", file),
     )
     assert found.returncode == 0, found.stderr
     near, far = json.loads(file.read_text())
     assert near["cold_bytes"] == far["cold_bytes"]
-    # 20 ms of round-trip time, and 10 bits per microsecond.
-    assert far["receiver_ms"] > 10 + far["sender_bytes"] * 8e-4
+    # 100 ms of delay and 10 bits per microsecond; a receiver may start its clock late, under load.
+    assert far["receiver_ms"] > 50 + far["sender_bytes"] * 8e-4
 
 
 @pytest.mark.parametrize(
