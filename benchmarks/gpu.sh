@@ -47,7 +47,7 @@ emulate() {
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
   ots=100 step_seconds=0.001 ot_limit=120  # some steps of 'single' trees take 20 s there
   quant_sizes=64 quant_count=1
-  tests=(-k "work_that_strategies or overwritten or no_keys or ways_to_grow or facts")
+  tests=(-k "work_that_strategies or overwritten or no_keys or variants_of_growing or facts")
 }
 
 wanted=()
@@ -231,7 +231,7 @@ step_sanitize() {
   for tool in memcheck racecheck; do
     sanitize "$tool" 50 tests/pir/test_answer_gpu.py "test_every_output_and_strategy and (bit or u32)"
     sanitize "$tool-ot" 40 tests/ot/test_device.py \
-      "ways_to_grow or punctured_trees or (expand_convolute and 201)"
+      "variants_of_growing or punctured_trees or (expand_convolute and 201)"
     sanitize "$tool-quant" 40 tests/bitserial/test_device.py \
       "test_shapes or (test_floats and (3 or 17))"
   done

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from benchmarks.lookup import run as figure_run
 from benchmarks.lookup.__main__ import main as figures_main
 from benchmarks.lookup.figures import FIGURES
-from commands.conftest import assert_one_sentence, benchmark, nescio
+from commands.conftest import ROOT, assert_one_sentence, benchmark, nescio
 from commands.test_bench import LOOKUP_FIELDS
 from nescio import _device, cli
 from nescio.bench import gpu_case, gpu_limits
@@ -99,7 +100,7 @@ def test_products_that_count(row_bytes, output, expected):
 
 
 def test_every_figure(tmp_path):
-    """Whole, as a user runs it."""
+    """The whole command, with its process and all plots: 15 s."""
     folder = tmp_path / "deep" / "figures"
     found = benchmark(
         *("lookup", "figures", "--device", "emulated", "--quick", "--seconds", 0.001),
@@ -230,3 +231,14 @@ def test_command_lines_that_make_no_sense(arguments, words):
     assert found.returncode == 2
     assert words in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_the_script_selects_tests_that_exist():
+    """`pytest -k` with a name that no test has selects nothing, and says nothing."""
+    script = (ROOT / "benchmarks/gpu.sh").read_text()
+    selections = re.findall(r'-k "([^"$]+)"', script) + re.findall(r'"([^"$]+ and [^"$]+)"', script)
+    files = [ROOT / name for name in re.findall(r"tests/\w+(?:/\w+)*\.py", script)]
+    tests = {name for file in files for name in re.findall(r"def (test_\w+)", file.read_text())}
+    words = {word for text in selections for word in re.findall(r"[a-z]+_[a-z_]+|facts", text)}
+    assert len(words) > 8
+    assert [word for word in sorted(words) if not any(word in name for name in tests)] == []
