@@ -2,12 +2,13 @@
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .errors import ArgumentError, IndexRangeError
+from .errors import ArgumentError, FileError, IndexRangeError
 
 Array = npt.NDArray[Any]
 ByteArray = npt.NDArray[np.uint8]
@@ -42,6 +43,21 @@ def as_array(value: object, what: str) -> Array:
         if isinstance(error, ArgumentError):
             raise
         raise ArgumentError(f"{what} cannot be read as an array: {error}") from error
+
+
+def load_array(path: Path) -> Array:
+    """Maps a NumPy array file into memory. Raises FileError if it is not one."""
+    if not path.is_file():
+        raise FileError(f"the file {path} does not exist")
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # a damaged header can make numpy.load raise nearly any error
+        raise FileError(
+            f"{path} is not a NumPy array file of numbers ({error}); write one with numpy.save"
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise FileError(f"{path} holds several arrays: save one of them with numpy.save")
+    return array
 
 
 def _copied_to_host(value: object, what: str) -> Array:

@@ -162,7 +162,7 @@ def test_a_server_whose_card_has_failed_says_so(client, caplog):
     with running(make_app(0, server=FailedServer)) as url:
         response = post(url, client.query([5]).keys[0])
         assert response.status_code == 503
-        assert "until it is started anew" in error_of(response)["message"]
+        assert "until it is restarted" in error_of(response)["message"]
         assert httpx.get(f"{url}/healthz").status_code == 500
     assert "illegal memory access" in caplog.text
 

@@ -30,11 +30,11 @@ def fresh_rows(stamp, count):
 
 
 class History:
-    """The table at each version. Version v has begun if v < begun, and stands if v < standing."""
+    """The table at each version: versions < begun were begun, versions < done are complete."""
 
     def __init__(self):
         self.versions = [fresh_rows(0, ROWS)]
-        self.begun = self.standing = 1
+        self.begun = self.done = 1
 
     def change(self, admin, random):
         """Changes the table at random, on the servers and in this copy."""
@@ -58,7 +58,7 @@ class History:
         self.begun += 1
         arguments = [where] if kind == "delete" else [where, new]
         getattr(admin, kind)(*arguments)
-        self.standing += 1
+        self.done += 1
 
     def holds(self, indices, rows, first, last):
         """Tests if one version of first..last has all of these rows at these indices."""
@@ -85,7 +85,7 @@ def test_lookups_and_changes_together():
         with RemoteTable(urls, "words", retries=10) as remote:
             while time.monotonic() < end:
                 indices = random.integers(ROWS, size=random.integers(1, 40))
-                first = history.standing - 1
+                first = history.done - 1
                 try:
                     rows = remote.lookup(indices)
                 except MismatchError:  # the table changed at every try
@@ -110,11 +110,9 @@ def test_lookups_and_changes_together():
 
     assert not wrong
     assert min(done) > SECONDS
-    assert history.standing > SECONDS
+    assert history.done > SECONDS
     assert sum(refused) < sum(done) / 10
     for table in tables:
         assert np.array_equal(table[np.arange(len(table))], history.versions[-1])
-    assert (
-        tables[0].params == nescio.Table(history.versions[-1], version=str(history.standing)).params
-    )
-    print(f"{sum(done)} lookups, {history.standing} versions, {sum(refused)} refusals")
+    assert tables[0].params == nescio.Table(history.versions[-1], version=str(history.done)).params
+    print(f"{sum(done)} lookups, {history.done} versions, {sum(refused)} refusals")

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from .._arrays import Array
+from .._arrays import load_array
 from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
@@ -177,7 +175,7 @@ def _run(arguments: argparse.Namespace) -> int:
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
             with _progress(f"reading {name}") as progress:
-                table = open_table(path, arguments, progress)
+                table = _open_table(path, arguments, progress)
             servers[name] = Server(
                 table,
                 threads=arguments.threads,
@@ -194,7 +192,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def open_table(
+def _open_table(
     path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
 ) -> Table:
     """Opens a table from an array file, a stored table, or the cache of an earlier start."""
@@ -233,21 +231,6 @@ def _token(given: str | None) -> str | None:
         return Path(given[1:]).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the admin token cannot be read from {given[1:]}: {error}") from error
-
-
-def load_array(path: Path) -> Array:
-    """Maps a NumPy array file into memory. Raises FileError if it is not one."""
-    if not path.is_file():
-        raise FileError(f"the file {path} does not exist")
-    try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except Exception as error:  # a damaged header can make numpy.load raise nearly anything
-        raise FileError(
-            f"{path} is not a NumPy array file of numbers ({error}); write one with numpy.save"
-        ) from error
-    if not isinstance(array, np.ndarray):
-        raise FileError(f"{path} holds several arrays: save the one to serve with numpy.save")
-    return array
 
 
 def _names(tables: list[Path], names: list[str]) -> list[str]:

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arrays import Array
-from ..commands.serve import load_array
+from .._arrays import Array, load_array
 from ..errors import ArgumentError, FileError
 
 _GLOVE_TABLE = "glove_6B_50d_emb.npy"

@@ -59,7 +59,7 @@ def write(
     hashes_at = _aligned(_HEAD.size + len(text))
     rows_at = _aligned(hashes_at + hashes.nbytes)
     try:
-        with _new_file_beside(path) as file:
+        with _temporary_file(path) as file:
             try:
                 file.write(_HEAD.pack(_MAGIC, _VERSION, len(text)) + text)
                 file.seek(hashes_at)
@@ -76,7 +76,7 @@ def write(
         raise FileError(f"the table cannot be written to {path}: {error.strerror}") from error
 
 
-def _new_file_beside(path: Path) -> BinaryIO:
+def _temporary_file(path: Path) -> BinaryIO:
     """Creates a file in the same folder, with the user's default permissions."""
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
 

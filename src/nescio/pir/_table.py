@@ -102,10 +102,10 @@ class Table:
 
     @classmethod
     def load(cls, path: str | Path, *, threads: int = 0) -> "Table":
-        """Maps a table that `save` wrote into memory, which takes no time whatever its size.
+        """Maps a table that `save` wrote into memory, without reading its rows.
 
         Changes to the table do not reach the file. The digest is read from the file, not computed
-        from the rows. Raises FileError if the file is not a table.
+        again. Raises FileError if the file is not a table.
         """
         table = cls.__new__(cls)
         table._begin(TableState(*stored.read(Path(path))), _core.ThreadPool(as_threads(threads)))

@@ -123,7 +123,7 @@ def overloaded(what: str) -> RefusedError:
 
 def no_resources(*, failed: bool) -> RefusedError:
     """Makes a 503: the machine lacks a resource, which the log names."""
-    when = "until it is started anew" if failed else "now: try again later"
+    when = "until it is restarted" if failed else "now: try again later"
     return RefusedError(503, "no_resources", f"this server cannot answer {when}")
 
 
