@@ -13,12 +13,13 @@
 namespace nescio::bitserial {
 namespace {
 
-/// More rows choose no other loops (product.cc). Only those of one task are multiplied.
+/// More rows do not change the choice of loops (product.cc). Only the rows of one task are
+/// multiplied.
 constexpr std::size_t kRows = 4 * kTaskRows;
 constexpr std::size_t kFewestColumns = 256, kEnoughColumns = 4096;
 constexpr std::size_t kCached = std::size_t{40} << 10;
 
-/// A product whose operands fit the first-level cache, as far as they can.
+/// A product whose operands fit in the first-level cache if possible.
 class Slice {
  public:
   Slice(unsigned weight_bits, unsigned activation_bits, std::size_t rows, std::size_t columns,
@@ -42,7 +43,7 @@ class Slice {
     }
   }
 
-  /// What a product of one task reads.
+  /// Bytes that a product of one task reads.
   std::size_t bytes() const {
     return packed_.size() / weights_.rows * task_rows() + vectors_.size();
   }
@@ -53,7 +54,7 @@ class Slice {
   }
 
  private:
-  /// The best time of many: what a neighbour on a shared machine cannot slow down.
+  /// Returns the best of many times, which other load on a shared machine affects least.
   double best_seconds() {
     constexpr int kTries = 20, kRuns = 50;
     double best = 1e9;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the machine could do at most: the measure that benchmarks hold products against.
+// Machine limits for bit-serial products, against which benchmarks compare.
 
 #include <cstddef>
 #include <string_view>
@@ -9,9 +9,10 @@
 
 namespace nescio::bitserial {
 
-/// Seconds that one thread needs for a weight of a product with `batch` vectors (those beyond
-/// kMaxVectors are left out), by the inner loops alone, when weights and activations are in the
-/// first-level cache as far as they can. The loops are those that a matrix of `rows` rows takes. Throws Error(argument) for bits that cannot be and as parse_method does.
+/// Measures the inner loops of a product with `batch` vectors, at most kMaxVectors, on one thread,
+/// with operands in the first-level cache if possible; returns the seconds per weight. The loops
+/// are those for a matrix of `rows` rows. Throws Error(argument) for invalid bits, and as
+/// parse_method does.
 double seconds_per_weight(unsigned weight_bits, unsigned activation_bits, std::size_t rows,
                           std::size_t batch, Tier tier, std::string_view kernel);
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// What the machine could do at most: the measures that benchmarks hold oblivious transfers against.
+// Machine limits for oblivious transfer, against which benchmarks compare.
 
 #include <cstddef>
 
 namespace nescio::ot {
 
-/// Seconds that one thread needs to read a block at random among `blocks`, when nothing waits for
-/// what was read before: the rate of the memory that so many blocks fit into.
+/// Measures independent random reads of one thread among `blocks` blocks; returns the seconds per
+/// read. The size selects the cache level, or main memory, that is measured.
 double seconds_per_read(std::size_t blocks);
 
 }  // namespace nescio::ot

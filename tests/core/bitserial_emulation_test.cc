@@ -1,6 +1,6 @@
-// Products of bits on the emulated devices, under the sanitizers: that kernels stay within their memory
-// at shapes where tiles, chunks and slices end early. Their bits are held to the specification in
-// tests/bitserial.
+// Bit-serial products on the emulated devices, under the sanitizers: kernels stay within their
+// memory at shapes where tiles, chunks and slices end early. The results are compared with the
+// specification in tests/bitserial.
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
-// Products of planes, for the sanitizers: every tier, kernel and odd shape runs here once with every
-// access watched, and gives what the portable code gives on one thread. What that means is tested
-// from Python, against the executable specification.
+// Bit-serial products under the sanitizers: every tier and kernel, with odd shapes, returns the
+// result of the portable code on one thread. That code is compared with the executable
+// specification in Python.
 
 #include <cstdio>
 #include <limits>
@@ -25,7 +25,7 @@ constexpr Shape kShapes[] = {{1, 1, 1},      {3, 63, 2},    {16, 64, 3},
                              {65, 65, 16},   {127, 33, 1},  {64, 511, 5},
                              {129, 513, 17}, {200, 127, 4}, {2, 65541, 2}};
 
-/// Numbers that are the same in every run.
+/// Reproducible numbers.
 class Numbers {
  public:
   std::uint64_t next() {
@@ -54,7 +54,7 @@ struct Product {
   bool operator==(const Product&) const = default;
 };
 
-/// Products with integers and with floats, in arrays that are as long as they must be.
+/// Products of integers and of floats, in arrays of exactly the required size.
 Product multiply(const Shape& shape, unsigned bits, unsigned activation_bits,
                  const BitMatrix& matrix, unsigned threads) {
   Numbers numbers;

@@ -1,6 +1,5 @@
-// The codes of dual LPN, for the sanitizers: every tier and odd size runs here once with every
-// access watched, and gives what the portable code gives on one thread. What that means is tested
-// from Python, against the executable specification.
+// The codes of dual LPN under the sanitizers: every tier, with odd sizes, returns the result of the
+// portable code on one thread. That code is compared with the executable specification in Python.
 
 #include <cstdio>
 #include <vector>

@@ -1,6 +1,6 @@
-// Oblivious transfers on the emulated devices, under the sanitizers: that kernels stay within their
-// memory at sizes where tiles, segments and groups end early, and that both parties' blocks differ by
-// delta at one leaf a tree. Their bits are held to the specifications in tests/ot.
+// Oblivious transfer on the emulated devices, under the sanitizers: kernels stay within their
+// memory at sizes where tiles, segments and groups end early, and both parties' blocks differ by
+// delta at one leaf per tree. The results are compared with the specifications in tests/ot.
 
 #include <array>
 #include <cstdint>
@@ -35,7 +35,7 @@ std::vector<Block> to_host(const Blocks& blocks) {
   return host;
 }
 
-/// Both parties' leaves, with a random choice a level.
+/// The leaves of both parties, with a random choice per level.
 struct Leaves {
   Leaves(OtDevice& device, std::size_t trees, unsigned depth, ot::TreeWay way)
       : delta{rng() | 1, rng()}, sums(trees * depth) {
@@ -55,7 +55,8 @@ struct Leaves {
   std::optional<Blocks> sender, receiver;
 };
 
-/// How many blocks differ by delta and have a choice of 1; the others are the same in both.
+/// The number of blocks that differ by delta and have a choice of 1; checks that the others are
+/// equal.
 std::size_t count_transfers(OtDevice& device, const Leaves& leaves, const Blocks& r,
                             const Blocks& t) {
   const auto sender = to_host(r), receiver = to_host(t);
@@ -140,14 +141,14 @@ void test_memory() {
   memory.give(first, false);
   CHECK(held() == kBytes);
   for (std::size_t bytes :
-       {2 * kBytes, kBytes / 8}) {  // too small for one, too large for the other
+       {2 * kBytes, kBytes / 8}) {  // the kept memory is too small for one, too large for the other
     const auto other = memory.take(bytes);
     CHECK(other.data != first.data);
     memory.give(other, false);
   }
   CHECK(memory.take(kBytes - 5).data == first.data);
   const std::size_t before = held();
-  memory.give(first, true);  // somebody may still be reading it
+  memory.give(first, true);  // others may still be reading it
   CHECK(held() == before - kBytes);
 }
 

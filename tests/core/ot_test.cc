@@ -1,5 +1,5 @@
-// Oblivious transfer's kernels for the sanitizers: every tier and odd size runs here once with every
-// access watched. What the results mean is tested from Python, against the executable specification.
+// The kernels of oblivious transfer under the sanitizers: every tier, with odd sizes. The results
+// are compared with the executable specification in Python.
 
 #include <vector>
 
@@ -29,7 +29,8 @@ Blocks counted(std::size_t n) {
   return blocks;
 }
 
-/// All choices are 1 but for some; what the receiver learns are the sums, or those of the other side.
+/// Two of three choices are 1. The receiver's inputs are the sums, or for choice 1 those of the
+/// right nodes.
 void test_trees(std::size_t trees, unsigned depth, Tier tier) {
   ThreadPool pool(2);
   Blocks leaves(trees << depth), others(leaves.size()), sums(trees * depth);

@@ -46,7 +46,7 @@ NESCIO_ALWAYS_INLINE Vector multiply(Vector x, const Vector* k) {
   return sum;
 }
 
-/// Computes the K_s of each element t = t0 + t1 u + (t2 + t3 u) v, where d2 + d3 u = b_15 (t2 + t3 u):
+/// Computes the K_s of each element t = t0 + t1 u + (t2 + t3 u) v. Let d2 + d3 u = b_15 (t2 + t3 u).
 ///
 ///     K_0 = t0, t0+t1, t0+t2, t0+t1+t2+t3        K_1 = b_7 t1, t1, b_7 (t1+t3), t1+t3
 ///     K_2 = d2, d2+d3, t2, t2+t3                 K_3 = b_7 d3, d3, b_7 t3, t3

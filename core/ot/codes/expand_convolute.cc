@@ -60,7 +60,8 @@ class Convolution {
     std::size_t begin, end;
   };
 
-  /// Convolves a segment piece by piece; `blocks_at(begin, count)` returns the address of its blocks.
+  /// Convolves a segment piece by piece; `blocks_at(begin, count)` returns the address of its
+  /// blocks.
   template <class BlocksAt>
   void convolve_segment(Segment s, State& state, const BlocksAt& blocks_at) const {
     Buffer<std::uint32_t> masks(kHistory + kPiece);

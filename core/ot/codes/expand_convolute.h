@@ -16,8 +16,8 @@
 
 namespace nescio::ot {
 
-/// Each block is added to the block kAccumulatorSize after it, and to those in between that its mask
-/// selects.
+/// Each block is added to the block kAccumulatorSize after it, and to those in between that its
+/// mask selects.
 inline constexpr std::size_t kAccumulatorSize = 25;
 inline constexpr std::size_t kMinOutputs = 64;
 /// Weight of a row of the expander: one block of each of so many parts of its input.

@@ -12,9 +12,9 @@
 namespace nescio::ot {
 namespace {
 
-/// Trees up to depth kMaxShallowDepth are expanded level by level. In deeper trees, the subtrees of height
-/// kSubtreeHeight that are off the path are expanded depth-first, one after the other. The subtree on the
-/// path, which needs the sums of all others, is expanded last.
+/// Trees up to depth kMaxShallowDepth are expanded level by level. In deeper trees, the subtrees of
+/// height kSubtreeHeight that are off the path are expanded depth-first, one after the other. The
+/// subtree on the path, which needs the sums of all others, is expanded last.
 constexpr unsigned kMaxShallowDepth = 13, kSubtreeHeight = 10;
 
 /// Leaves of the trees of one task: with their levels they fit in the private cache of a core.
