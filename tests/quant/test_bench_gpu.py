@@ -39,7 +39,7 @@ def test_kernels_that_are_not_there_are_left_out(capsys):
     assert main(line) == 0
     out, err = capsys.readouterr()
     assert out.count(" count ") == 1
-    assert "left out: there is no kernel 'matrix'" in err
+    assert "left out: kernel: found 'matrix', expected one of count, count-fused" in err
 
 
 def test_no_device(capsys):
