@@ -111,7 +111,7 @@ def test_a_service_on_devices(table_file, tmp_path):
         assert found.stdout == "999 2997.0 2998.0 2999.0\n"
 
 
-def test_devices_that_cannot_be_are_told_before_the_table_is_read(tmp_path):
+def test_invalid_devices_are_reported_before_the_table_is_read(tmp_path):
     no_table = tmp_path / "words.npy"
     no_table.write_text("read too early")
     options = ["serve", no_table, "--party", 0, "--cache", "--device"]
@@ -173,7 +173,7 @@ def test_a_taken_port(table_file):
         (b"\x93NUMPY\x01\x00\x06\x00{'a':\n", "is not a NumPy array file"),
     ],
 )
-def test_a_table_file_that_is_none(tmp_path, content, message):
+def test_a_file_that_is_not_a_table(tmp_path, content, message):
     path = tmp_path / "words.npy"
     if content is not None:
         path.write_bytes(content)
@@ -208,7 +208,7 @@ def test_a_file_of_objects_or_of_several_arrays(tmp_path):
         (["--host", "no.such.host.invalid"], "cannot listen on"),
     ],
 )
-def test_options_that_make_no_sense(table_file, options, message):
+def test_invalid_options(table_file, options, message):
     found = nescio("serve", table_file, "--party", 0, "--port", 0, *options)
     assert_one_sentence(found)
     assert message in found.stderr
@@ -222,7 +222,7 @@ def test_files_that_are_no_certificate(table_file, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [[], ["serve"], ["serve", "x.npy"], ["no-such-command"]])
-def test_a_command_line_that_is_none(arguments):
+def test_an_invalid_command_line(arguments):
     found = nescio(*arguments)
     assert found.returncode == 2
     assert found.stderr.startswith("usage: nescio")
@@ -236,7 +236,7 @@ def test_output_that_nobody_reads(pair):
     assert "Traceback" not in found.stderr
 
 
-def test_a_table_that_is_kept_is_mapped_at_the_next_start(table_file):
+def test_a_cached_table_is_mapped_at_the_next_start(table_file):
     kept = table_file.with_name("words.npy.nescio")
     options = [table_file, "--party", 0, "--port", 0, "--cache"]
     with serving(*options) as (_, url, _):
@@ -255,7 +255,7 @@ def test_a_table_that_is_kept_is_mapped_at_the_next_start(table_file):
         assert httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"] == digest
 
 
-def test_a_cache_that_is_damaged_is_made_anew(table_file):
+def test_a_damaged_cache_is_replaced(table_file):
     kept = table_file.with_name("words.npy.nescio")
     kept.write_bytes(b"NESCIOTB and no more")
     with serving(table_file, "--party", 0, "--port", 0, "--cache"):
@@ -265,7 +265,7 @@ def test_a_cache_that_is_damaged_is_made_anew(table_file):
 @pytest.mark.parametrize(
     "option", [["--version", "7"], ["--output", "u32"], ["--generator", "aes128"]]
 )
-def test_a_stored_table_is_what_it_is(table_file, option):
+def test_a_stored_table_has_fixed_options(table_file, option):
     kept = table_file.with_name("kept")
     nescio_package.Table(np.load(table_file)).save(kept)
     found = nescio("serve", kept, "--party", 0, "--port", 0, *option)
@@ -273,7 +273,7 @@ def test_a_stored_table_is_what_it_is(table_file, option):
     assert f"it cannot be served with '{option[1]}'" in found.stderr
 
 
-def test_text_is_shown_so_that_it_moves_no_cursor(tmp_path):
+def test_printed_text_has_no_control_characters(tmp_path):
     np.save(tmp_path / "words.npy", np.array(["sea\x1b[31m", "\u00fcber"]))
     options = [tmp_path / "words.npy", "--port", 0, "--party"]
     with serving(*options, 0) as (_, first, _), serving(*options, 1) as (_, second, _):
@@ -281,7 +281,7 @@ def test_text_is_shown_so_that_it_moves_no_cursor(tmp_path):
     assert found.stdout == '0 "sea\\u001b[31m"\n1 "\\u00fcber"\n'
 
 
-def test_rows_change_for_who_has_the_token_in_a_file(table_file, tmp_path):
+def test_a_change_with_a_token_from_a_file(table_file, tmp_path):
     (tmp_path / "token").write_text("a token of the operator's\n")
     token = ["--admin-token", f"@{tmp_path / 'token'}"]
     with (
@@ -307,13 +307,13 @@ def test_rows_change_for_who_has_the_token_in_a_file(table_file, tmp_path):
         (["--host", "\udcff"], "host: found"),
     ],
 )
-def test_what_cannot_be_served(table_file, arguments, words):
+def test_options_that_do_not_fit(table_file, arguments, words):
     found = nescio("serve", table_file, "--party", 0, "--port", 0, *arguments)
     assert_one_sentence(found)
     assert words in found.stderr
 
 
-def test_a_tier_that_there_is_not(table_file):
+def test_an_unknown_tier(table_file):
     environment = {**os.environ, "NESCIO_CPU": "bogus"}
     found = nescio("serve", table_file, "--party", 0, "--port", 0, env=environment)
     assert_one_sentence(found)

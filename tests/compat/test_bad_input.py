@@ -58,13 +58,13 @@ def test_a_row_that_does_not_exist(k):
 
 
 @pytest.mark.parametrize("k", [1.0, "1", None, True, [1, 2], torch.tensor([1])])
-def test_a_row_that_is_no_integer(k):
+def test_a_row_that_is_not_an_integer(k):
     with pytest.raises(ArgumentError, match="k:? "):
         dpf.DPF().gen(k, ROWS)
 
 
 @pytest.mark.parametrize("n", [0, -1, 2**40 + 1, 1.5, True, None])
-def test_a_number_of_rows_that_cannot_be(n):
+def test_an_invalid_number_of_rows(n):
     with pytest.raises(ArgumentError, match="n: found"):
         dpf.DPF().gen(0, n)
 
@@ -85,7 +85,7 @@ def test_a_number_of_rows_that_cannot_be(n):
         (None, "found NoneType"),
     ],
 )
-def test_tables_that_cannot_be_served(table, message):
+def test_unsupported_tables(table, message):
     server = dpf.DPF()
     with pytest.raises(ArgumentError, match=message):
         server.eval_init(table)
@@ -116,7 +116,7 @@ def test_answers_need_a_table(evaluate, key):
         (lambda key: [key | (127 << 24)], MalformedKeyError, "not a DPF key"),
     ],
 )
-def test_keys_that_are_none(spoil, error, message, one_hot_only, server, key):
+def test_invalid_keys(spoil, error, message, one_hot_only, server, key):
     with pytest.raises(error, match=message):
         server.eval_cpu(spoil(key), one_hot_only)
 

@@ -45,7 +45,7 @@ def test_the_main_job_on_the_real_table():
     assert all(value >= 0 for value in result["milliseconds"].values())
 
 
-def test_the_servers_see_keys_of_which_none_is_like_another(own_table):
+def test_the_keys_that_the_servers_see_all_differ(own_table):
     found = nescio("demo", "--json", "the the the", *own_table)
     result = json.loads(found.stdout)
     assert result["lookups"] == 8  # three words, padded to eight
@@ -97,7 +97,7 @@ def test_a_generator_of_ones_choice(own_table):
         (["sea", "--ports", "99999", "0"], "expected 0 to 65535"),
     ],
 )
-def test_what_cannot_be_done(own_table, arguments, message):
+def test_invalid_arguments(own_table, arguments, message):
     found = nescio("demo", *arguments, *own_table)
     assert_one_sentence(found)
     assert message in found.stderr

@@ -68,7 +68,7 @@ def test_every_generator(device, strategy, output, generator, rng, pool):
 
 @pytest.mark.parametrize("device", devices.FIRST)
 @pytest.mark.parametrize("output", ["bit", "u8"])
-def test_more_slabs_than_one(device, output, rng, pool):
+def test_several_slabs(device, output, rng, pool):
     # 20,001 rows are 40 chunks of bits, of which the emulated cache holds a few at a time.
     values = table_of(rng, 20001, 40)
     keys = keys_of(rng, 20001, output, "chacha20", 130)
@@ -78,7 +78,7 @@ def test_more_slabs_than_one(device, output, rng, pool):
 
 
 @pytest.mark.parametrize("device", devices.FIRST)
-def test_more_keys_than_are_answered_together(device, rng, pool):
+def test_more_keys_than_one_batch(device, rng, pool):
     values = table_of(rng, 600, 1)
     keys = keys_of(rng, 600, "bit", "chacha8", (1 << 14) + 5)
     assert np.array_equal(
@@ -88,7 +88,7 @@ def test_more_keys_than_are_answered_together(device, rng, pool):
 
 @pytest.mark.parametrize("device", devices.FIRST)
 @pytest.mark.parametrize("run", [64, 256, 512])
-def test_nodes_at_a_time(device, run, rng, pool):
+def test_nodes_per_step(device, run, rng, pool):
     values = table_of(rng, 5000, 16)
     for output in ("bit", "u64"):
         keys = keys_of(rng, 5000, output, "aes128", 3)
@@ -109,7 +109,7 @@ def test_rows_split_over_devices(strategy, output, rng, pool):
 
 @pytest.mark.parametrize("device", devices.ALL)
 @pytest.mark.parametrize("output", ["bit", "u32"])
-def test_rows_that_are_overwritten(device, output, rng, pool):
+def test_overwritten_rows(device, output, rng, pool):
     values = table_of(rng, 1400, 33)
     table = on_devices(values, output, device)
     indices = np.array([3, 1399, 512, 0, 4, 5], np.uint64)
@@ -133,7 +133,7 @@ def test_rows_that_come_in_parts_and_from_other_libraries(device, rng, pool, dlp
 
 
 @pytest.mark.parametrize("generator", dpf.GENERATORS)
-def test_the_work_that_strategies_say_they_do(generator, rng):
+def test_the_work_of_the_strategies(generator, rng):
     """`branch` repeats paths; the others expand every node once; `bounded` uses less memory."""
     rows = 1 << 15  # 64 leaves of 512 bits
     table = on_devices(table_of(rng, rows, 8), "bit", "emulated")
@@ -160,13 +160,13 @@ def test_keys_for_another_table(rng):
 
 
 @pytest.mark.parametrize("run", [0, 63, 100, 1024])
-def test_nodes_at_a_time_that_cannot_be(run, rng):
+def test_invalid_nodes(run, rng):
     table = on_devices(table_of(rng, 10, 8), "bit", "emulated")
     with pytest.raises(ArgumentError, match="expected a power of two from 64 to 512"):
         table.answer_by("bounded", keys_of(rng, 10, "bit", "aes128", 1), run)
 
 
-def test_rows_that_the_table_does_not_have(rng):
+def test_invalid_rows(rng):
     table = on_devices(table_of(rng, 1000, 8), "bit", "emulated")
     with pytest.raises(IndexRangeError, match="row 1000 of a table of 1000 rows"):
         table.shards[0].replace(np.array([1000], np.uint64), table_of(rng, 1, 8))

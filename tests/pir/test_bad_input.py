@@ -46,7 +46,7 @@ def servers(table):
         ([[1, 2], [3]], "cannot be read as an array"),
     ],
 )
-def test_tables_that_cannot_be_served(array, message):
+def test_unsupported_tables(array, message):
     with pytest.raises(ArgumentError, match=message):
         nescio.Table(array)
 
@@ -173,7 +173,7 @@ def test_clients_and_servers_are_made_from_what_they_say(table):
 
 
 @pytest.mark.parametrize("generator", ["insecure_siphash", "insecure_highwayhash"])
-def test_a_client_takes_an_insecure_generator_only_if_told_to(generator):
+def test_a_client_refuses_an_insecure_generator_unless_it_is_allowed(generator):
     params = nescio.Table(VALUES, generator=generator).params
     with pytest.raises(ArgumentError, match=f"{generator}, which claims no 128-bit security"):
         nescio.Client(params)

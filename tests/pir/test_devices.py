@@ -144,7 +144,7 @@ def test_answers_while_rows_change(values):
         ({"strategy": "level"}, "the strategy 'level' needs a GPU: name one as the device"),
     ],
 )
-def test_devices_that_cannot_be(options, message, values):
+def test_invalid_devices(options, message, values):
     with pytest.raises(ArgumentError, match=message):
         nescio.Server(nescio.Table(values), **options)
 
@@ -173,7 +173,7 @@ class NotHandedOut:
         return (2, 1)
 
 
-def test_rows_that_their_library_does_not_hand_out():
+def test_rows_that_cannot_be_exported():
     table = _device_table.open_table("emulated", 600, 4, "bit")
     with pytest.raises(ArgumentError, match="the rows cannot be exported with DLPack"):
         table.store(0, NotHandedOut())

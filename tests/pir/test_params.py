@@ -80,7 +80,7 @@ def test_json_there_and_back(params):
         ("digest", None),
     ],
 )
-def test_a_field_that_cannot_be(params, field, value):
+def test_an_invalid_field(params, field, value):
     fields = params.to_dict() | {field: value}
     with pytest.raises(MalformedMessageError, match="table parameters: "):
         TableParams.from_dict(fields)
@@ -121,7 +121,7 @@ def test_no_json_does_worse_than_be_refused(value):
         TableParams.from_json(json.dumps(value))
 
 
-def test_making_them_by_hand_is_checked_too(params):
+def test_the_constructor_checks_its_arguments(params):
     fields = {name: getattr(params, name) for name in params.__dataclass_fields__}
     assert TableParams(**fields) == params
     with pytest.raises(ArgumentError, match="found 0 rows"):

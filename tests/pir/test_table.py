@@ -103,7 +103,7 @@ def test_versions_count_up(version, following):
     assert next_version(version) == following
 
 
-def test_changes_that_cannot_be(values):
+def test_invalid_changes(values):
     table = nescio.Table(values)
     before = table.params
     for rows in (values[:2], values[:1].astype("f4"), values[:1, :2], [["a"]]):

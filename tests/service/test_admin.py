@@ -61,7 +61,7 @@ def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
             admin.insert([5], VALUES[[6]], version="2")
 
 
-def test_of_two_operators_one_is_told_that_the_other_was_faster(changing):
+def test_concurrent_changes_raise_a_mismatch_for_the_slower_operator(changing):
     urls, tables = changing
 
     def insert(_):
@@ -109,7 +109,7 @@ def test_a_change_whose_reply_was_lost_is_made_once():
     assert [app.lost for app in apps] == [1, 1]
 
 
-def test_changes_that_cannot_be_made_at_both(changing):
+def test_changes_that_do_not_fit_both_servers(changing):
     urls, tables = changing
     with TableAdmin(urls, "words", TOKENS) as admin:
         with pytest.raises(IndexRangeError):

@@ -60,7 +60,7 @@ def test_paths_and_methods_that_do_not_exist(url):
 
 
 @pytest.mark.parametrize("body", [b"", b"NQ", b"<html>", bytes(1000)])
-def test_a_body_that_is_no_query(url, body):
+def test_a_body_that_is_not_a_query(url, body):
     response = post(url, body)
     assert response.status_code == 400
     assert error_of(response)["code"] == "malformed_message"
@@ -181,7 +181,7 @@ def test_an_application_needs_no_lifespan_and_may_be_started_again(client):
         assert asyncio.run(ask()) == (200, 200)
 
 
-def test_an_application_that_makes_no_sense():
+def test_invalid_arguments_of_an_application():
     table = nescio.Table(VALUES)
     with pytest.raises(ArgumentError, match="at least one table"):
         create_app({}, party=0)

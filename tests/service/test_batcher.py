@@ -101,7 +101,7 @@ def test_while_a_batch_is_answered_the_next_one_gathers():
     assert recorder.batches == [[1], [2, 3, 4]]
 
 
-def test_those_who_gave_up_are_left_out():
+def test_cancelled_requests_are_left_out():
     recorder = Recorder(seconds=0.2)
 
     async def scenario():

@@ -24,7 +24,7 @@ def update_of(params, value=7.0, version="2", index=5):
     return Change("update", version, np.array([index], np.uint64), rows).encode(params)
 
 
-def test_rows_change_for_who_has_the_token():
+def test_a_change_needs_the_token():
     with running(make_app(0, token=TOKEN)) as url:
         params = nescio.Table(VALUES).params
         for token in (None, "wrong", TOKEN[:-1], TOKEN + "x"):
@@ -44,7 +44,7 @@ def test_rows_change_for_who_has_the_token():
         assert error_of(change(url, update_of(params)))["code"] == "mismatch"
 
 
-def test_changes_that_cannot_be_made():
+def test_invalid_changes():
     with running(make_app(0, token=TOKEN)) as url:
         params = nescio.Table(VALUES).params
         assert error_of(change(url, b"NC"))["code"] == "malformed_message"

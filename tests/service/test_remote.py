@@ -59,7 +59,7 @@ def test_an_index_out_of_range(pair, remote):
 
 
 @pytest.mark.parametrize("servers", [["http://a"], ["http://a", "http://a/"], ["a", "b"], []])
-def test_servers_that_cannot_be(remote, servers):
+def test_invalid_servers(remote, servers):
     with pytest.raises(ArgumentError, match="two different servers|expected an address like https"):
         remote(servers, "words")
 
@@ -185,7 +185,7 @@ def test_rows_keep_their_type_to_the_byte(remote, dtype):
         "http://a:99999",
     ],
 )
-def test_addresses_that_are_none(pair, remote, server):
+def test_invalid_addresses(pair, remote, server):
     with pytest.raises((ArgumentError, ServerUnreachableError)):
         remote([server, pair[1]], "words", retries=0)
 
@@ -193,7 +193,7 @@ def test_addresses_that_are_none(pair, remote, server):
 @pytest.mark.parametrize(
     "options", [{"timeout": 0}, {"timeout": float("nan")}, {"timeout": 1e10}, {"retries": -1}]
 )
-def test_options_that_make_no_sense(pair, remote, options):
+def test_invalid_options(pair, remote, options):
     with pytest.raises(ArgumentError, match=next(iter(options))):
         remote(pair, "words", **options)
 
@@ -252,7 +252,7 @@ def test_closing_while_others_look_up(pair):
         "http://me:sekret@127.0.0.1",
     ],
 )
-def test_addresses_that_name_no_server(pair, remote, server):
+def test_addresses_that_are_not_servers(pair, remote, server):
     with pytest.raises(ArgumentError, match="expected an address like https") as caught:
         remote([pair[0], server], "words")
     assert "sekret" not in str(caught.value)

@@ -80,8 +80,8 @@ def add_parser(commands: Subparsers) -> None:
         default=8080,
         help="port to listen on; 0 chooses a free port (default: %(default)s)",
     )
-    add("--tls-cert", type=Path, help="PEM file of the TLS certificate chain")
-    add("--tls-key", type=Path, help="PEM file of the private key of --tls-cert")
+    add("--tls-cert", type=Path, metavar="FILE", help="PEM file of the TLS certificate chain")
+    add("--tls-key", type=Path, metavar="FILE", help="PEM file of the private key of --tls-cert")
     _add_quotas(parser)
     add(
         "--cache",
