@@ -186,7 +186,7 @@ def test_other_libraries_take_blocks_as_they_are(device, rng):
     assert not placed[2:7].to_host().any()
     assert np.array_equal(placed[:2].to_host(), blocks[:2])
     del placed
-    assert not tensor.any()
+    assert not tensor.cpu().view(torch.int64).any()  # PyTorch has no `any` of uint64 on a card
 
 
 def test_copies_for_the_host(device, rng):

@@ -252,6 +252,22 @@ bool CudaDevice::capturing(std::uintptr_t stream) const {
   return status != cudaStreamCaptureStatusNone;
 }
 
+/// The driver takes microseconds to answer, and a kernel asks before each launch.
+unsigned CudaDevice::resident_blocks_of(const void* kernel, unsigned threads,
+                                        std::size_t shared) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  unsigned& known = resident_[{kernel, shared}];
+  if (known > 0) return known;
+  const Current current(device_);
+  allow_shared(kernel, shared);
+  int blocks = 0;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel,
+                                                           static_cast<int>(threads), shared),
+             "a GPU does not say how many blocks it holds");
+  known = blocks > 0 ? static_cast<unsigned>(blocks) : 1;
+  return known;
+}
+
 void CudaDevice::allow_shared(const void* kernel, std::size_t bytes) const {
   if (bytes <= kPlainSharedBytes) return;
   if (bytes > info_.shared_bytes_max) throw too_much_shared(bytes, info_);

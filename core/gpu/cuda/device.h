@@ -5,6 +5,10 @@
 
 #include <cuda_runtime.h>
 
+#include <map>
+#include <mutex>
+#include <utility>
+
 #include "gpu/cuda/block.h"
 #include "gpu/device.h"
 
@@ -102,17 +106,12 @@ class CudaDevice {
 
   template <class Kernel>
   unsigned resident_blocks(const Kernel& kernel) const {
-    const Current current(device_);
-    const auto* code = reinterpret_cast<const void*>(&run_kernel<Kernel>);
-    allow_shared(code, kernel.shared_bytes());
-    int blocks = 0;
-    check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, code, Kernel::kThreads,
-                                                             kernel.shared_bytes()),
-               "a GPU does not say how many blocks it holds");
-    return blocks > 0 ? static_cast<unsigned>(blocks) : 1;
+    return resident_blocks_of(reinterpret_cast<const void*>(&run_kernel<Kernel>), Kernel::kThreads,
+                              kernel.shared_bytes());
   }
 
  private:
+  unsigned resident_blocks_of(const void* kernel, unsigned threads, std::size_t shared) const;
   void allow_shared(const void* kernel, std::size_t bytes) const;
 
   /// What is queued from now on is recorded, until it is timed or dropped.
@@ -142,6 +141,8 @@ class CudaDevice {
   DeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   MemoryUse memory_use_;
+  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::map<std::pair<const void*, std::size_t>, unsigned> resident_;  ///< by shared bytes
 };
 
 }  // namespace nescio::gpu

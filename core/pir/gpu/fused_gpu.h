@@ -41,19 +41,32 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
   }
   block.sync();
   const std::uint64_t chunk = (first - of.first_leaf) / shape.leaves();
+  // A thread has a column, whose line it reads once for all planes: the table comes from far away, the
+  // shares from shared memory, where all threads read the same word.
+  constexpr unsigned kPlanes = Op::kBits ? 1 : 16;
   const unsigned planes = shape.planes(), last = of.table.columns - 1;
   const unsigned columns = (last / gpu::kWarp + 1) * gpu::kWarp;  // of whole warps
-  for (unsigned i = block.thread(); i < planes * columns; i += threads) {
-    const unsigned plane = i / columns, column = i % columns;
-    std::uint32_t c = 0;
+  for (unsigned column = block.thread(); column < columns; column += threads) {
+    std::uint32_t c[kPlanes] = {};
     for (unsigned k = 0; k < chunks; ++k) {
-      const auto* shares =
-          reinterpret_cast<const gpu::Quad*>(lines + (k * planes + plane) * dpf::kLineWords);
-      const auto* rows = reinterpret_cast<const gpu::Quad*>(
+      gpu::Quad rows[4];
+      const auto* from = reinterpret_cast<const gpu::Quad*>(
           of.table.line(chunk + k, column < last ? column : last));
-      c = dot_lines<Op, B>(shares, rows, c);
+      NESCIO_UNROLL
+      for (unsigned q = 0; q < 4; ++q) rows[q] = from[q];
+      const auto* shares =
+          reinterpret_cast<const gpu::Quad*>(lines + k * planes * dpf::kLineWords);
+      NESCIO_UNROLL
+      for (unsigned plane = 0; plane < kPlanes; ++plane) {
+        if (plane < planes) c[plane] = dot_lines<Op, B>(shares + plane * 4, rows, c[plane]);
+      }
     }
-    add_columns<Op>(block, std::uint64_t{key} * planes + plane, of.table, column, c, of.sums);
+    NESCIO_UNROLL
+    for (unsigned plane = 0; plane < kPlanes; ++plane) {
+      if (plane >= planes) break;
+      add_columns<Op>(block, std::uint64_t{key} * planes + plane, of.table, column, c[plane],
+                      of.sums);
+    }
   }
   block.sync();
 }
