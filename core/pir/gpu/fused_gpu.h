@@ -54,8 +54,7 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
           of.table.line(chunk + k, column < last ? column : last));
       NESCIO_UNROLL
       for (unsigned q = 0; q < 4; ++q) rows[q] = from[q];
-      const auto* shares =
-          reinterpret_cast<const gpu::Quad*>(lines + k * planes * dpf::kLineWords);
+      const auto* shares = reinterpret_cast<const gpu::Quad*>(lines + k * planes * dpf::kLineWords);
       NESCIO_UNROLL
       for (unsigned plane = 0; plane < kPlanes; ++plane) {
         if (plane < planes) c[plane] = dot_lines<Op, B>(shares + plane * 4, rows, c[plane]);
