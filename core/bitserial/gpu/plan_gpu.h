@@ -1,7 +1,7 @@
 #pragma once
 
-// The choice of the kernel for a product on a GPU. It is computed, not measured: see
-// docs/quant-gpu.md.
+// The choice of the kernel for a product on a GPU: computed, and for one vector measured on an H200
+// (docs/gpu-figures.md).
 
 #include <algorithm>
 #include <array>
