@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,6 @@ from nescio._report import Case
 from nescio.audit import Log, Run, Setting, simulate, solve
 from nescio.audit import Options as AttackOptions
 from nescio.audit._attack.estimate import column_space
-from nescio.audit._attack.milp import has_solver
 from nescio.audit._attack.search import Columnwise
 from nescio.bench.memory import PeakMemory
 from nescio.bench.timing import WrongResultError
@@ -100,12 +100,7 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     deadline = float("inf") if limit is None else time.monotonic() + limit
     space = column_space(log, len(active), None, seed)
     search = Columnwise(log, space, active, AttackOptions(seed=seed), deadline)
-    if options.method != "program":
-        search.reflect()
-    if options.method == "auto":
-        search.lattice()
-    if options.method == "program" or (options.method == "auto" and has_solver()):
-        search.program(every=options.method == "program")
+    search.run(options.method, lambda _: nullcontext())
     return search.columns.T
 
 

@@ -9,7 +9,8 @@ from audit.records import Run
 from nescio.audit import Log
 from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.local_search import LocalSearch
-from nescio.audit._log.windows import agree, batches
+from nescio.audit._log.counts import agree
+from nescio.audit._log.windows import batches
 
 
 def case(seed, count_error=0, windows=None):

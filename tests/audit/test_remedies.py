@@ -10,11 +10,10 @@ import pytest
 from audit.digits import run
 from audit.records import Run
 from audit.test_drift import drifting
-from nescio.audit import Log, Options, solve
+from nescio.audit import Log, Options, Thresholds, solve
 from nescio.audit._attempt import attack_and_grade
 from nescio.audit._audit_log import audit_log
 from nescio.audit._certify.control import Control
-from nescio.audit._certify.grade import Thresholds
 from nescio.audit._log.remedies import Remedy
 from nescio.cli import main
 
@@ -83,7 +82,7 @@ def test_the_page_has_every_attempt(learned):
     assert [row[0].text for row in best] == [best_of(found)[0]["remedy"]]
     said = "".join(tree.itertext())
     assert "4 remedies were tried" in said
-    assert "probabilities are those of chance times 5" in said
+    assert "all probabilities but the first are multiplied by 5" in said
     assert "drift as the model learns" in said
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from nescio.audit._attack.sets import AffineSet, BinarySet
-from nescio.audit._log.windows import Batch, agree, batches, disjoint, refine, window_sums
+from nescio.audit._log.counts import agree, window_sums
+from nescio.audit._log.windows import Batch, batches, disjoint, refine
 from spec import audit as spec
 
 

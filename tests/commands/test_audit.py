@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from audit.records import Run
 from commands.conftest import assert_one_sentence, nescio
 from nescio.audit import Log
+from nescio.cli import main
 
 
 def write(path, run, **changes):
@@ -22,6 +24,22 @@ def write(path, run, **changes):
 @pytest.fixture
 def broken(tmp_path):
     return write(tmp_path / "run.npz", Run(12, 40, 60))
+
+
+@pytest.fixture
+def called(capsys, monkeypatch):
+    """Calls the command in this process, which saves the start of another one."""
+
+    def call(*arguments, cwd):
+        monkeypatch.chdir(cwd)
+        try:
+            code = main(list(map(str, arguments)))
+        except SystemExit as end:
+            code = end.code
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+
+    return call
 
 
 def test_a_broken_log_ends_with_2(broken):
@@ -46,7 +64,7 @@ def test_a_log_at_risk_ends_with_1(broken, tmp_path):
 
 def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
     path = write(tmp_path / "run.npz", Run(12, 40, 60, noise=1000.0))
-    found = nescio("audit", "run", path, "--time-limit", 2)
+    found = nescio("audit", "run", path, "--time-limit", 1)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("safe: ")
     assert "proves nothing" in found.stdout
@@ -61,25 +79,26 @@ def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
     ],
     ids=" ".join,
 )
-def test_without_a_verdict_it_ends_with_3(arguments, broken):
+def test_without_a_verdict_it_ends_with_3(arguments, broken, called):
     log = [broken] if arguments else []
-    found = nescio("audit", "run", *log, *arguments, cwd=broken.parent)
+    found = called("audit", "run", *log, *arguments, cwd=broken.parent)
     assert found.returncode == 3
     assert "Traceback" not in found.stderr
     assert found.stdout == ""
     assert not (broken.parent / "run.audit.json").exists()
 
 
-def test_logs_that_are_none_end_with_3(tmp_path):
+def test_logs_that_are_none_end_with_3(tmp_path, called):
     (tmp_path / "text.npz").write_text("no archive")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     for name in ("missing.npz", "text.npz", "other.npz"):
-        assert_one_sentence(nescio("audit", "run", tmp_path / name), code=3)
+        assert_one_sentence(called("audit", "run", tmp_path / name, cwd=tmp_path), code=3)
 
 
-def test_a_log_is_not_written_over(broken):
+def test_a_log_is_not_written_over(broken, called):
     before = broken.read_bytes()
-    assert_one_sentence(nescio("audit", "run", broken, "--html", broken), code=3)
+    found = called("audit", "run", broken, "--html", broken, cwd=broken.parent)
+    assert_one_sentence(found, code=3)
     assert broken.read_bytes() == before
 
 
@@ -117,8 +136,8 @@ def test_a_sweep_over_noise(tmp_path):
     ],
     ids=str,
 )
-def test_sweeps_that_cannot_be(arguments, code, tmp_path):
-    assert_one_sentence(nescio("audit", "simulate", *arguments, cwd=tmp_path), code)
+def test_sweeps_that_cannot_be(arguments, code, tmp_path, called):
+    assert_one_sentence(called("audit", "simulate", *arguments, cwd=tmp_path), code)
 
 
 def test_a_sweep_ends_with_2_for_a_command_line_that_makes_no_sense():

@@ -50,6 +50,15 @@ def rank(rows: list[list[int]]) -> int:
     return found
 
 
+def independent(rows: list[list[int]]) -> list[list[int]]:
+    """Select rows with the same span, none of which depends on the others."""
+    kept: list[list[int]] = []
+    for row in rows:
+        if rank([*kept, row]) > len(kept):
+            kept.append(row)
+    return kept
+
+
 def has_counts(
     column: tuple[int, ...], windows: Windows, wanted: list[int], error: int = 0
 ) -> bool:
@@ -64,12 +73,11 @@ def solutions(
     sums: Matrix, windows: Windows, wanted: list[int], error: int = 0
 ) -> list[tuple[int, ...]]:
     """List all binary columns in the column space of the sums that match the counts."""
-    space = [list(column) for column in zip(*sums, strict=True)]
-    dimension = rank(space)
+    space = independent([list(column) for column in zip(*sums, strict=True)])
     return [
         column
         for column in columns_with(len(sums), windows, wanted, error)
-        if rank([*space, list(column)]) == dimension
+        if rank([*space, list(column)]) == len(space)
     ]
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from . import flower, leakage
     from ._attack.options import Options
     from ._audit_log import audit_log
-    from ._certify.grade import Thresholds, Verdict
     from ._certify.result import Certificate, Result
+    from ._certify.verdict import Verdict
     from ._disaggregate import disaggregate, solve
     from ._log.record import Log
     from ._recording.recorder import Recorder
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ._simulate.defenses import DEFENSES, Defense
     from ._simulate.runs import Outcome, Run, Setting, attack_simulated, simulate
     from ._simulate.sweep import Sweep, sweep
+    from ._thresholds import Thresholds
 
 __all__ = [
     "DEFENSES",
@@ -73,8 +74,8 @@ _MODULES = {
     "Run": "_simulate.runs",
     "Setting": "_simulate.runs",
     "Sweep": "_simulate.sweep",
-    "Thresholds": "_certify.grade",
-    "Verdict": "_certify.grade",
+    "Thresholds": "_thresholds",
+    "Verdict": "_certify.verdict",
     "as_html": "_report.html",
     "as_json": "_report.facts",
     "attack_simulated": "_simulate.runs",

@@ -14,11 +14,13 @@ import numpy as np
 from ._attack.options import Options
 from ._certify import quality
 from ._certify.control import Control, shuffled_control
-from ._certify.grade import Grade, Thresholds, Verdict, grade
+from ._certify.grade import grade
 from ._certify.quality import Quality
 from ._certify.result import Result
+from ._certify.verdict import Grade, Verdict
 from ._disaggregate import solve
 from ._log.remedies import Remedy
+from ._thresholds import Thresholds
 
 __all__ = ["AS_IT_IS", "Attempt", "Tried", "attack_and_grade"]
 

@@ -6,12 +6,11 @@ from typing import Any
 
 from ._attack.options import Options, combined
 from ._attempt import AS_IT_IS, Attempt, Tried, attack_and_grade
-from ._certify.grade import Thresholds, Verdict
 from ._log import drift, remedies
-from ._log.drift import Drift
 from ._log.record import Log
 from ._log.remedies import Remedy
-from ._report.facts import Findings
+from ._report.facts import Findings, explained
+from ._thresholds import Thresholds
 
 __all__ = ["audit_log"]
 
@@ -31,11 +30,14 @@ def audit_log(
     the report. Raises ArgumentError if an option is invalid.
     """
     start = time.monotonic()
-    options, thresholds = combined(options, named), thresholds or Thresholds()
-    best = attack_and_grade(Remedy(AS_IT_IS, log), options, thresholds)
+    thresholds = thresholds or Thresholds()
+    options = combined(options, named)
+    options.check(log)
     measured = drift.measure(log, options.seed)
+    drifts = not measured.small
+    best = attack_and_grade(Remedy(AS_IT_IS, log), options, thresholds)
     tried: list[Tried] = []
-    if not (measured.small or best.complete or log.counts is None):
+    if drifts and not best.complete and log.counts is not None:
         best, tried = _with_remedies(best, options, thresholds)
     return Findings(
         log,
@@ -43,7 +45,7 @@ def audit_log(
         measured,
         tuple(tried),
         thresholds,
-        _explained(best, measured, tried),
+        explained(best, measured, tried),
         source,
         time.monotonic() - start,
     )
@@ -61,20 +63,3 @@ def _with_remedies(
         tried.append(one.summary())
         best = max(best, one, key=lambda each: each.rank)
     return best, tried
-
-
-def _explained(best: Attempt, measured: Drift, tried: list[Tried]) -> Verdict:
-    """Returns the verdict, with the effect of the remedies among its reasons."""
-    name = best.remedy.name
-    if len(tried) > 1 and name != AS_IT_IS:
-        why = (
-            f"updates drift; this was found with {name}, the best of {len(tried)} attempts, and "
-            "probabilities are corrected for their number"
-        )
-    elif len(tried) > 1:
-        why = f"updates drift, and none of {len(tried) - 1} remedies found more"
-    elif not measured.small and best.remedy.log.counts is None:
-        why = "updates drift, and without counts no remedy was tried"
-    else:
-        return best.verdict
-    return replace(best.verdict, reasons=(*best.verdict.reasons, why))

@@ -6,9 +6,9 @@ import numpy as np
 
 from ._attack.driver import Clock, attack
 from ._attack.options import Options, combined
-from ._attack.updates import least_squares
 from ._certify.certificates import certify_columns, certify_without_counts
 from ._certify.result import Result
+from ._certify.updates import least_squares
 from ._log.record import Log
 
 __all__ = ["SPACES", "disaggregate", "solve"]
@@ -63,7 +63,7 @@ def solve(log: Log, options: Options | None = None, **named: Any) -> Result:  # 
                 log, subspace, found.active, columns, found.exclude, prove=options.certify
             )
     with clock.step("updates"):
-        kept = np.array([certificate.found for certificate in certificates])
+        kept = np.array([one.status != "not found" for one in certificates])
         updates, conditioning = least_squares(log, subspace, columns, kept, wanted=options.updates)
     return Result(
         np.ascontiguousarray(columns.T),

@@ -132,8 +132,8 @@ def _add_attack(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    from ..audit import Thresholds  # noqa: PLC0415
     from ..audit._audit_log import audit_log  # noqa: PLC0415 - only for this command
-    from ..audit._certify.grade import Thresholds  # noqa: PLC0415
     from ..audit._log.record import Log  # noqa: PLC0415
     from ..audit._report.facts import as_json  # noqa: PLC0415
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import Columns, FloatArray, IntArray
+from .._log.counts import window_sums
 from .._log.record import Log
-from .._log.windows import window_sums
 
 __all__ = ["assigned", "outside_of", "suspects"]
 

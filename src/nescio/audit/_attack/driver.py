@@ -11,12 +11,18 @@ from .._arrays import Columns, IntArray
 from .._log.record import Log
 from . import estimate
 from .milp import has_solver
-from .options import Options
-from .search import Columnwise, Exclude, nearest_space
+from .options import METHODS_WITHOUT_COUNTS, Options
+from .search import Columnwise, Exclude
 from .span import Subspace
 from .without_counts import columns_without_counts
 
 __all__ = ["Attacked", "Clock", "attack"]
+
+_TRIED = 48
+"""Users on whom estimates of the span are compared."""
+
+_CLEARLY = 0.95
+"""Another estimate must reduce the distance to this fraction."""
 
 _SMOOTH = 4
 """Common changes allowed for if there is noise and `drift` is not given."""
@@ -56,11 +62,11 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
     """Searches for the participation columns of a log."""
     active = np.flatnonzero(~log.idle)
     with clock.step("space"):
-        subspace = nearest_space(
+        subspace = _nearest_space(
             log, _estimates(log, len(active), options), active, options.seed, clock.deadline
         )
     columns, method = np.zeros((log.users, log.rounds), np.uint8), options.method
-    without_counts = options.without_counts or log.counts is None
+    without_counts = options.method in METHODS_WITHOUT_COUNTS or log.counts is None
     if without_counts:
         with clock.step("without counts"):
             columns, method = columns_without_counts(
@@ -71,7 +77,7 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
     search = Columnwise(log, subspace, active, options, clock.deadline)
     search.columns[:] = columns
     if not without_counts:
-        method = _search(search, options.method, clock)
+        method = search.run(options.method, clock.step)
     if has_solver():
         search.assign()
     exact = options.method in ("auto", "program") and has_solver()
@@ -99,15 +105,30 @@ def _estimates(log: Log, users: int, options: Options) -> Iterator[Subspace]:
             yield estimate.standardized_space(log, users, plain, _SMOOTH)
 
 
-def _search(search: Columnwise, method: str, clock: Clock) -> str:
-    """Searches for the columns of all users by counts; returns the methods that found them."""
-    if method != "program":
-        with clock.step("reflect"):
-            search.reflect()
-    if method == "auto":
-        with clock.step("lattice"):
-            search.lattice()
-    if method == "program" or (method == "auto" and has_solver()):
-        with clock.step("program"):
-            search.program(every=method == "program")
-    return search.method
+def _nearest_space(
+    log: Log, spaces: Iterator[Subspace], active: IntArray, seed: int, deadline: float
+) -> Subspace:
+    """Returns the estimate of the span that is nearest to the columns of some users.
+
+    Distances are per dimension outside the span. The first estimate is kept unless another is
+    clearly nearer. Others are made only if the first one has noise that is not white.
+    """
+    chosen = next(spaces)
+    if chosen.exact or log.counts is None:
+        return chosen
+    some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
+
+    def distance(space: Subspace) -> tuple[float, bool]:
+        search = Columnwise(log, space, some, Options(seed=seed, threads=1), deadline)
+        search.reflect(again=0)
+        points = search.columns[some].astype(np.float64)
+        off = float(np.median(space.distances(points)) / np.sqrt(max(space.free, 1)))
+        return off, space.calibrated(points).colored
+
+    nearest, colored = distance(chosen)
+    nearest *= _CLEARLY
+    for space in spaces if colored else ():
+        off, _ = distance(space)
+        if off < nearest:
+            chosen, nearest = space, off
+    return chosen

@@ -112,7 +112,7 @@ def _sketched(log: Log, active: int, seed: int, *, certain: bool) -> Subspace | 
     spread = outside / log.dimensions * inverse + (1e-15 * total) ** 2 * inverse @ inverse
     weights, filled = np.ones(log.rounds), int((~log.empty).sum())
     spectrum, complete = values / log.dimensions, rank == active
-    return Subspace(basis, weights, spread, spectrum, 0.0, True, complete, filled)
+    return Subspace(basis, basis, weights, spread, spectrum, 0.0, True, complete, filled)
 
 
 def _orthonormal(columns: FloatArray) -> FloatArray:
@@ -147,8 +147,11 @@ def _thresholded(
     stands_out = values[:active] > level * (1 + np.sqrt(beyond)) ** 2 * 1.02
     rank = max(1, int(stands_out.sum()))
     angles = np.concatenate((angles * max(filled - active, 0) / filled, np.zeros(drift)))
+    basis = np.hstack((vectors[:, :active], smooth))
+    plain = basis if (weights == 1).all() else np.linalg.qr(basis / weights[:, None])[0]
     return Subspace(
-        np.hstack((vectors[:, :active], smooth)),
+        basis,
+        np.asarray(plain),
         weights,
         np.diag(angles),
         values,

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import BoolArray, Columns, FloatArray
+from .._log.counts import agree
 from .._log.record import Log
-from .._log.windows import agree
 from .span import Subspace
 
 __all__ = ["ROUNDS_PER_USER", "ica_columns", "lightest", "match", "pull"]
@@ -39,7 +39,7 @@ def ica_columns(
 ) -> Columns:
     """uint8 (k, rounds), k at most `users`: independent columns in the span, lightest first."""
     rng = np.random.default_rng(seed)
-    basis = subspace.plain_basis()
+    basis = subspace.plain
     white = _whitened(basis)
     kept = np.zeros((0, log.rounds), np.uint8)
     for _ in range(_STARTS):

@@ -141,7 +141,7 @@ def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Co
     A distance of e from the span costs as much as a length of s e. The stress s is such that the
     noise makes columns only a little longer.
     """
-    basis = subspace.plain_basis()
+    basis = subspace.plain
     rounds = _some_rounds(basis)
     angles = float(np.trace(subspace.spread)) * log.rounds / max(subspace.free, 1) / subspace.rank
     stress = _STRESS / np.sqrt(max(angles, 1e-20))

@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from ...errors import ArgumentError
 from .._arrays import Columns, FloatArray, IntArray
-from .._log.windows import Batch, free_rounds
+from .._log.undetermined import free_rounds
+from .._log.windows import Batch
 from .span import Subspace
 
 __all__ = ["Limits", "Program", "has_solver"]

@@ -73,11 +73,6 @@ class Options:
         as_threads(self.threads)
         object.__setattr__(self, "seed", as_count(self.seed, "seed", 0, (1 << 63) - 1))
 
-    @property
-    def without_counts(self) -> bool:
-        """True for methods that search without counts."""
-        return self.method in METHODS_WITHOUT_COUNTS
-
     def check(self, log: Log) -> None:
         """Raises ArgumentError if the options do not apply to this log."""
         if log.counts is None and self.method in ("reflect", "program"):

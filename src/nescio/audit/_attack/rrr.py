@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import Columns, FloatArray, Floats, IntArray
+from .._arrays import BoolArray, Columns, FloatArray, Floats, IntArray
+from .._log.windows import Batch
 from .sets import AffineSet, BinarySet
 from .span import Subspace
 
@@ -49,8 +50,8 @@ class Found:
 
 def reflect(
     subspace: Subspace,
-    affine: AffineSet,
-    binary: BinarySet,
+    batch: Batch,
+    empty: BoolArray,
     accept: Accept,
     *,
     rng: np.random.Generator,
@@ -61,10 +62,11 @@ def reflect(
     `accept(columns, users of the batch)` returns True for columns that end the search for their
     users.
     """
-    users, rounds = affine.origins.shape
+    users, rounds = len(batch.users), len(empty)
     found = Found(np.zeros((users, rounds), np.uint8), np.zeros(users, np.bool_), 0)
     nearest, nearest_yet = np.full(users, np.inf), np.full(users, np.inf, np.float32)
     screen = _screener(subspace, rng)
+    affine, binary = AffineSet.of(subspace.plain, batch), BinarySet(batch, empty)
     iterations = 0
     for _ in range(search.starts):
         active = np.flatnonzero(~found.fits)

@@ -71,12 +71,6 @@ class AffineSet:
         inside -= (inside @ across) @ across.T
         return np.asarray(inside @ basis.T)
 
-    def along_exactly(self, points: FloatArray) -> FloatArray:
-        """Returns the same in float64."""
-        inside = points @ self.basis
-        inside -= (inside @ self.across) @ self.across.T
-        return np.asarray(inside @ self.basis.T)
-
     @cached_property
     def _single(self) -> tuple[Floats, Floats, Floats]:
         three = (self.basis, self.across, self.origins)

@@ -29,16 +29,18 @@ class Subspace:
     """An estimate of the span of P's columns.
 
     `basis`: float64, (rounds, rank), orthonormal, of D^-1/2 times the span, where `weights` is the
-    diagonal of D^-1/2 (ones without noise). `spread`: (rank, rank); a true column x = D^1/2 basis a
-    has an expected squared distance of a^T spread a. `exact`: no noise except rounding. `spectrum`:
-    the eigenvalues of the weighted Gram matrix over the dimensions, largest first (with noise: all;
-    without: as many as the sketch has). `complete`: as many directions exceed the noise as there
-    are active users. `filled`: the number of rounds with participants. `few`: the noise lies in few
-    of the dimensions. `stretch`: measured distances of true columns over those that the noise model
-    predicts. `standardized`, `drift`: options of the estimate.
+    diagonal of D^-1/2 (ones without noise). `plain`: an orthonormal basis of the span itself.
+    `spread`: (rank, rank); a true column x = D^1/2 basis a has an expected squared distance of a^T
+    spread a. `exact`: no noise except rounding. `spectrum`: the eigenvalues of the weighted Gram
+    matrix over the dimensions, largest first (with noise: all; without: as many as the sketch has).
+    `complete`: as many directions exceed the noise as there are active users. `filled`: the number
+    of rounds with participants. `few`: the noise lies in few of the dimensions. `stretch`: measured
+    distances of true columns over those that the noise model predicts. `standardized`, `drift`:
+    options of the estimate.
     """
 
     basis: FloatArray
+    plain: FloatArray
     weights: FloatArray
     spread: FloatArray
     spectrum: FloatArray
@@ -65,12 +67,6 @@ class Subspace:
     def colored(self) -> bool:
         """True if the noise is not white."""
         return self.few or self.stretch > _COLORED
-
-    def plain_basis(self) -> FloatArray:
-        """(rounds, rank): an orthonormal basis of the span itself, without weights."""
-        if (self.weights == 1).all():
-            return self.basis
-        return np.asarray(np.linalg.qr(self.basis / self.weights[:, None])[0])
 
     def residuals(self, columns: FloatArray) -> FloatArray:
         """(k, rounds): the components of the weighted columns (k, rounds) outside the span."""

@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from .._arrays import Columns, IntArray
+from .._log.counts import agree
 from .._log.record import Log
-from .._log.windows import agree
 from .basis import select_basis
 from .block_reduction import has_library
 from .ica import ROUNDS_PER_USER, ica_columns, lightest, match

@@ -8,41 +8,24 @@ this one is nearer than chance allows and about as near as the others, and the l
 neighboring columns is small.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from .._arrays import BoolArray, Columns, FloatArray, IntArray
+from .._arrays import BoolArray, Columns, IntArray
 from .._attack.search import Exclude
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
+from .._log.counts import agree, window_sums
 from .._log.record import Log
-from .._log.windows import Batch, agree, batches, free_rounds, log_choices, window_sums
+from .._log.undetermined import free_rounds
+from .._log.windows import Batch, batches, log_choices
+from .reasons import MAX_FAILURE, Evidence, certificate
 from .result import Certificate, Status
 from .uniqueness import margins, swap_failures
 
 __all__ = ["certify_columns", "certify_without_counts"]
 
-MAX_FAILURE = 1e-6
-"""Maximum probability of a wrong "unique" with noise."""
-
 _MAX_OFF = 2.0
 """Maximum distance of a "unique" column, relative to the expected noise distance."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Evidence:
-    """Evidence for the columns of the active users, one entry each."""
-
-    distance: FloatArray
-    expected: FloatArray
-    limit: FloatArray
-    fits: BoolArray
-    typical: BoolArray
-    margin: FloatArray
-    failure: FloatArray
-    rivals: BoolArray
-    only: BoolArray
 
 
 def certify_columns(
@@ -66,7 +49,7 @@ def certify_columns(
     place = {int(user): i for i, user in enumerate(active)}
     everyone = bool(evidence.fits.all())
     return [
-        _certificate(user, evidence, place[user], subspace, everyone)
+        certificate(user, evidence, place[user], subspace, everyone)
         if user in place
         else Certificate(
             user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "never took part: all counts are zero"
@@ -103,7 +86,7 @@ def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certifi
     ]
 
 
-def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> _Evidence:
+def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> Evidence:
     assert log.counts is not None
     own, counts = columns[active], log.counts[active]
     points = own.astype(np.float64)
@@ -119,7 +102,7 @@ def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) ->
     if not subspace.exact:
         typical &= distance <= subspace.chance(points, choices[active], MAX_FAILURE)
         typical &= (distance <= _MAX_OFF * expected) | (not subspace.colored)
-    return _Evidence(
+    return Evidence(
         distance,
         expected,
         limit,
@@ -150,14 +133,14 @@ def _prove(
     subspace: Subspace,
     active: IntArray,
     columns: Columns,
-    evidence: _Evidence,
+    evidence: Evidence,
     *,
     exclude: Exclude | None,
 ) -> None:
     """Fills in margins, failures, and which users have or provably have no rivals."""
     assert log.counts is not None
     wanted = evidence.fits & ~evidence.rivals
-    basis = subspace.plain_basis()
+    basis = subspace.plain
     if not subspace.exact:
         found = columns[active].T.astype(np.float64)
         if not wanted.all() or np.linalg.matrix_rank(found) < len(active):
@@ -167,11 +150,11 @@ def _prove(
     position[active] = np.arange(len(active))
     for batch in batches(log.windows, log.counts, log.count_error, active[wanted]):
         where, own = position[batch.users], columns[batch.users]
+        windows = _hard_windows(batch, log.rounds)
         free = free_rounds(batch, log.empty)
         evidence.margin[where] = margins(AffineSet.of(basis, batch), own, free)
         evidence.failure[where] = 0.0
         if not subspace.exact:
-            windows = _hard_windows(batch, log.rounds)
             evidence.failure[where] = swap_failures(subspace, own, windows, free)
         rest = np.flatnonzero(evidence.margin[where] == 0)
         if exclude is not None and len(rest):
@@ -187,38 +170,3 @@ def _hard_windows(batch: Batch, rounds: int) -> IntArray:
         if (batch.lower[:, i] == batch.upper[:, i]).all():
             windows[start:stop] = i
     return windows
-
-
-def _certificate(
-    user: int, all_evidence: _Evidence, i: int, subspace: Subspace, everyone: bool
-) -> Certificate:
-    distance, limit = float(all_evidence.distance[i]), float(all_evidence.limit[i])
-    margin, failure = float(all_evidence.margin[i]), float(all_evidence.failure[i])
-    needed = distance + 2 * limit if subspace.exact else 1e-6
-    status: Status = "ambiguous"
-    if not all_evidence.fits[i]:
-        status, reason = "not found", "no column was near enough to the span"
-    elif all_evidence.rivals[i]:
-        reason = "another column in the span has these counts"
-    elif not subspace.complete:
-        reason = "fewer directions exceed the noise than there are active users"
-    elif not subspace.exact and not everyone:
-        reason = "with noise, a proof needs all columns, and some were not found"
-    elif not all_evidence.typical[i]:
-        reason = "with this noise, a column as near as this one is too probable by chance"
-    elif margin <= needed and not all_evidence.only[i]:
-        reason = "other columns could not be excluded"
-    elif failure > MAX_FAILURE:
-        reason = "with this noise, a neighboring column is too probable"
-    else:
-        status, reason = "unique", "proven: no other column in the span has these counts"
-    return Certificate(
-        user,
-        status,
-        distance,
-        float(all_evidence.expected[i]),
-        limit,
-        margin if status == "unique" else 0.0,
-        failure if status == "unique" else 1.0,
-        reason,
-    )

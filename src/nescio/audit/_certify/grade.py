@@ -11,70 +11,19 @@ right counts is as near as a true one. Chance is measured by the same attack on 
 (`Control`).
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
 import numpy as np
 
-from ...errors import ArgumentError
 from .._log.record import Log
+from .._thresholds import Thresholds
 from .control import Control
 from .quality import Quality
 from .result import Result
+from .verdict import Grade, Verdict
 
-__all__ = ["Grade", "Thresholds", "Verdict", "grade"]
-
-Grade = Literal["safe", "at risk", "broken"]
+__all__ = ["grade"]
 
 SHARP = 0.05
 """Median expected distance of true columns, in rounds, below which sums have hardly any noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Thresholds of the grade.
-
-    `broken`: the log is broken if more than this fraction of the participating users have an update
-    with a relative error of at most `usable`. `chance`: the log is at risk if chance gives its
-    columns with at most this probability. Raises ArgumentError if a value is out of range.
-    """
-
-    broken: float = 0.0
-    usable: float = 1.0
-    chance: float = 1e-3
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.broken < 1:
-            raise ArgumentError(
-                f"broken: found {self.broken}, expected a fraction, 0 or more, below 1"
-            )
-        if not 0 < self.usable <= 1e9:
-            raise ArgumentError(f"usable: found {self.usable}, expected an error of more than 0")
-        if not 0 < self.chance < 1:
-            raise ArgumentError(f"chance: found {self.chance}, expected a probability")
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The grade, the users behind it, and the reasons in words.
-
-    `users` took part. `unique` and `ambiguous` count their certificates; `clear` counts columns
-    that fit far better than chance allows; `usable` counts unique or clear columns with a usable
-    update.
-    """
-
-    grade: Grade
-    users: int
-    unique: int
-    usable: int
-    ambiguous: int
-    clear: int
-    reasons: tuple[str, ...]
-
-    @property
-    def code(self) -> int:
-        """The exit code: 0 for safe, 1 for at risk, 2 for broken."""
-        return ("safe", "at risk", "broken").index(self.grade)
 
 
 def grade(
@@ -103,7 +52,14 @@ def grade(
     reason = "this attack found no more than chance or the thresholds allow"
     if usable > thresholds.broken * users:
         word = "broken"
-        reason = f"the updates of {usable} of {users} users were recovered, {_how_sure(counted)}"
+        reason = f"the updates of {usable} of {users} users were recovered, "
+        if counted[1] >= usable:
+            reason += "each from a column that is proven unique"
+        else:
+            reason += (
+                f"from columns that fit far better than any on shuffled rounds ({counted[1]} of "
+                "them are also proven unique)"
+            )
     elif unique.any():
         word = "at risk"
         reason = (
@@ -122,16 +78,6 @@ def grade(
     if not result.labelled:
         reasons.append("without counts, columns are in no order and name no users")
     return Verdict(word, *counted, tuple(reasons))
-
-
-def _how_sure(counted: tuple[int, int, int, int, int]) -> str:
-    _, unique, usable, _, _ = counted
-    if unique >= usable:
-        return "each from a column that is proven unique"
-    return (
-        f"from columns that fit far better than any on shuffled rounds ({unique} of them are also "
-        "proven unique)"
-    )
 
 
 def _sharp(result: Result, active: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> bool:

@@ -97,12 +97,19 @@ class _Descent:
 def _proven(affine: AffineSet, points: Floats, signs: Floats, free: BoolArray) -> FloatArray:
     """Computes the margins of vectors in float64; 0 for those that do not separate."""
     vectors = points.astype(np.float64)
-    vectors -= affine.along_exactly(vectors)
-    vectors -= affine.along_exactly(vectors)
+    vectors -= _along(affine, vectors)
+    vectors -= _along(affine, vectors)
     smallest = np.where(free, signs * vectors, np.inf).min(axis=1)
     rounding = 1e-12 * np.linalg.norm(vectors, axis=1)
     norms = np.linalg.norm(vectors, axis=1) * affine.leverage
     return np.where(smallest > rounding, (smallest - rounding) / norms, 0.0)
+
+
+def _along(affine: AffineSet, points: FloatArray) -> FloatArray:
+    """Returns the rows' components along the directions, in float64."""
+    inside = points @ affine.basis
+    inside -= (inside @ affine.across) @ affine.across.T
+    return np.asarray(inside @ affine.basis.T)
 
 
 def swap_failures(

@@ -48,27 +48,12 @@ class Drift:
     change: float
     trend: FloatArray
     tail: float
+    words: str
 
     @property
     def small(self) -> bool:
         """True if the drift is too small for a remedy."""
         return not self.change >= _STEADY
-
-    @property
-    def words(self) -> str:
-        """The consequence of the drift for the attack, in words."""
-        if np.isnan(self.change):
-            return "the log has too few rounds to distinguish drift from noise"
-        if self.tail < _SHARP:
-            return "updates do not change from round to round, as the attack assumes"
-        if self.small:
-            return "updates show no slow drift; the rest of the sums is noise"
-        return (
-            f"updates drift as the model learns: constant updates leave {self.tail:.1g} of the "
-            f"sums' energy unexplained, and at least {self.change:.0%} of that is slow drift. It "
-            "moves true columns away from the span of the sums, so fewer are found. An attacker "
-            "who keeps the model fixed avoids this"
-        )
 
 
 def measure(log: Log, seed: int = 0) -> Drift:
@@ -83,12 +68,14 @@ def measure(log: Log, seed: int = 0) -> Drift:
     smooth = np.convolve(similarity, np.ones(ends) / ends, mode="valid")
     below = np.flatnonzero(smooth < near / 2)
     clear = near > 3 * float(similarity.std()) / np.sqrt(ends)
+    change = _change(log, gram, active, seed) if tail >= _SHARP else 0.0
     return Drift(
         similarity,
         float(below[0] + (ends + 1) / 2) if clear and len(below) else float("inf"),
-        _change(log, gram, active, seed) if tail >= _SHARP else 0.0,
+        change,
         _trend(log, gram, filled),
         tail,
+        _words(change, tail),
     )
 
 
@@ -142,3 +129,19 @@ def _trend(log: Log, gram: FloatArray, filled: FloatArray) -> FloatArray:
         for part, mask in zip(np.array_split(energy, 4), np.array_split(filled, 4), strict=True)
     ]
     return np.array(quarters) / quarters[0]
+
+
+def _words(change: float, tail: float) -> str:
+    """The consequence of the drift for the attack, in words."""
+    if np.isnan(change):
+        return "the log has too few rounds to distinguish drift from noise"
+    if tail < _SHARP:
+        return "updates do not change from round to round, as the attack assumes"
+    if not change >= _STEADY:
+        return "updates show no slow drift; the rest of the sums is noise"
+    return (
+        f"updates drift as the model learns: constant updates leave {tail:.1g} of the "
+        f"sums' energy unexplained, and at least {change:.0%} of that is slow drift. It "
+        "moves true columns away from the span of the sums, so fewer are found. An attacker "
+        "who keeps the model fixed avoids this"
+    )

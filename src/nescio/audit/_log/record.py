@@ -66,9 +66,10 @@ class Log:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
         empty, idle = _empty_rounds(aggregates, participants), self.idle
+        dimensions = self.dimensions
         if counts is not None:
             check_counts(windows, counts, error, participants, empty)
-        check_size(self.rounds, self.dimensions, users, idle)
+        check_size(self.rounds, dimensions, users, idle)
 
     @property
     def rounds(self) -> int:

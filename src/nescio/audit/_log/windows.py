@@ -18,14 +18,11 @@ from .._arrays import IntArray
 
 __all__ = [
     "Batch",
-    "agree",
     "batches",
     "disjoint",
-    "free_rounds",
     "log_binomial",
     "log_choices",
     "refine",
-    "window_sums",
 ]
 
 Windows = tuple[tuple[int, int], ...]
@@ -133,33 +130,6 @@ def disjoint(windows: Windows) -> list[int]:
             chosen.append(j)
             reached = windows[j][1]
     return chosen
-
-
-def window_sums(columns: npt.NDArray[np.uint8], windows: Windows) -> IntArray:
-    """Counts the ones in each window for rows of `columns` (k, rounds): (k, windows)."""
-    before = np.zeros((len(columns), columns.shape[1] + 1), np.int64)
-    np.cumsum(columns, axis=1, out=before[:, 1:])
-    ends = np.array(windows, np.int64).reshape(-1, 2)
-    return np.asarray(before[:, ends[:, 1]] - before[:, ends[:, 0]])
-
-
-def agree(
-    columns: npt.NDArray[np.uint8], windows: Windows, counts: IntArray, error: int
-) -> npt.NDArray[np.bool_]:
-    """(k,): True for rows of `columns` that have the known ones of the counts (k, windows)."""
-    wrong = np.abs(window_sums(columns, windows) - counts) > error
-    return np.asarray(~(wrong & (counts >= 0)).any(axis=1))
-
-
-def free_rounds(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """(users, rounds): True where a user's counts do not determine the participation."""
-    free = np.ones((len(batch.users), len(empty)), np.bool_)
-    for i, (start, stop) in enumerate(batch.apart):
-        never = batch.upper[:, i] == 0
-        always = batch.lower[:, i] == (~empty[start:stop]).sum()
-        free[never | always, start:stop] = False
-    free[:, empty] = False
-    return free
 
 
 def log_choices(batch: Batch, empty: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._certify.grade import Verdict
 from .._certify.quality import Quality
+from .._certify.verdict import Verdict
 from .._log.record import Log
 
 __all__ = ["CAUTION", "advice"]

@@ -5,21 +5,22 @@ Neither contains an update or a column, so a report can be shown to people who m
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
 from ... import __version__
 from .._attempt import AS_IT_IS, Attempt, Tried
 from .._certify.control import Control
-from .._certify.grade import Thresholds, Verdict
 from .._certify.quality import Quality
 from .._certify.result import Result
+from .._certify.verdict import Verdict
 from .._log.drift import Drift
 from .._log.record import Log
+from .._thresholds import Thresholds
 from .advice import CAUTION, advice
 
-__all__ = ["Findings", "about", "as_json", "users"]
+__all__ = ["Findings", "about", "as_json", "explained", "users"]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -73,10 +74,27 @@ class Findings:
         return "no remedy was tried: every user was found without one"
 
 
+def explained(best: Attempt, measured: Drift, tried: list[Tried]) -> Verdict:
+    """Returns the verdict, with the effect of the remedies among its reasons."""
+    name = best.remedy.name
+    if len(tried) > 1 and name != AS_IT_IS:
+        why = (
+            f"updates drift; this was found with {name}, the best of {len(tried)} attempts, and "
+            "probabilities are corrected for their number"
+        )
+    elif len(tried) > 1:
+        why = f"updates drift, and none of {len(tried) - 1} remedies found more"
+    elif not measured.small and best.remedy.log.counts is None:
+        why = "updates drift, and without counts no remedy was tried"
+    else:
+        return best.verdict
+    return replace(best.verdict, reasons=(*best.verdict.reasons, why))
+
+
 def as_json(findings: Findings) -> str:
     """Returns the report as strict JSON: numbers that are not finite are null."""
     log, verdict, result = findings.log, findings.verdict, findings.result
-    control = findings.control
+    control, about_log, everybody = findings.control, about(log), users(findings)
     document = {
         "nescio": __version__,
         "source": findings.source,
@@ -84,7 +102,7 @@ def as_json(findings: Findings) -> str:
         "thresholds": asdict(findings.thresholds),
         "caution": CAUTION,
         "advice": advice(log, verdict, findings.quality),
-        "log": about(log),
+        "log": about_log,
         "method": result.method,
         "evened": result.standardized,
         "common_changes": result.drift,
@@ -103,7 +121,7 @@ def as_json(findings: Findings) -> str:
             "tried": [one.as_json() for one in findings.tried],
         },
         "seconds": {**result.seconds, "all": findings.seconds},
-        "users": users(findings),
+        "users": everybody,
     }
     return json.dumps(_plain(document), indent=1, allow_nan=False) + "\n"
 

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import FloatArray
+from .._attack.span import Subspace
 from .._log.record import Log
-from .span import Subspace
 
 __all__ = ["least_squares"]
 

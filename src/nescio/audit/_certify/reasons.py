@@ -1,0 +1,63 @@
+"""The status of a column and its reason, from the evidence."""
+
+from dataclasses import dataclass
+
+from .._arrays import BoolArray, FloatArray
+from .._attack.span import Subspace
+from .result import Certificate, Status
+
+__all__ = ["MAX_FAILURE", "Evidence", "certificate"]
+
+MAX_FAILURE = 1e-6
+"""Maximum probability of a wrong "unique" with noise."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Evidence:
+    """Evidence for the columns of the active users, one entry each."""
+
+    distance: FloatArray
+    expected: FloatArray
+    limit: FloatArray
+    fits: BoolArray
+    typical: BoolArray
+    margin: FloatArray
+    failure: FloatArray
+    rivals: BoolArray
+    only: BoolArray
+
+
+def certificate(
+    user: int, all_evidence: Evidence, i: int, subspace: Subspace, everyone: bool
+) -> Certificate:
+    """Makes the certificate of a user, entry `i` of the evidence."""
+    distance, limit = float(all_evidence.distance[i]), float(all_evidence.limit[i])
+    margin, failure = float(all_evidence.margin[i]), float(all_evidence.failure[i])
+    needed = distance + 2 * limit if subspace.exact else 1e-6
+    status: Status = "ambiguous"
+    if not all_evidence.fits[i]:
+        status, reason = "not found", "no column was near enough to the span"
+    elif all_evidence.rivals[i]:
+        reason = "another column in the span has these counts"
+    elif not subspace.complete:
+        reason = "fewer directions exceed the noise than there are active users"
+    elif not subspace.exact and not everyone:
+        reason = "with noise, a proof needs all columns, and some were not found"
+    elif not all_evidence.typical[i]:
+        reason = "with this noise, a column as near as this one is too probable by chance"
+    elif margin <= needed and not all_evidence.only[i]:
+        reason = "other columns could not be excluded"
+    elif failure > MAX_FAILURE:
+        reason = "with this noise, a neighboring column is too probable"
+    else:
+        status, reason = "unique", "proven: no other column in the span has these counts"
+    return Certificate(
+        user,
+        status,
+        distance,
+        float(all_evidence.expected[i]),
+        limit,
+        margin if status == "unique" else 0.0,
+        failure if status == "unique" else 1.0,
+        reason,
+    )
