@@ -9,9 +9,10 @@ import pytest
 from audit.records import Run
 from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.milp import Limits, Program
-from nescio.audit._attack.sets import AffineSet, free_rounds
+from nescio.audit._attack.sets import AffineSet
 from nescio.audit._certify.uniqueness import margins, swap_failures
 from nescio.audit._log.record import Log
+from nescio.audit._log.undetermined import free_rounds
 from nescio.audit._log.windows import batches
 from spec import audit as spec
 
