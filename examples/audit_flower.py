@@ -1,11 +1,11 @@
-"""Records a federated run of Flower, and audits what its server saw.
+"""Records a federated run of Flower, and audits what its server sees.
 
     pip install 'nescio[flower]' 'flwr[simulation]' scikit-learn
     python examples/audit_flower.py
     nescio audit run flower.npz
 
-Twenty users learn to read scikit-learn's digits. The strategy is FedAvg, and stays FedAvg; the
-recorder keeps the sums of updates, and counts by windows of ten rounds.
+Twenty users learn to read scikit-learn's digits. The strategy is FedAvg; the recorder keeps the
+sums of updates, and counts by windows of ten rounds.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ USERS, ROUNDS, RATE = 20, 60, 0.02
 
 
 def gradient(model: np.ndarray, images: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Of softmax regression; the last row of `model` is the bias."""
+    """The gradient of softmax regression; the last row of `model` is the bias."""
     odds = np.exp(images @ model[:-1] + model[-1])
     odds /= odds.sum(axis=1, keepdims=True)
     odds[np.arange(len(labels)), labels] -= 1
@@ -32,7 +32,7 @@ def gradient(model: np.ndarray, images: np.ndarray, labels: np.ndarray) -> np.nd
 
 
 def train(message: Message, context: Context) -> Message:
-    """A user's part of a round: four steps on its own images."""
+    """One user's part of a round: four steps on its own images."""
     images, labels = load_digits(return_X_y=True)
     mine = np.random.default_rng(int(context.node_config["partition-id"])).permutation(len(labels))
     images, labels = images[mine[:80]] / 16, labels[mine[:80]]
@@ -50,7 +50,7 @@ def train(message: Message, context: Context) -> Message:
 
 
 def serve(grid: Grid, context: Context) -> None:  # noqa: ARG001 - Flower calls it so
-    """The server: FedAvg, recorded."""
+    """Runs the server: FedAvg, recorded."""
     recorder = Recorder(granularity=10)
     strategy = FedAvg(fraction_train=0.2, fraction_evaluate=0, min_available_nodes=USERS)
     strategy = recorded(strategy, recorder)
@@ -61,11 +61,11 @@ def serve(grid: Grid, context: Context) -> None:  # noqa: ARG001 - Flower calls 
     result = audit.solve(log, time_limit=60)
     right = (result.participation == recorder.participation()).all(axis=0)
     print(f"{int(right.sum())} of {log.users} users' columns are right")
-    print("the grade: nescio audit run flower.npz")
+    print("grade the log: nescio audit run flower.npz")
 
 
 def main() -> None:
-    """Runs server and users in this process' simulation."""
+    """Runs server and users in a simulation in this process."""
     client_app, server_app = ClientApp(), ServerApp()
     client_app.train()(train)
     server_app.main()(serve)

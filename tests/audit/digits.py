@@ -32,7 +32,7 @@ def gradient(model, images, labels):
 
 
 def update(model, images, labels, rate, epochs, batch, rng):
-    """What a user sends: how its model has changed after `epochs` of SGD."""
+    """The update of one user: the change of the model after `epochs` of SGD."""
     own = model.copy()
     for _ in range(epochs):
         order = rng.permutation(len(labels))
@@ -43,7 +43,7 @@ def update(model, images, labels, rate, epochs, batch, rng):
 
 
 def run(users, rounds, *, rate=0.05, epochs=1, batch=16, server_rate=1.0, share=0.1, seed=0):
-    """A recorded FedAvg run; the recorder, and the accuracy of the model at its end."""
+    """Records a FedAvg run; returns the recorder and the final accuracy of the model."""
     rng = np.random.default_rng(seed)
     data = shares(users, seed)
     recorder = Recorder(range(users), granularity=10)

@@ -1,10 +1,10 @@
-"""Records of runs whose participation is known."""
+"""Simulated runs with known participation."""
 
 import numpy as np
 
 
 class Run:
-    """P, G and what a server has of them."""
+    """P, G and the server's record of them."""
 
     def __init__(
         self, users, rounds, dimensions=None, *, rate=0.1, window=10, noise=0.0, seed=0,
@@ -33,12 +33,12 @@ class Run:
         )
 
     def right(self, result):
-        """(users,): whose column is right."""
+        """(users,): True for users with the right column."""
         return (result.participation == self.participation).all(axis=0)
 
 
 def _noise(shape, directions, rng):
-    """Of variance 1 in all dimensions, or in few directions with as much in all."""
+    """Noise of variance 1 in all dimensions, or the same energy in few directions."""
     if directions is None:
         return rng.standard_normal(shape)
     across = np.linalg.qr(rng.standard_normal((shape[1], directions)))[0]
@@ -46,5 +46,5 @@ def _noise(shape, directions, rng):
 
 
 def never_wrong(run, result):
-    """Nobody is called unique whose column is wrong."""
+    """True if every user with a unique certificate has the right column."""
     return bool(run.right(result)[result.unique].all())

@@ -11,7 +11,7 @@ NEVER = float("inf")
 
 
 def hidden(size, seed):
-    """Rows that generate all integer vectors, and look as if they did not."""
+    """A basis of all integer vectors, disguised."""
     rng = np.random.default_rng(seed)
     rows = np.eye(size, dtype=np.int64)
     for _ in range(12 * size):
@@ -49,7 +49,7 @@ def test_a_reduction_keeps_the_lattice_and_its_lengths():
 
 
 def test_all_short_vectors_are_found_where_the_search_is_wide_enough():
-    """Of the integer vectors of length at most the square root of 2: 5 and 4 * 5, up to sign."""
+    """Integer vectors of length at most the square root of 2: 5 and 4 * 5, up to sign."""
     lattice = Lattice(hidden(5, 3), hidden(5, 3).astype(float))
     lattice.lll()
     short = lattice.short(1000, 2.1)

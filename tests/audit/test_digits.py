@@ -32,6 +32,6 @@ def test_the_planted_matrix_is_found(moves, batch, users, proven, tmp_path, caps
 
 
 def test_the_model_learns():
-    """So that the run above is one of learning, not of noise."""
+    """Shows that the run above is one of learning, not of noise."""
     _, accuracy = run(20, 100, share=0.15, rate=0.1)
     assert accuracy > 0.6

@@ -1,4 +1,4 @@
-"""Drift is seen in the sums, and records are cut to where there is less of it."""
+"""The measure of drift from sums, and the remedies for it."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from nescio.audit._log import drift, remedies
 
 
 def drifting(change, users=20, rounds=80, seed=0, still_from=None):
-    """Updates that turn from one to another over the run, or until a round."""
+    """A run whose updates turn from one to another, over the whole run or until a round."""
     run = Run(users, rounds, 600, rate=0.2, seed=seed)
     other = np.random.default_rng(seed + 1).standard_normal(run.updates.shape)
     last = still_from or rounds
@@ -31,7 +31,7 @@ def test_constant_updates_show_no_drift():
 
 @pytest.mark.parametrize("noise", [0.01, 1.0, 1000.0])
 def test_noise_is_no_drift(noise):
-    """However much there is of it."""
+    """Noise of any size has no drift."""
     for seed in range(4):
         run = Run(20, 80, 200, rate=0.2, noise=noise, seed=seed)
         log = audit.Log(run.aggregates, 20, run.windows, run.counts, run.participants)

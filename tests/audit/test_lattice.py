@@ -81,7 +81,7 @@ def test_columns_get_names_and_certificates_from_counts(flint):
 
 
 def test_what_a_search_with_counts_leaves_is_filled_in(flint):
-    """40 users, 46 rounds: too few for the search, and for certificates."""
+    """40 users, 46 rounds: too few for the search with counts, and for certificates."""
     run = Run(40, 46, 500, seed=5)
     given = {"windows": run.windows, "counts": run.counts, "users": 40, "threads": 1}
     search = audit.disaggregate(run.aggregates, **given, method="reflect")
@@ -115,7 +115,7 @@ def test_no_time_is_some_time(flint):
 
 
 def test_groups_that_always_take_part_together_are_told_apart(flint):
-    """12 users in 4 groups: the sums hold 4 columns and no more."""
+    """12 users in 4 groups: the sums contain 4 columns."""
     groups = Run(4, 40, seed=10)
     apart = np.random.default_rng(10).standard_normal((12, 60))
     sums = np.repeat(groups.participation, 3, axis=1).astype(float) @ apart
@@ -196,7 +196,7 @@ def test_skewness_leaves_even_participation_to_the_lattice(flint):
 
 
 def test_a_sum_of_users_is_not_taken_for_one():
-    """Users 1 and 2 never meet; who is found for 2 is both, or who is found for both is 2."""
+    """Users 1 and 2 never take part together, so their sum is binary as well."""
     rng = np.random.default_rng(14)
     present = (rng.random((60, 10)) < 0.3).astype(np.uint8)
     present[present[:, 1] == 1, 2] = 0

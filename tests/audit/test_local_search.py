@@ -1,4 +1,4 @@
-"""Exchanges of rounds: never farther, counts kept, and a local best at the end."""
+"""Local search: never farther, same counts, a local optimum at the end."""
 
 import itertools
 
@@ -23,7 +23,7 @@ def case(seed, count_error=0, windows=None):
 
 
 def shaken(run, rng):
-    """The true columns, with two rounds of each exchanged within their windows."""
+    """The true columns, each with two rounds exchanged within their windows."""
     columns = run.participation.T.copy()
     for column in columns:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Records as files."""
+"""Logs as files."""
 
 import zipfile
 
@@ -61,7 +61,7 @@ def test_other_names_are_refused(tmp_path):
 
 
 def test_sizes_are_known_before_anything_is_read(tmp_path):
-    """A header that promises more than the file has."""
+    """A header that declares more data than the file has."""
     header = np.lib.format.header_data_from_array_1_0(np.ones((2, 2)))
     with zipfile.ZipFile(tmp_path / "log.npz", "w") as archive:
         for name in ("aggregates.npy", "users.npy"):

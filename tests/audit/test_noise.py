@@ -1,4 +1,4 @@
-"""Noise as training makes it: in few directions, with changes that all users share."""
+"""Noise as in training: in few directions, with changes that all users share."""
 
 import os
 
@@ -85,7 +85,7 @@ def test_how_many_columns_have_the_counts():
 
 @pytest.mark.parametrize(("rounds", "users"), [(16, 4), (16, 10)])
 def test_columns_by_chance_are_farther_than_said(rounds, users):
-    """All columns with some counts, in spaces that have no relation to them."""
+    """All columns with some counts, in unrelated spaces."""
     windows = tuple((t, t + 4) for t in range(0, rounds, 4))
     columns = np.array(list(spec.columns_with(rounds, windows, [1, 2, 0, 1], 0)), float)
     choices = np.full(len(columns), np.log(len(columns)))

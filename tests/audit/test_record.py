@@ -1,4 +1,4 @@
-"""What cannot be true or cannot be enough is said before any work starts."""
+"""Invalid or insufficient logs are rejected before any work."""
 
 import itertools
 
@@ -103,7 +103,7 @@ def test_bad_records_are_refused(run, name):
 
 
 def test_counts_are_refused_exactly_when_no_column_has_them(rng):
-    """All windows of six rounds in random sets, against trying all columns."""
+    """All windows of six rounds in random sets, compared with exhaustive search."""
     rounds = 6
     every = list(itertools.combinations(range(rounds + 1), 2))
     sums = rng.standard_normal((rounds, 9))

@@ -1,4 +1,4 @@
-"""Records of runs as they go, and of Flower's: strategies by what they have, and Flower's own."""
+"""Recording of runs, also of Flower's: strategies with Flower's methods, and Flower's own."""
 
 from types import SimpleNamespace
 
@@ -95,7 +95,7 @@ class Arrays:
 
 
 class Messages:
-    """A strategy of Flower's message interface, as far as the recorder sees it."""
+    """A strategy with Flower's message interface, as far as the recorder uses it."""
 
     weighted_by_key = "num-examples"
 
@@ -108,7 +108,7 @@ class Messages:
 
 
 class Clients:
-    """One of the older interface."""
+    """A strategy with the older interface."""
 
     def configure_fit(self, server_round, parameters, client_manager):
         return [client_manager]

@@ -1,4 +1,4 @@
-"""Logs of models that learn: what is said of drift, of what was tried, and of what helped."""
+"""Logs of models that learn: the report on drift, remedies, and their effect."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from nescio.cli import main
 
 
 def audited(folder, users, rounds, **changes):
-    """A recorded run, and what `nescio audit run` makes of it: exit code, JSON, page."""
+    """Records a run and audits it with `nescio audit run`: exit code, JSON, page."""
     recorder, accuracy = run(users, rounds, share=0.2, server_rate=1.0, **changes)
     assert accuracy > 0.8
     path = folder / "learns.npz"
@@ -36,7 +36,7 @@ def learned(tmp_path_factory):
 
 
 def best_of(found):
-    """The remedy that told most, and the rounds that it looks at."""
+    """The most successful remedy, and its rounds."""
     best = max(found["drift"]["tried"][1:], key=lambda one: one["unique"])
     first, last = re.fullmatch(r"rounds (\d+) to (\d+) alone", best["remedy"]).groups()
     return best, int(first) - 1, int(last)
@@ -99,7 +99,7 @@ def test_probabilities_count_the_attempts():
 
 
 def test_a_search_that_failed_is_held_against_the_log_but_not_against_a_remedy():
-    """Sums without noise are a risk by themselves; few rounds that show little of it are not."""
+    """Sums without noise are a risk by themselves; few rounds that show little noise are not."""
     data = Run(40, 60, 100, seed=1)
     log = Log(data.aggregates, 40, data.windows, data.counts, data.participants)
     options = Options(time_limit=1e-6, method="reflect")

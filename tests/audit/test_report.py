@@ -1,4 +1,4 @@
-"""What an audit says: grades, the control, the page and the JSON."""
+"""Grades, the control, the page and the JSON."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def broken():
 
 @pytest.fixture(scope="module")
 def drowned():
-    """Updates under a hundred times their size of noise."""
+    """Updates with noise of a hundred times their size."""
     return audit_log(record(Run(20, 60, 200, noise=100.0)))
 
 
@@ -64,7 +64,7 @@ def test_thresholds_decide():
 
 
 def test_columns_without_certificates_break_a_log_if_chance_gives_no_such():
-    """Noise in few directions, as SGD's is: the model of noise refuses true columns."""
+    """Noise in few directions, as that of SGD: the noise model rejects true columns."""
     run = Run(20, 80, 400)
     rng = np.random.default_rng(0)
     few = rng.standard_normal((3, 400)) * 0.3
@@ -95,7 +95,7 @@ def test_without_counts_there_is_no_control():
 
 
 def test_the_control_is_even_where_there_is_nothing():
-    """Probabilities of many controls without signal are not all small."""
+    """Probabilities of several controls without signal are not all small."""
     found = []
     for seed in range(4):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
@@ -149,7 +149,7 @@ def test_the_json_holds_no_updates_and_no_columns(broken):
 
 
 class Strict(HTMLParser):
-    """Every tag that opens closes, in order."""
+    """Checks that every tag closes, in order."""
 
     def __init__(self):
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""The report in a real browser: it is drawn, says its verdict, and asks for nothing else."""
+"""The report in a real browser: it is drawn, shows its verdict, and loads nothing else."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_the_page_breaks_no_policy_of_its_own(opened):
 
 
 def test_plots_are_drawn(page):
-    """The picture has the colours of the plots' lines in it."""
+    """The screenshot has the colors of the plots' lines."""
     image = pytest.importorskip("PIL.Image")
     shot = page.parent / "shot.png"
     size = "--window-size=900,3000"

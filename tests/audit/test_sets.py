@@ -1,4 +1,4 @@
-"""Windows, and the two sets that columns are looked for between."""
+"""Windows, and the two sets of the search."""
 
 import itertools
 

@@ -36,7 +36,7 @@ def test_sums_are_of_those_who_took_part():
 @pytest.mark.parametrize("defence", ALL, ids=str)
 @pytest.mark.parametrize("seed", range(3))
 def test_counts_are_as_far_off_as_the_log_says(defence, seed):
-    """Log itself refuses counts that contradict the participants; the truth has to be allowed."""
+    """Log rejects counts that contradict the participants; the truth must be allowed."""
     run = simulate(replace(SMALL, defense=defence, granularity=7), seed)
     log = run.log
     if log.counts is None:
@@ -89,7 +89,7 @@ def test_the_attack_recovers_what_is_undefended():
 
 
 def test_the_attack_is_judged_by_the_truth():
-    """Of a group nobody is told apart, whatever columns were found."""
+    """The attack recovers no single user of a group, whatever columns it finds."""
     found = attack_simulated(replace(SMALL, defense=Defense.parse("batched:4")), time_limit=1)
     assert (found.recovered, found.unique, found.wrong) == (0.0, 0.0, 0.0)
     assert found.error is None
@@ -157,7 +157,7 @@ def test_sweeps_that_cannot_be(wrong):
 
 
 def cases_of(table, users=8):
-    """Cases by hand: {(noise, rounds): recovered}."""
+    """Cases made by hand: {(noise, rounds): recovered}."""
     return [
         Case(
             Setting(users=users, rounds=rounds, noise=noise),

@@ -1,4 +1,4 @@
-"""The attack finds the planted matrix, and says what it cannot tell."""
+"""The attack finds the true matrix, and reports what it cannot decide."""
 
 import os
 
@@ -57,7 +57,7 @@ def test_noise_up_to_the_update_itself(noise):
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_directions_that_the_noise_nearly_hides(seed):
-    """They say little of how near true columns are, and must not let any column pass."""
+    """Weak directions predict distances badly, and must not let every column pass."""
     run = Run(100, 200, 16384, noise=1.0, seed=seed)
     assert run.right(solve(run, method="reflect", updates=False)).all()
 
@@ -102,7 +102,7 @@ def test_counts_that_are_a_little_wrong():
 
 
 def test_columns_that_depend_on_others_are_looked_for_again():
-    """User 8's counts fit another column, which depends on other users': it cannot be meant."""
+    """User 8's counts also fit a column that depends on other users'; it is rejected."""
     run = Run(20, 60, seed=1)
     result = solve(run, method="reflect")
     assert run.right(result).all()
@@ -121,7 +121,7 @@ def test_users_with_equal_counts_are_ambiguous():
 
 
 def test_two_users_with_one_column():
-    """The span has fewer dimensions than users: nothing is called unique."""
+    """The span has fewer dimensions than users: no column is unique."""
     run = Run(10, 40, seed=9)
     p = run.participation.copy()
     p[:, 1] = p[:, 0]
@@ -180,7 +180,7 @@ def test_bad_options():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_certificates_against_trying_everything(seed):
-    """Tiny records with integers: what is unique is so, and every column found is a solution."""
+    """Tiny integer logs, against exhaustive search: certificates and columns are right."""
     rng = np.random.default_rng(seed)
     run = Run(3, 9, rate=0.45, window=int(rng.choice([3, 5, 9])), seed=seed)
     run.updates = rng.integers(-9, 10, (3, 7)).astype(float)
@@ -197,7 +197,7 @@ def test_certificates_against_trying_everything(seed):
 
 @pytest.mark.parametrize("block", range(TRIALS // 20))
 def test_no_wrong_column_is_ever_called_unique(block):
-    """Small, hard and noisy records, by every method; AUDIT_TRIALS=1000 for more."""
+    """Small, hard and noisy logs, by every method; AUDIT_TRIALS=1000 for more."""
     uniques = 0
     for seed in range(20 * block, 20 * block + 20):
         rng = np.random.default_rng(seed)

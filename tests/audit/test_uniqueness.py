@@ -1,4 +1,4 @@
-"""Proofs that a column is the only one, against trying everything."""
+"""Proofs that a column is the only one, compared with exhaustive search."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ from spec import audit as spec
 
 @functools.cache
 def case(seed):
-    """A tiny record, and all columns that there are for each user, which takes a while."""
+    """A tiny log, and all columns of each user by exhaustive search, which is slow."""
     rng = np.random.default_rng(seed)
     run = Run(4, 10, rate=0.4, window=int(rng.choice([3, 4, 10])), seed=seed)
     run.updates = rng.integers(-9, 10, (4, 9)).astype(float)
@@ -66,7 +66,7 @@ def test_programs_tell_whether_there_is_another(seed):
 
 
 def test_the_failure_of_a_noisy_column_is_about_right():
-    """Where two columns are about as near to the span, the sum of the odds is not small."""
+    """If two columns are about equally near to the span, the sum of the odds is not small."""
     run = Run(20, 60, 4096, noise=0.3, seed=5)
     log = Log(run.aggregates, 20, run.windows, run.counts, run.participants)
     space = column_space(log, 20, None, 0)

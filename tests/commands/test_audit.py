@@ -1,4 +1,4 @@
-"""`nescio audit` as a user runs it: exit codes, files, sentences."""
+"""`nescio audit` as a user runs it: exit codes, files, messages."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The parts of `python -m benchmarks.audit` that need PyTorch, on pictures of noise."""
+"""The parts of `python -m benchmarks.audit` that need PyTorch, on random images."""
 
 import argparse
 import io
@@ -16,7 +16,7 @@ from nescio.audit import Setting  # noqa: E402
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """1,600 pictures: a class is a colour."""
+    """1,600 images in which each class has a color."""
     rng = np.random.default_rng(0)
     labels = rng.integers(10, size=1600)
     colours = rng.integers(40, 215, size=(10, 3))
@@ -53,7 +53,7 @@ def test_recovered_updates_are_those_that_were_sent():
 
 
 def test_rows_of_table_6_1(arguments, monkeypatch, capsys):
-    """As small as a row can be: eight pictures a user."""
+    """The smallest possible row: eight images per user."""
     monkeypatch.setattr(learning, "_SMALL", (Row(8, 8, 0.0, 0.9, (1, 2)),))
     monkeypatch.setattr(learning, "_SIZE", (12, 48))
     cases = list(learning.fedavg_cases(arguments))

@@ -1,4 +1,4 @@
-"""CIFAR-10 from a folder, and files that are none."""
+"""CIFAR-10 from a folder, and invalid files."""
 
 import io
 

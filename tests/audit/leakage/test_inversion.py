@@ -1,4 +1,4 @@
-"""Pictures from gradients and from FedAvg updates."""
+"""Images from gradients and from FedAvg updates."""
 
 import pytest
 
@@ -20,7 +20,7 @@ SHAPE = (1, 8, 8)
 
 
 def pictures(count, seed=1):
-    """Smooth ones: a few waves each."""
+    """Smooth images, a few waves each."""
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.rand(count, 1, 3, 3, generator=generator)
     fine = torch.nn.functional.interpolate(coarse, (8, 8), mode="bilinear", align_corners=True)
@@ -47,7 +47,7 @@ def test_a_picture_from_its_exact_gradient():
 
 
 def test_a_sum_of_gradients_tells_less():
-    """The chapter's Table 6.2: the more users in a sum, the less of any of them."""
+    """The chapter's Table 6.2: more users in a sum reveal less of each."""
     model = networks.perceptron(64, 10, 4, smooth=True, seed=2)
     x, y = pictures(16)
     each = [gradient(model, x[i : i + 1], y[i : i + 1]) for i in range(16)]
@@ -57,7 +57,7 @@ def test_a_sum_of_gradients_tells_less():
 
 
 def test_what_is_unrolled_is_local_training():
-    """With one batch of everything there is no order that the attacker would have to know."""
+    """A single batch has no order that the attacker would have to know."""
     model = networks.perceptron(64, 6, 4, smooth=False, seed=2)
     training = LocalTraining(batch=3, epochs=3, rate=0.2, momentum=0.5)
     x, y = pictures(3)

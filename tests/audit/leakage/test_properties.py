@@ -1,4 +1,4 @@
-"""Whether updates tell a property of the data behind them."""
+"""Inference of a property of the data from updates."""
 
 import itertools
 
@@ -17,7 +17,7 @@ def coins(seed=0):
 
 
 def updates(count, has, seed):
-    """Of 300 entries, ten of which move with the property."""
+    """Updates of 300 entries, ten of which depend on the property."""
     rows = torch.randn(count, 300, generator=coins(seed))
     rows[:, :10] += 1.0 if has else 0.0
     return rows

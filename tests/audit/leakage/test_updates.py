@@ -1,4 +1,4 @@
-"""What a user sends: gradients and FedAvg updates, and the rounds of a model that stands still."""
+"""Gradients and FedAvg updates of one user, and the rounds of a fixed model."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def test_a_fraction_leaves_pictures_out(model):
 
 
 def test_rounds_are_sums_of_updates(model):
-    """One batch of everything has no order, so that updates are the same in every round."""
+    """A single batch has no order, so updates are the same in every round."""
     users = [pictures(6, seed) for seed in range(3)]
     present = torch.tensor([[1, 0, 1], [0, 1, 0], [1, 1, 1], [0, 0, 0]], dtype=torch.bool)
     training = LocalTraining(6, 2)
