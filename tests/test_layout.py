@@ -18,14 +18,8 @@ MAX_FILES = 25
 # Private modules that other packages of nescio import. An entry is removed once it is unused.
 SHARED = {
     # The commands print and plot more than the public interface offers.
-    "nescio.audit._audit_log",
-    "nescio.audit._certify.grade",
-    "nescio.audit._log.record",
     "nescio.audit._report.advice",
     "nescio.audit._report.charts",
-    "nescio.audit._report.facts",
-    "nescio.audit._report.html",
-    "nescio.audit._simulate.defenses",
     "nescio.audit._simulate.sweep",
     "nescio.ot._party",
     "nescio.quant._plot",

@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from . import Subparsers
 
 if TYPE_CHECKING:
-    from ..audit._report.facts import Findings
+    from ..audit import Findings
     from ..audit._simulate.sweep import Case, Curve
 
 if TYPE_CHECKING:
@@ -132,10 +132,7 @@ def _add_attack(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from ..audit import Thresholds  # noqa: PLC0415
-    from ..audit._audit_log import audit_log  # noqa: PLC0415 - only for this command
-    from ..audit._log.record import Log  # noqa: PLC0415
-    from ..audit._report.facts import as_json  # noqa: PLC0415
+    from ..audit import Log, Thresholds, as_json, audit_log  # noqa: PLC0415 - slow to import
 
     path, as_html = Path(arguments.log), _page(wanted=arguments.html is not None)
     html = Path(arguments.html or path.with_suffix(".audit.html"))
@@ -163,7 +160,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
     """Returns the HTML writer; None without matplotlib, unless the page is wanted."""
     try:
-        from ..audit._report.html import as_html  # noqa: PLC0415
+        from ..audit import as_html  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if wanted:
             raise
@@ -287,9 +284,9 @@ def _add_simulate(whats: "_Parsers") -> None:
 
 def _simulate(arguments: argparse.Namespace) -> int:
     from .._report import Report, check_writable  # noqa: PLC0415
+    from ..audit import Defense  # noqa: PLC0415
     from ..audit._report.advice import CAUTION  # noqa: PLC0415
     from ..audit._simulate import sweep as sweeps  # noqa: PLC0415
-    from ..audit._simulate.defenses import Defense  # noqa: PLC0415
 
     for path in (arguments.json, arguments.plot, arguments.plot_noise):
         check_writable(path)
