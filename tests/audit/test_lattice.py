@@ -85,7 +85,7 @@ def test_what_a_search_with_counts_leaves_is_filled_in(flint):
     run = Run(40, 46, 500, seed=5)
     given = {"windows": run.windows, "counts": run.counts, "users": 40, "threads": 1}
     search = audit.disaggregate(run.aggregates, **given, method="reflect")
-    both = audit.disaggregate(run.aggregates, **given, time_limit=10)
+    both = audit.disaggregate(run.aggregates, **given, time_limit=30)
     assert both.method.startswith("reflect and ")
     assert run.right(search).mean() < 0.8
     assert run.right(both).mean() > 0.9
