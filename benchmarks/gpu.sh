@@ -150,7 +150,8 @@ if [ -n "${missing_python:-}" ]; then
 fi
 
 cores=$(nproc)
-pytest=("$PYTHON" -m pytest -q -p no:cacheprovider)
+# pytest-benchmark warns when it meets pytest-xdist, and the project turns warnings into errors.
+pytest=("$PYTHON" -m pytest -q -p no:cacheprovider -p no:benchmark)
 # The project sets an option of pytest-timeout, which is an error where the plugin is missing.
 can_import pytest_timeout || pytest+=(-W ignore::pytest.PytestConfigWarning)
 parallel_pytest=("${pytest[@]}")
