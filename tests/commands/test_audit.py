@@ -64,7 +64,7 @@ def test_a_log_at_risk_ends_with_1(broken, tmp_path):
 
 def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
     path = write(tmp_path / "run.npz", Run(12, 40, 60, noise=1000.0))
-    found = nescio("audit", "run", path, "--time-limit", 1)
+    found = nescio("audit", "run", path, "--time-limit", 2)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("safe: ")
     assert "proves nothing" in found.stdout
