@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 import time
 
 import pytest
@@ -24,9 +25,11 @@ class Recorder:
 
     def __init__(self, seconds=0.0):
         self.batches = []
+        self.began = threading.Event()
         self._seconds = seconds
 
     def __call__(self, queries):
+        self.began.set()
         time.sleep(self._seconds)
         numbers = [q.table[0] for q in queries]
         self.batches.append(numbers)
@@ -107,7 +110,7 @@ def test_cancelled_requests_are_left_out():
     async def scenario():
         async with batching(recorder, Quotas(answer_seconds=0.1, batch_window=0)) as batcher:
             tasks = [asyncio.create_task(batcher.submit(query(1)))]
-            await asyncio.sleep(0.02)
+            await asyncio.to_thread(recorder.began.wait, 10)
             tasks += [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3)]
             results = await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.sleep(0.3)
