@@ -115,7 +115,7 @@ class HostMachine:
 
     def _code(self, step: Code, tier: str) -> Run:
         noise = step.noise.copy()
-        scratch = _core.QuasiCyclicRoom()
+        scratch = _core.QuasiCyclicScratch()
 
         def run(part: Part) -> tuple[Array, ...]:
             own = noise[part.begin : part.end]

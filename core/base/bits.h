@@ -6,7 +6,7 @@
 
 namespace nescio {
 
-/// Transposes an 8 x 8 bit matrix held a row to a byte, the lowest bit first.
+/// Transposes an 8 x 8 bit matrix with one row per byte, lowest bit first.
 NESCIO_INLINE std::uint64_t transpose_bits(std::uint64_t x) {
   std::uint64_t t = (x ^ (x >> 7)) & 0x00AA00AA00AA00AAull;
   x ^= t ^ (t << 7);

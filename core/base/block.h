@@ -19,15 +19,15 @@ struct alignas(16) Block {
   friend constexpr bool operator==(const Block&, const Block&) = default;
 };
 
-// What code for one thread needs to be compiled for a GPU as well as for the processor.
+// Marks code of one thread that is compiled for the GPU as well as for the CPU.
 #if defined(__CUDACC__)
 #define NESCIO_DEVICE __host__ __device__
 #else
 #define NESCIO_DEVICE
 #endif
 
-// Always inlined: this header is included by files that are compiled for one instruction set only,
-// and an out-of-line copy made there could be linked into code that runs on every machine.
+// Always inlined: files that are compiled for one instruction set include this header, and the linker
+// could choose an out-of-line copy made there for code that runs on every machine.
 #define NESCIO_INLINE [[gnu::always_inline]] NESCIO_DEVICE constexpr inline
 
 NESCIO_INLINE Block operator^(Block a, Block b) { return {a.lo ^ b.lo, a.hi ^ b.hi}; }

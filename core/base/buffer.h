@@ -18,17 +18,16 @@
 
 namespace nescio {
 
-/// Overwrites memory that held secrets; the compiler may not leave it out.
+/// Overwrites memory that held secrets. The compiler cannot remove the writes.
 inline void wipe(void* data, std::size_t bytes) noexcept {
   std::memset(data, 0, bytes);
   asm volatile("" : : "r"(data) : "memory");
 }
 
-/// An owned array of trivial elements on a cache-line boundary, not initialised.
+/// An owned, uninitialized array of trivial elements, aligned to a cache line.
 ///
-/// Large ones ask for huge pages: a table is read from end to end, and its pages would otherwise
-/// miss the processor's address caches all the time. Throws Error(resource) when the memory is not
-/// to be had, naming the amount.
+/// Large arrays use huge pages: a pass over a table would otherwise miss the TLB at every page. Throws
+/// Error(resource) with the requested size if the allocation fails.
 template <class T>
 class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -68,25 +67,25 @@ class Buffer {
   }
 
   static Error too_large(std::size_t size) {
-    return Error(ErrorKind::resource, "out of memory: " + std::to_string(size) + " x " +
-                                          std::to_string(sizeof(T)) + " bytes were asked for");
+    return Error(ErrorKind::resource, "out of memory: requested " + std::to_string(size) + " x " +
+                                          std::to_string(sizeof(T)) + " bytes");
   }
 
   std::unique_ptr<T[], Free> data_;
   std::size_t size_ = 0;
 };
 
-/// a * b, or Error(resource) if no memory could hold so much.
+/// Returns a * b. Throws Error(resource) if the product overflows.
 inline std::size_t checked_product(std::size_t a, std::size_t b) {
   std::size_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) {
-    throw Error(ErrorKind::resource, "out of memory: " + std::to_string(a) + " x " +
-                                         std::to_string(b) + " bytes were asked for");
+    throw Error(ErrorKind::resource, "out of memory: requested " + std::to_string(a) + " x " +
+                                         std::to_string(b) + " bytes");
   }
   return product;
 }
 
-/// A Buffer that is overwritten before its memory is given back.
+/// A Buffer that is overwritten before its memory is released.
 template <class T>
 class SecretBuffer : public Buffer<T> {
  public:

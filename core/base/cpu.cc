@@ -28,7 +28,7 @@ Registers cpuid(std::uint32_t leaf) {
   return r;
 }
 
-/// The register states that the operating system saves on a context switch (Intel SDM, XCR0).
+/// Returns the register states that the operating system saves on a context switch (Intel SDM, XCR0).
 std::uint64_t saved_states() {
   constexpr std::uint32_t kOsxsave = 1u << 27;
   if ((cpuid(1).c & kOsxsave) == 0) return 0;
@@ -106,11 +106,12 @@ Tier parse_tier(std::string_view name) {
   }
   for (Tier tier : kTiers) {
     if (name != tier_name(tier)) continue;
-    throw Error(ErrorKind::argument, "this machine lacks the CPU tier '" + std::string(name) +
-                                         "'; it has: " + supported);
+    throw Error(ErrorKind::argument,
+                "CPU tier '" + std::string(name) +
+                    "' is not supported by this machine; supported: " + supported);
   }
   throw Error(ErrorKind::argument,
-              "there is no CPU tier '" + std::string(name) + "'; this machine has: " + supported);
+              "CPU tier '" + std::string(name) + "' does not exist; supported: " + supported);
 }
 
 Tier active_tier() {

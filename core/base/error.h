@@ -6,19 +6,19 @@
 
 namespace nescio {
 
-/// Whose fault an error is, and so which Python class of `nescio.errors` it becomes.
+/// The cause of an error, which decides its Python class in `nescio.errors`.
 enum class ErrorKind {
-  argument,       ///< the caller of this library passed something impossible
-  index,          ///< a row or point that the domain does not have
-  malformed_key,  ///< bytes that are not a key at all
-  mismatch,       ///< a well-formed key, but for something else
-  resource,       ///< the machine would not give memory, threads or randomness
-  device,         ///< a device has failed, and does no more work for this process
+  argument,       ///< an argument is invalid
+  index,          ///< a row or point is outside the domain
+  malformed_key,  ///< bytes are not a valid key
+  mismatch,       ///< a valid key does not match the table or the other keys
+  resource,       ///< memory, threads or randomness are not available
+  device,         ///< a device has failed; it is unusable until the process restarts
 };
 
-/// The one exception type that the engine throws on purpose.
+/// The only exception type that the engine throws deliberately.
 ///
-/// `found` and `expected` are filled for mismatches and repeated in the message.
+/// `found` and `expected` are set for mismatches and are also part of the message.
 class Error : public std::runtime_error {
  public:
   Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}

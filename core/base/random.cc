@@ -16,13 +16,14 @@
 namespace nescio {
 
 void random_bytes(void* out, std::size_t bytes) {
-  constexpr std::size_t kMost = 256;  // getentropy's own limit for one call
+  constexpr std::size_t kMaxCall = 256;  // getentropy's limit per call
   auto* to = static_cast<unsigned char*>(out);
   while (bytes > 0) {
-    const std::size_t part = std::min(bytes, kMost);
+    const std::size_t part = std::min(bytes, kMaxCall);
     if (getentropy(to, part) != 0) {
-      throw Error(ErrorKind::resource, std::string("the operating system gave no random bytes: ") +
-                                           std::strerror(errno));
+      throw Error(ErrorKind::resource,
+                  std::string("cannot get random bytes from the operating system: ") +
+                      std::strerror(errno));
     }
     to += part;
     bytes -= part;

@@ -5,7 +5,7 @@
 namespace nescio {
 
 /// Fills `bytes` bytes from the operating system's cryptographic generator, the only source of
-/// secrets in Nescio. Throws Error(resource) if the system refuses; never falls back to another.
+/// secrets in Nescio. Throws Error(resource) if it fails; there is no fallback.
 void random_bytes(void* out, std::size_t bytes);
 
 }  // namespace nescio

@@ -8,9 +8,8 @@
 
 namespace nescio {
 
-/// Says that a value computed from secrets may be branched on: it reveals what is meant to be
-/// revealed, or nothing. Does nothing but under the constant-time test, where secrets are memory
-/// that Valgrind holds for uninitialised.
+/// Declares a value computed from secrets as public, so that code may branch on it. Has an effect only
+/// in the constant-time test, where Valgrind treats secrets as uninitialized memory.
 template <class T>
 inline T declassify(T value) {
 #if defined(NESCIO_MEMCHECK)

@@ -21,9 +21,9 @@
 namespace nescio {
 namespace {
 
-/// Looks at a job's end or beginning so many times before going to sleep: some ten microseconds. To
-/// wake a sleeping thread takes longer than to answer one query to a small table.
-constexpr int kLooks = 500;
+/// Polls of a job's start or end before a thread sleeps: about ten microseconds. Waking a sleeping
+/// thread takes longer than one query to a small table.
+constexpr int kPolls = 500;
 
 void pause_briefly() {
 #if defined(__x86_64__)
@@ -47,17 +47,17 @@ unsigned available_processors() noexcept {
   return count == 0 ? 1 : count;
 }
 
-/// The workers of one process, and the job that they are at.
-struct ThreadPool::Crew {
-  explicit Crew(unsigned threads) {
+/// The worker threads of one process, and their current job.
+struct ThreadPool::Workers {
+  explicit Workers(unsigned threads) {
     try {
       for (unsigned worker = 1; worker < threads; ++worker) {
-        workers.emplace_back(&Crew::work, this, worker);
+        spawned.emplace_back(&Workers::work, this, worker);
       }
     } catch (const std::exception& e) {
       stop();
-      throw Error(ErrorKind::resource, "the system would not start " + std::to_string(threads) +
-                                           " threads: " + e.what());
+      throw Error(ErrorKind::resource,
+                  "cannot start " + std::to_string(threads) + " threads: " + e.what());
     }
   }
 
@@ -67,8 +67,8 @@ struct ThreadPool::Crew {
       stopping = true;
     }
     job_posted.notify_all();
-    for (std::thread& worker : workers) worker.join();
-    workers.clear();
+    for (std::thread& thread : spawned) thread.join();
+    spawned.clear();
   }
 
   void run(std::size_t count, const Task& work) {
@@ -78,25 +78,25 @@ struct ThreadPool::Crew {
       tasks = count;
       next = 0;
       failure = nullptr;
-      working = static_cast<unsigned>(workers.size());
+      working = static_cast<unsigned>(spawned.size());
       ++job;
     }
     job_posted.notify_all();
     take_tasks(0);
-    for (int look = 0; look < kLooks && working != 0; ++look) pause_briefly();
+    for (int poll = 0; poll < kPolls && working != 0; ++poll) pause_briefly();
     std::unique_lock lock(mutex);
     workers_done.wait(lock, [&] { return working == 0; });
     if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
   }
 
-  std::mutex turn;  // held for the length of a job
+  std::mutex job_lock;  // held during a job
   const pid_t owner = getpid();
 
  private:
   void work(unsigned worker) {
     std::uint64_t seen = 0;
     for (;;) {
-      for (int look = 0; look < kLooks && job == seen; ++look) pause_briefly();
+      for (int poll = 0; poll < kPolls && job == seen; ++poll) pause_briefly();
       {
         std::unique_lock lock(mutex);
         job_posted.wait(lock, [&] { return stopping || job != seen; });
@@ -119,7 +119,7 @@ struct ThreadPool::Crew {
     }
   }
 
-  std::mutex mutex;  // guards what follows; the atomics may be looked at without it
+  std::mutex mutex;  // guards the members below; the atomics may be read without it
   std::condition_variable job_posted;
   std::condition_variable workers_done;
   std::atomic<std::uint64_t> job = 0;
@@ -130,42 +130,42 @@ struct ThreadPool::Crew {
   std::exception_ptr failure;
 
   std::atomic<std::size_t> next = 0;
-  std::vector<std::thread> workers;
+  std::vector<std::thread> spawned;
 };
 
 ThreadPool::ThreadPool(unsigned threads)
-    : threads_(threads == 0 ? available_processors() : threads), crew_(nullptr) {
-  if (threads_ > kMostThreads) {
-    throw Error(ErrorKind::argument, "threads: " + std::to_string(threads_) +
-                                         " were asked for, at most " +
-                                         std::to_string(kMostThreads) + " are allowed");
+    : threads_(threads == 0 ? available_processors() : threads), workers_(nullptr) {
+  if (threads_ > kMaxThreads) {
+    throw Error(ErrorKind::argument, "threads: found " + std::to_string(threads_) +
+                                         ", expected at most " + std::to_string(kMaxThreads));
   }
-  crew_ = std::make_unique<Crew>(threads_).release();
+  workers_ = std::make_unique<Workers>(threads_).release();
 }
 
 ThreadPool::~ThreadPool() {
-  // In a forked child the parent's workers do not exist and cannot be joined: their records, and
-  // the locks that they may hold, are abandoned.
-  if (crew_.load()->owner != getpid()) return;
-  const std::unique_ptr<Crew> crew(crew_.load());
-  crew->stop();
+  // In a forked child the parent's threads do not exist and cannot be joined. Their records, and the
+  // locks that they may hold, are leaked.
+  if (workers_.load()->owner != getpid()) return;
+  const std::unique_ptr<Workers> workers(workers_.load());
+  workers->stop();
 }
 
-/// This process's crew; after a fork, a new one, of which the first of several threads wins.
-ThreadPool::Crew& ThreadPool::own_crew() {
-  Crew* crew = crew_;
-  if (crew->owner == getpid()) return *crew;
-  auto fresh = std::make_unique<Crew>(threads_);
-  if (crew_.compare_exchange_strong(crew, fresh.get())) return *fresh.release();
+/// Returns this process's workers. After a fork it makes new ones; of several threads, the first one's
+/// are used.
+ThreadPool::Workers& ThreadPool::own_workers() {
+  Workers* workers = workers_;
+  if (workers->owner == getpid()) return *workers;
+  auto fresh = std::make_unique<Workers>(threads_);
+  if (workers_.compare_exchange_strong(workers, fresh.get())) return *fresh.release();
   fresh->stop();
-  return *crew;
+  return *workers;
 }
 
 void ThreadPool::run(std::size_t tasks, const Task& task) {
-  Crew& crew = own_crew();
-  const std::lock_guard turn(crew.turn);
+  Workers& workers = own_workers();
+  const std::lock_guard lock(workers.job_lock);
   if (tasks > 1 && threads_ > 1) {
-    crew.run(tasks, task);
+    workers.run(tasks, task);
   } else {
     for (std::size_t i = 0; i < tasks; ++i) task(i, 0);
   }

@@ -1,13 +1,13 @@
 #pragma once
 
-// One kernel, several CPU tiers: a header declares a kernel's names for every tier, a file for each
-// tier defines them, and the caller's tier picks at run time.
+// Dispatch by CPU tier. A header declares a kernel's names for every tier, one file per tier defines
+// them, and NESCIO_PICK chooses at run time.
 //
 //     NESCIO_TIERS(extern const Kernels kKernels;)         in the header
 //     NESCIO_PICK(tier, kKernels).multiply(...)            portable::, avx2:: or avx512::kKernels
 //
-// A tier's names are functions, or one constant table of functions. On other processors than x86-64
-// only the files of the portable tier are built, and NESCIO_PICK names no other.
+// A tier's names are functions, or one constant table of functions. Other CPUs than x86-64 build only
+// the portable tier, and NESCIO_PICK always chooses it.
 
 #include "base/cpu.h"
 
@@ -23,7 +23,7 @@
   __VA_ARGS__             \
   }
 
-/// `name` of the namespace of `tier`: a reference to it.
+/// A reference to `name` in the namespace of `tier`.
 #if defined(NESCIO_X86_64)
 #define NESCIO_PICK(tier, name) ::nescio::pick(tier, portable::name, avx2::name, avx512::name)
 #else
@@ -32,7 +32,7 @@
 
 namespace nescio {
 
-/// The one of three values that is for `tier`.
+/// Returns the value for `tier`.
 template <class T>
 [[gnu::always_inline]] constexpr inline const T& pick(Tier tier, const T& portable, const T& avx2,
                                                       const T& avx512) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What the bindings share. They check nothing that the engine checks: they turn arrays into spans,
-// let go of the interpreter lock, and turn buffers into arrays.
+// Common parts of the bindings. Bindings convert arrays to spans and buffers to arrays, and release the
+// interpreter lock. Checks of values are in the engine.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -40,7 +40,7 @@ std::span<const T> span_of(const InArray<T, Shape...>& array) {
   return {array.data(), array.size()};
 }
 
-/// A NumPy array of bytes that owns `buffer`.
+/// Returns a NumPy array of bytes that owns `buffer`.
 inline OutBytes to_array(Buffer<std::uint8_t>&& buffer, std::initializer_list<std::size_t> shape) {
   auto owned = std::make_unique<Buffer<std::uint8_t>>(std::move(buffer));
   std::uint8_t* data = owned->data();
@@ -49,7 +49,7 @@ inline OutBytes to_array(Buffer<std::uint8_t>&& buffer, std::initializer_list<st
   return OutBytes(data, shape, owner);
 }
 
-/// The tier of that name; for none, the active one.
+/// Returns the tier with that name, or the active tier.
 inline Tier tier_of(const std::optional<std::string>& name) {
   return name ? parse_tier(*name) : active_tier();
 }

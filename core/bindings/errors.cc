@@ -18,7 +18,7 @@ const char* class_name(ErrorKind kind) {
   return "NescioError";
 }
 
-/// Raises the class of nescio.errors that the engine's error stands for.
+/// Raises the class of nescio.errors for the engine's error.
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("nescio.errors").attr(class_name(error.kind()));
   if (error.kind() == ErrorKind::mismatch) {

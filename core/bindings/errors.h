@@ -2,7 +2,7 @@
 
 namespace nescio::bindings {
 
-/// Makes the engine's errors those of nescio.errors, in the module that calls it.
+/// Registers the translation of the engine's errors to those of nescio.errors, for the calling module.
 void translate_errors();
 
 }  // namespace nescio::bindings

@@ -12,7 +12,7 @@ namespace nescio::dpf {
 using CorrectWords = void (*)(const Block* nodes, std::size_t n, const Block* correction,
                               unsigned party, Block* leaves);
 
-/// The above for each additive output.
+/// Returns the function for an additive output.
 NESCIO_TIERS(CorrectWords correct_words(Output output);)
 
 }  // namespace nescio::dpf

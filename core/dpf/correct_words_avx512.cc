@@ -1,4 +1,4 @@
-// Compiled for AVX-512. Includes nothing that could leave shared code behind.
+// Compiled for AVX-512. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include "dpf/correct_words.h"
 #include "dpf/correct_words_impl.h"
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "dpf/shares.h"
 #include "ggm/walk.h"
 
@@ -13,27 +14,27 @@ namespace {
 
 constexpr std::uint64_t kLeafBits = 8 * prg::kLeafBytes;
 
-/// Chunks of the walk that one task takes: enough that finding the first costs nothing.
+/// Chunks of the walk per task: enough to make the cost of seeking to the first negligible.
 constexpr std::uint64_t kChunksPerTask = 8;
 
-/// Keys with fewer leaves than this walk together, to fill the generator's kernels.
+/// Keys with fewer leaves than this are walked together, to fill the generator's kernels.
 constexpr std::uint64_t kFewLeaves = 64;
-constexpr std::size_t kKeysTogether = 64;
+constexpr std::size_t kKeysPerTask = 64;
 
-/// The bits start..stop-1 of a share vector, and the bytes that they go to.
+/// The range start..stop-1 of a share vector, and the memory for its shares.
 struct BitRange {
   std::uint64_t start;
   std::uint64_t stop;
   std::uint8_t* out;
 
   std::uint64_t first_leaf() const { return start / kLeafBits; }
-  std::uint64_t last_leaf() const { return (stop + kLeafBits - 1) / kLeafBits; }
+  std::uint64_t last_leaf() const { return ceil_div(stop, kLeafBits); }
   std::uint8_t* at(std::uint64_t bit) const { return out + (bit - start) / 8; }
   bool holds(std::uint64_t leaf) const {
     return leaf * kLeafBits >= start && (leaf + 1) * kLeafBits <= stop;
   }
 
-  /// Copies leaf `leaf` to where it belongs, cutting what lies outside the range.
+  /// Copies the part of leaf `leaf` that is inside the range.
   void copy(std::uint64_t leaf, const Leaf& shares) const {
     const std::uint64_t from = std::max(start, leaf * kLeafBits);
     const std::uint64_t to = std::min(stop, (leaf + 1) * kLeafBits);
@@ -45,7 +46,7 @@ struct BitRange {
   }
 };
 
-/// Evaluates one key's nodes into the range: whole leaves in place, those at its ends by way of a
+/// Evaluates one key's nodes into the range: whole leaves in place, the leaves at its ends through a
 /// copy.
 void write_nodes(const LeafShares& shares, std::size_t key, const ggm::Nodes& nodes,
                  const BitRange& range) {
@@ -70,14 +71,14 @@ void write_nodes(const LeafShares& shares, std::size_t key, const ggm::Nodes& no
   }
 }
 
-/// Many leaves: each key by itself, its chunks shared out among the threads.
+/// Many leaves: one key at a time, its chunks divided among the threads.
 void evaluate_large(const Keys& keys, const BitRange& range, std::size_t stride, ThreadPool& pool,
                     Tier tier) {
   const LeafShares shares(keys, tier);
   const std::uint64_t chunk = ggm::Walk(keys.forest(0, 1, tier)).chunk();
   const std::uint64_t task_leaves = kChunksPerTask * chunk;
   const std::uint64_t first_task = range.first_leaf() / task_leaves;
-  const std::uint64_t tasks = (range.last_leaf() + task_leaves - 1) / task_leaves - first_task;
+  const std::uint64_t tasks = ceil_div(range.last_leaf(), task_leaves) - first_task;
   pool.run(keys.size() * tasks, [&](std::size_t task, unsigned) {
     const std::size_t key = task / tasks;
     const BitRange own = {range.start, range.stop, range.out + key * stride};
@@ -92,14 +93,14 @@ void evaluate_large(const Keys& keys, const BitRange& range, std::size_t stride,
   });
 }
 
-/// Few leaves: keys together, the whole domain of each.
+/// Few leaves: several keys together, the whole domain of each.
 void evaluate_small(const Keys& keys, const BitRange& range, std::size_t stride, ThreadPool& pool,
                     Tier tier) {
   const LeafShares shares(keys, tier);
-  const std::size_t tasks = (keys.size() + kKeysTogether - 1) / kKeysTogether;
+  const std::size_t tasks = ceil_div(keys.size(), kKeysPerTask);
   pool.run(tasks, [&](std::size_t task, unsigned) {
-    const std::size_t first = task * kKeysTogether;
-    const std::size_t count = std::min(kKeysTogether, keys.size() - first);
+    const std::size_t first = task * kKeysPerTask;
+    const std::size_t count = std::min(kKeysPerTask, keys.size() - first);
     ggm::Walk walk(keys.forest(first, count, tier));
     const ggm::Nodes nodes = walk.nodes(0, keys.shape().leaves());
     Buffer<Leaf> leaves(count * nodes.per_tree);
@@ -113,8 +114,8 @@ void evaluate_small(const Keys& keys, const BitRange& range, std::size_t stride,
   });
 }
 
-/// Points of one key, down the tree together: at each level all nodes are expanded and each keeps
-/// the child on its own path.
+/// Walks some points of one key down the tree together: each level expands all nodes, and each point
+/// keeps the child on its path.
 class PointWalk {
  public:
   static constexpr std::size_t kPoints = 256;
@@ -125,7 +126,7 @@ class PointWalk {
         forest_(keys.forest(key, 1, tier)),
         shares_(keys, tier),
         nodes_(kPoints),
-        children_(kPoints * prg::kMostArity) {}
+        children_(kPoints * prg::kMaxArity) {}
 
   void evaluate(std::span<const std::uint64_t> points, std::uint8_t* out) {
     const unsigned leaf_bits = leaf_element_bits(shape_.output);
@@ -170,9 +171,9 @@ class PointWalk {
 
 void check_range(const Shape& shape, std::uint64_t start, std::uint64_t stop) {
   if (start > stop || stop > shape.domain) {
-    throw Error(ErrorKind::index, "the range " + std::to_string(start) + " to " +
-                                      std::to_string(stop) + " leaves the domain of " +
-                                      std::to_string(shape.domain) + " points");
+    throw Error(ErrorKind::index, "range " + std::to_string(start) + " to " + std::to_string(stop) +
+                                      " is outside the domain of " + std::to_string(shape.domain) +
+                                      " points");
   }
   if (shape.output == Output::bit && start % 8 != 0) {
     throw Error(ErrorKind::argument,
@@ -206,7 +207,7 @@ void evaluate_points(const Keys& keys, std::span<const std::uint64_t> points, st
                                       std::to_string(shape.domain) + " points");
   }
   const std::size_t per_key = points.size() / keys.size();
-  const std::size_t parts = (per_key + PointWalk::kPoints - 1) / PointWalk::kPoints;
+  const std::size_t parts = ceil_div(per_key, PointWalk::kPoints);
   const std::size_t element_bytes = (element_bits(shape.output) + 7) / 8;
   pool.run(keys.size() * parts, [&](std::size_t task, unsigned) {
     const std::size_t key = task / parts, first = task % parts * PointWalk::kPoints;

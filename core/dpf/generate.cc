@@ -14,10 +14,10 @@
 namespace nescio::dpf {
 namespace {
 
-/// Keys made together, to keep the generator's wide kernels full.
+/// Keys generated together, to fill the generator's wide kernels.
 constexpr std::size_t kGroup = 64;
 
-/// A group of key pairs under construction, level by level. Party b of key i is at 2i + b.
+/// Key pairs that are being generated level by level. Party b of key i is at 2i + b.
 class Group {
  public:
   Group(const Shape& shape, std::span<const std::uint64_t> alphas, Tier tier, std::uint8_t* keys0,
@@ -54,16 +54,16 @@ class Group {
   }
 
  private:
-  /// c_j = G_j(s0) ^ G_j(s1) ^ [j = a] T, where a is the child that the path takes and T is the XOR
-  /// of all those differences, with its lowest bit set. So corrected, the parties agree on every
-  /// child but a, where their difference is T: unknown to each, and with control bits that differ.
+  /// c_j = G_j(s0) ^ G_j(s1) ^ [j = a] T, where a is the child on the path and T is the XOR of all
+  /// differences G_j(s0) ^ G_j(s1), with its lowest bit set. After the correction the parties agree on
+  /// every child but a, where they differ by T: unknown to each, with different control bits.
   void correct_level(std::size_t i, unsigned level) {
     const unsigned arity = layout_.arity;
     const Block* own[2] = {&children_[2 * i * arity], &children_[(2 * i + 1) * arity]};
     const std::uint64_t leaf = alphas_[i] >> leaf_element_bits(shape_.output);
     const std::uint64_t digit =
         (leaf >> (generator_.radix_bits * (layout_.depth - 1 - level))) & (arity - 1);
-    std::array<Block, prg::kMostArity> correction;
+    std::array<Block, prg::kMaxArity> correction;
     Block total = {0, 0};
     for (unsigned j = 0; j < arity; ++j) total ^= correction[j] = own[0][j] ^ own[1][j];
     total.lo |= 1;
@@ -83,7 +83,7 @@ class Group {
   }
 
   void write_level(std::size_t i, unsigned level,
-                   const std::array<Block, prg::kMostArity>& correction) {
+                   const std::array<Block, prg::kMaxArity>& correction) {
     const unsigned sent = layout_.arity - 1;
     const auto last_bit = static_cast<std::uint8_t>(control_bit(correction[sent]) << (level % 8));
     for (std::uint8_t* keys : keys_) {
@@ -118,7 +118,7 @@ class Group {
   SecretBuffer<Block> children_;
 };
 
-/// The one thing revealed of the points is that one of them is impossible.
+/// Reveals nothing about the points but that one of them is outside the domain.
 void check(const Shape& shape, std::span<const std::uint64_t> alphas) {
   shape.check();
   for (std::uint64_t alpha : alphas) {

@@ -11,17 +11,17 @@ namespace nescio::dpf {
 
 /// Gen of Boyle, Gilboa and Ishai 2016, Figure 1, for many points at once.
 ///
-/// For each i, keys0 and keys1 get shape.key_bytes() bytes at i * key_bytes: keys of the function
-/// that is payloads[i] at alphas[i]. One key alone is computationally independent of both. Seeds
-/// come from the operating system. The time taken depends on the shape and the number of points
-/// only.
+/// Writes the two keys of the point function that is payloads[i] at alphas[i] to
+/// keys0 + i * shape.key_bytes() and keys1 + i * shape.key_bytes(). One key alone is computationally
+/// independent of both point and payload. Seeds come from the operating system. The time depends only
+/// on the shape and the number of points.
 ///
-/// Throws Error(argument) for a bad shape, Error(index) for a point outside the domain.
+/// Throws Error(argument) for an invalid shape, Error(index) for a point outside the domain.
 void generate(const Shape& shape, std::span<const std::uint64_t> alphas,
               std::span<const Block> payloads, std::uint8_t* keys0, std::uint8_t* keys1, Tier tier);
 
 /// The same with the parties' root seeds given, for test vectors: roots[2i] and roots[2i + 1], the
-/// lowest bit of each overwritten by the party. Whoever can guess a seed can find the point.
+/// lowest bit of each is overwritten by the party. A guessed seed reveals the point.
 void insecure_generate(const Shape& shape, std::span<const std::uint64_t> alphas,
                        std::span<const Block> payloads, std::span<const Block> roots,
                        std::uint8_t* keys0, std::uint8_t* keys1, Tier tier);

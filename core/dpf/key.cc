@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace nescio::dpf {
 namespace {
@@ -27,15 +28,15 @@ T read_as(const std::uint8_t* from) {
 }  // namespace
 
 void Shape::check() const {
-  if (domain == 0 || domain > kMostDomain) {
+  if (domain == 0 || domain > kMaxDomain) {
     throw Error(ErrorKind::argument,
-                "domain: " + std::to_string(domain) + " was given, 1 to 2^40 points are possible");
+                "domain: found " + std::to_string(domain) + " points, expected 1 to 2^40");
   }
 }
 
 std::uint64_t Shape::leaves() const {
   const std::uint64_t elements = leaf_elements(output);
-  return (domain + elements - 1) / elements;
+  return ceil_div(domain, elements);
 }
 
 unsigned Shape::radix_bits() const { return prg::radix_bits(generator); }
@@ -76,21 +77,22 @@ void write_header(const Shape& shape, unsigned party, std::uint8_t* out) {
 
 Header parse_header(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < kHeaderBytes) {
-    throw malformed("found " + std::to_string(bytes.size()) + " bytes, its header alone has " +
-                    std::to_string(kHeaderBytes));
+    throw malformed("found " + std::to_string(bytes.size()) +
+                    " bytes, expected a header of at least " + std::to_string(kHeaderBytes));
   }
   if (bytes[0] != 'N' || bytes[1] != 'K') throw malformed("it does not begin with 'NK'");
   const auto number = [&](std::size_t i) { return std::to_string(unsigned{bytes[i]}); };
   if (bytes[2] != kVersion) {
-    throw malformed("found version " + number(2) + ", this release reads version " +
+    throw malformed("found version " + number(2) + ", expected version " +
                     std::to_string(unsigned{kVersion}));
   }
-  if (!prg::is_generator(bytes[3])) throw malformed("there is no generator number " + number(3));
-  if (!is_output(bytes[4])) throw malformed("there is no output number " + number(4));
+  if (!prg::is_generator(bytes[3]))
+    throw malformed("generator number " + number(3) + " does not exist");
+  if (!is_output(bytes[4])) throw malformed("output number " + number(4) + " does not exist");
   if (bytes[5] > 1) throw malformed("found party " + number(5) + ", expected 0 or 1");
   if (bytes[6] != 0 || bytes[7] != 0) throw malformed("its reserved bytes are not zero");
   const auto domain = read_as<std::uint64_t>(bytes.data() + 8);
-  if (domain == 0 || domain > kMostDomain) {
+  if (domain == 0 || domain > kMaxDomain) {
     throw malformed("found a domain of " + std::to_string(domain) + " points, expected 1 to 2^40");
   }
   const Shape shape{domain, static_cast<Output>(bytes[4]), static_cast<prg::GeneratorId>(bytes[3])};

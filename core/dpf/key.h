@@ -1,16 +1,16 @@
 #pragma once
 
 // Distributed point functions: Boyle, Gilboa and Ishai, "Function Secret Sharing: Improvements and
-// Extensions" (2016), section 3.2, with its early termination (section 3.2.1) and two freedoms that
-// change no proof: leaves of 512 bits, and trees of arity 2 or 4.
+// Extensions" (2016), section 3.2, with its early termination (section 3.2.1) and two changes that do
+// not affect the proof: leaves of 512 bits, and trees of arity 2 or 4.
 //
 // The point function P(alpha, beta) is beta at alpha and 0 elsewhere on {0, ..., domain-1}. Two
-// keys, one a party, give shares y0 and y1 with y0(x) + y1(x) = P(x), where + is XOR for single
-// bits and addition mod 2^w for words. Below a root seed for each party grows a GGM tree;
-// corrections, the same in both keys, see to it that at every node off the path to alpha both
-// parties hold the same seed with the same control bit, and at every node on it seeds that look
-// unrelated with control bits that differ. Off the path shares so cancel; on it the last correction
-// turns what the seeds say into beta.
+// keys, one per party, give shares y0 and y1 with y0(x) + y1(x) = P(x), where + is XOR for single
+// bits and addition mod 2^w for words. Each party expands a GGM tree from its root seed. The same
+// corrections are part of both keys. At every node off the path to alpha they give both parties the
+// same seed and the same control bit; at every node on the path, seeds that look unrelated and
+// different control bits. Off the path the shares therefore cancel; on the path the leaf correction
+// turns their difference into beta.
 //
 // A key as bytes, little-endian, is
 //
@@ -23,11 +23,11 @@
 //    8   8  domain, 1 to 2^40
 //   16  16  root seed; bit 0 is the party
 //   32  16 (arity - 1) depth   corrections, level by level
-//   ..  ceil(depth / 8)        a bit a level (see below), padded with zeros
+//   ..  ceil(depth / 8)        one bit per level (see below), padded with zeros
 //   ..  64                     correction of the leaf
 //
-// A level's corrections c_0, ..., c_{arity-1} XOR to zero but for their lowest bits, which are the
-// corrections of control bits. So the last of them is not sent, only its lowest bit.
+// A level's corrections c_0, ..., c_{arity-1} XOR to zero except in their lowest bits, which correct
+// the control bits. The key therefore contains only the lowest bit of the last one.
 
 #include <array>
 #include <cstddef>
@@ -45,11 +45,11 @@
 
 namespace nescio::dpf {
 
-inline constexpr std::uint64_t kMostDomain = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t kMaxDomain = std::uint64_t{1} << 40;
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 16;
 
-/// What both keys say openly: everything but the point and the payload.
+/// The public parameters of both keys: everything but the point and the payload.
 struct Shape {
   std::uint64_t domain;
   Output output;
@@ -57,38 +57,39 @@ struct Shape {
 
   friend bool operator==(const Shape&, const Shape&) = default;
 
-  /// Throws Error(argument) unless 1 <= domain <= kMostDomain.
+  /// Throws Error(argument) unless 1 <= domain <= kMaxDomain.
   void check() const;
-  std::uint64_t leaves() const;   ///< leaves that hold the domain
+  std::uint64_t leaves() const;   ///< leaves that cover the domain
   unsigned radix_bits() const;    ///< log2 of the tree's arity
   unsigned depth() const;         ///< levels below the root
   std::size_t key_bytes() const;  ///< of each key
   std::string describe() const;   ///< "bit keys over 1000 points from aes128", for messages
 };
 
-/// Keys of one shape, side by side: what is done to all of them is done to rows of memory.
+/// Keys of one shape, stored level by level, so that operations on all keys are contiguous.
 ///
-/// The only place where bytes become keys: whatever a Keys holds is safe to evaluate.
+/// The only parser of serialized keys: the content of a Keys is safe to evaluate.
 class Keys {
  public:
-  /// No keys at all.
+  /// Makes an empty object.
   Keys() = default;
 
-  /// Reads `count` keys of `key_bytes` bytes each. Throws Error(malformed_key), naming what was
-  /// found and what a key has there, and Error(mismatch) for keys of different shapes.
+  /// Reads `count` keys of `key_bytes` bytes each. Throws Error(malformed_key) with what was found and
+  /// expected, and Error(mismatch) for keys of different shapes.
   Keys(const std::uint8_t* bytes, std::size_t count, std::size_t key_bytes);
 
-  /// All of these, in order. Throws Error(mismatch) for keys of different shapes.
+  /// Concatenates keys. Throws Error(mismatch) for keys of different shapes.
   static Keys join(std::span<const Keys* const> parts);
 
   std::size_t size() const { return parties_.size(); }
   const Shape& shape() const { return shape_; }
   unsigned party(std::size_t i) const { return parties_[i]; }
 
-  /// The trees of keys first..first+count-1 in the code of `tier`; they refer to these keys.
+  /// Returns the trees of keys first..first+count-1, with the generator of `tier`. They point into
+  /// this object.
   ggm::Forest forest(std::size_t first, std::size_t count, Tier tier) const;
 
-  /// The leaf corrections of those keys, for 2^node_bits leaves of each.
+  /// Returns the leaf corrections of those keys, for 2^node_bits leaves of each.
   prg::Corrections leaf_corrections(std::size_t first, std::size_t count, unsigned node_bits) const;
 
  private:
@@ -101,11 +102,11 @@ class Keys {
   Shape shape_ = {1, Output::bit, prg::GeneratorId::aes128};
   std::vector<std::uint8_t> parties_;
   Buffer<Block> roots_;
-  Buffer<Block> corrections_;       // a level after the other; in each, arity blocks a key
-  Buffer<Block> leaf_corrections_;  // kLeafBlocks blocks a key
+  Buffer<Block> corrections_;       // level by level; in each, arity blocks per key
+  Buffer<Block> leaf_corrections_;  // kLeafBlocks blocks per key
 };
 
-/// What a key's first kHeaderBytes say.
+/// The content of a key's first kHeaderBytes.
 struct Header {
   Shape shape;
   unsigned party;
@@ -114,7 +115,7 @@ struct Header {
 /// Reads a header. Throws Error(malformed_key).
 Header parse_header(std::span<const std::uint8_t> bytes);
 
-/// Where the parts of a serialised key stand.
+/// Offsets of the parts of a serialized key.
 struct Layout {
   explicit Layout(const Shape& shape);
   unsigned arity;

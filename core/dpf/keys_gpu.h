@@ -1,6 +1,6 @@
 #pragma once
 
-// How keys travel to a GPU.
+// The layout of keys for their copy to a GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nescio::dpf {
 
-/// Where the parts of some keys stand in one stretch of memory, which goes to the device in one copy.
+/// Offsets of the parts of some keys in one contiguous buffer, which is copied to the device at once.
 struct KeysLayout {
   KeysLayout(const ggm::Forest& forest, std::size_t count)
       : keys(count),

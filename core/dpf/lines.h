@@ -1,19 +1,19 @@
 #pragma once
 
-// Lines: how shares and tables stand in a GPU's memory. A line is 64 bytes that belong to
+// Lines: the layout of shares and tables in a GPU's memory. A line is 64 bytes that belong to
 // consecutive rows of a table:
 //
 //     bit output     the shares, or one bit column, of 512 rows, lowest bit first
 //     word outputs   one byte of the shares, or one byte column, of 64 rows
 //
-// so that the product of a line of shares with a line of a table is a count of ones of their AND, or
-// a sum of products of their bytes: what matrix instructions do. Shares of w bytes take w lines, one
-// for each byte, the lowest first: their planes. A row of a word output is read byte by byte; the
-// products of plane i with byte column j count 2^(8 (i + j mod w)), and those with i + j >= w nothing
-// (mod 2^(8 w)), which pir/gpu/product_gpu.h sums up.
+// so that the product of a line of shares with a line of a table is the population count of their AND,
+// or a sum of products of their bytes, as matrix instructions compute it. Shares of w bytes have w
+// lines, called planes, one for each byte, lowest first. A table of a word output is stored by byte
+// columns. The product of plane i with byte column j has the weight 2^(8 (i + j mod w)), or 0 if
+// i + j >= w (mod 2^(8 w)); pir/gpu/product_gpu.h adds them up.
 //
 //     shares of key k, plane i, chunk c (of 512 or 64 rows)   line (c * keys + k) * planes + i
-//     column j of a table with so many columns                line c * columns + j
+//     column j of a table with `columns` columns              line c * columns + j
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-// From the bottom nodes of keys to their shares as lines (see dpf/lines.h), on a GPU.
+// Converts bottom nodes of keys to lines of shares (see dpf/lines.h), on a GPU.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace nescio::dpf {
 /// Keys in a device's memory.
 struct GpuKeys {
   ggm::GpuForest forest;
-  const Block* leaf_corrections;  ///< kLeafBlocks a key
+  const Block* leaf_corrections;  ///< kLeafBlocks per key
   const std::uint8_t* parties;
   LineShape shape;
 };
 
-/// A word of 128 bits, of which a sum and a negation are asked.
+/// A word of 128 bits, with addition only.
 struct Wide {
   std::uint64_t lo, hi;
 };
@@ -29,7 +29,7 @@ NESCIO_INLINE Wide operator+(Wide a, Wide b) {
   return {lo, a.hi + b.hi + (lo < a.lo)};
 }
 
-/// The words of a leaf as those of an element type, or a run of them.
+/// Returns element i of a leaf of words.
 template <class W>
 NESCIO_DEVICE inline W take_word(const std::uint32_t* leaf, unsigned i) {
   if constexpr (sizeof(W) == 1) {
@@ -44,7 +44,7 @@ NESCIO_DEVICE inline W take_word(const std::uint32_t* leaf, unsigned i) {
   }
 }
 
-/// (-1)^party (x + t c), a share of one element.
+/// Returns (-1)^party (x + t c), the share of one element.
 template <class W>
 NESCIO_DEVICE inline W correct_word(W x, W correction, std::uint64_t t, std::uint64_t party) {
   if constexpr (sizeof(W) == 16) {
@@ -67,11 +67,11 @@ NESCIO_DEVICE inline std::uint32_t byte_of(W x, unsigned i) {
   }
 }
 
-/// Writes a corrected leaf of words into the planes of its chunk. `lines` is the chunk's first line
-/// of this key; the leaf is the `place`-th of the chunk.
+/// Writes a corrected leaf of words to the planes of its chunk. `lines` is this key's first line of the
+/// chunk; `position` is the leaf's index in the chunk.
 template <class W>
 NESCIO_DEVICE inline void write_planes(const std::uint32_t* leaf, const std::uint32_t* correction,
-                                       std::uint64_t t, std::uint64_t party, unsigned place,
+                                       std::uint64_t t, std::uint64_t party, unsigned position,
                                        std::uint32_t* lines) {
   constexpr unsigned kPlanes = sizeof(W), kWords = kLineWords / kPlanes;
   std::uint32_t planes[kPlanes][kWords] = {};
@@ -83,7 +83,7 @@ NESCIO_DEVICE inline void write_planes(const std::uint32_t* leaf, const std::uin
   }
   NESCIO_UNROLL
   for (unsigned b = 0; b < kPlanes; ++b) {
-    std::uint32_t* to = lines + b * kLineWords + place * kWords;
+    std::uint32_t* to = lines + b * kLineWords + position * kWords;
     NESCIO_UNROLL
     for (unsigned w = 0; w < kWords; ++w) {
       if constexpr (kWords < 4) {
@@ -99,7 +99,7 @@ NESCIO_DEVICE inline void write_planes(const std::uint32_t* leaf, const std::uin
 /// Writes the shares of a bottom node's leaf.
 template <class G>
 NESCIO_DEVICE inline void write_leaf(const G& generator, const GpuKeys& keys, std::uint32_t key,
-                                     Block node, unsigned place, std::uint32_t* lines) {
+                                     Block node, unsigned position, std::uint32_t* lines) {
   Block leaf[prg::kLeafBlocks];
   generator.leaf(node, leaf);
   const Block* correction = keys.leaf_corrections + prg::kLeafBlocks * key;
@@ -120,23 +120,23 @@ NESCIO_DEVICE inline void write_leaf(const G& generator, const GpuKeys& keys, st
   }
   const std::uint64_t party = keys.parties[key];
   switch (keys.shape.element_bytes) {
-    case 1: return write_planes<std::uint8_t>(own, add, t, party, place, lines);
-    case 4: return write_planes<std::uint32_t>(own, add, t, party, place, lines);
-    case 8: return write_planes<std::uint64_t>(own, add, t, party, place, lines);
-    default: return write_planes<Wide>(own, add, t, party, place, lines);
+    case 1: return write_planes<std::uint8_t>(own, add, t, party, position, lines);
+    case 4: return write_planes<std::uint32_t>(own, add, t, party, position, lines);
+    case 8: return write_planes<std::uint64_t>(own, add, t, party, position, lines);
+    default: return write_planes<Wide>(own, add, t, party, position, lines);
   }
 }
 
-/// Writes zeros where a chunk has room for a leaf that the tree does not have.
-NESCIO_DEVICE inline void write_no_leaf(LineShape shape, unsigned place, std::uint32_t* lines) {
+/// Writes zeros in place of a leaf of the chunk that is outside the tree.
+NESCIO_DEVICE inline void write_no_leaf(LineShape shape, unsigned position, std::uint32_t* lines) {
   const unsigned words = kLineWords / shape.planes();
   for (unsigned b = 0; b < shape.planes(); ++b) {
-    for (unsigned w = 0; w < words; ++w) lines[b * kLineWords + place * words + w] = 0;
+    for (unsigned w = 0; w < words; ++w) lines[b * kLineWords + position * words + w] = 0;
   }
 }
 
-/// The lines of whole chunks for all keys, from the bottom nodes, or (`from_roots`) from nothing but
-/// the keys: a thread a leaf.
+/// Writes the lines of whole chunks for all keys, from the bottom nodes or, with `from_roots`, from the
+/// keys alone. One thread per leaf.
 template <class G, bool from_roots>
 struct WriteLines {
   static constexpr unsigned kThreads = 128;
@@ -144,7 +144,7 @@ struct WriteLines {
 
   GpuKeys keys;
   ggm::GpuNodes nodes;        ///< the leaves of the chunks; their data is not read if from_roots
-  std::uint64_t first_chunk;  ///< that `lines` begins with
+  std::uint64_t first_chunk;  ///< the first chunk of `lines`
   std::uint64_t chunks;
   std::uint32_t* lines;
 
@@ -154,25 +154,25 @@ struct WriteLines {
   }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, keys.forest.tables, kCooperative ? block.shared() : nullptr, kThreads);
-    // No memory holds the lines of 2^32 leaves: divisions of 32 bits will do.
+    // 32-bit divisions suffice: the lines of 2^32 leaves do not fit in memory.
     const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= threads()) return;
     const std::uint32_t trees = keys.forest.trees, leaves = keys.shape.leaves();
-    const std::uint32_t key = id % trees, leaf = id / trees, place = leaf % leaves;
+    const std::uint32_t key = id % trees, leaf = id / trees, position = leaf % leaves;
     const std::uint64_t chunk = leaf / leaves;
     const std::uint64_t node = first_chunk * leaves + leaf;
     std::uint32_t* to = lines + (chunk * trees + key) * keys.shape.planes() * kLineWords;
-    if (node < nodes.first || node >= nodes.end()) return write_no_leaf(keys.shape, place, to);
+    if (node < nodes.first || node >= nodes.end()) return write_no_leaf(keys.shape, position, to);
     Block bottom;
     if constexpr (from_roots) {
       bottom = ggm::descend(generator, keys.forest, key, node);
     } else {
       bottom = nodes.data[(node - nodes.first) * trees + key];
     }
-    write_leaf(generator, keys, key, bottom, place, to);
+    write_leaf(generator, keys, key, bottom, position, to);
   }
 };
 

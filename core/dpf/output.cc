@@ -44,7 +44,7 @@ Output parse_output(std::string_view name) {
     names += std::string(i == 0 ? "" : ", ") + kOutputs[i].name;
   }
   throw Error(ErrorKind::argument,
-              "there is no output '" + std::string(name) + "'; there are: " + names);
+              "output: found '" + std::string(name) + "', expected one of " + names);
 }
 
 }  // namespace nescio::dpf

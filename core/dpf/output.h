@@ -5,7 +5,7 @@
 
 namespace nescio::dpf {
 
-/// The group that shares add up in, by the number that a serialised key carries.
+/// The group of the shares, with its number in a serialized key.
 enum class Output : std::uint8_t {
   bit = 0,   ///< one bit, XOR
   u8 = 1,    ///< Z_2^8
@@ -16,17 +16,17 @@ enum class Output : std::uint8_t {
 
 const char* output_name(Output output) noexcept;
 
-/// Throws Error(argument), listing the names there are, if `name` is none of them.
+/// Returns the output with that name. Throws Error(argument) with all names if it does not exist.
 Output parse_output(std::string_view name);
 
-/// False for numbers that no output has; for bytes from outside.
+/// Returns false if no output has that number; for untrusted bytes.
 bool is_output(std::uint8_t number) noexcept;
 
 /// Bits of one share: 1, 8, 32, 64 or 128.
 unsigned element_bits(Output output) noexcept;
 
-/// Shares in one leaf: 512, 64, 16, 8 or 4; and log2 of that, for who may not divide by a variable
-/// because the time it takes depends on the dividend.
+/// Returns the shares in one leaf: 512, 64, 16, 8 or 4; and the log2 of that, for constant-time code,
+/// which cannot divide by a variable: the time of a division depends on the dividend.
 std::uint64_t leaf_elements(Output output) noexcept;
 unsigned leaf_element_bits(Output output) noexcept;
 

@@ -29,15 +29,15 @@ decltype(auto) with_word(Output output, F&& f) {
 
 using Leaf = std::array<Block, prg::kLeafBlocks>;
 
-/// The vector that is `payload` at `position` and 0 elsewhere; constant time in both.
+/// Returns the vector that is `payload` at `position` and 0 elsewhere; constant time in both.
 Leaf unit_leaf(Output output, std::uint64_t position, Block payload);
 
-/// The leaf correction (-1)^{t1} (unit - own0 + own1), for leaves own0 and own1 of the two parties
-/// on the path and party 1's control bit t1; XOR throughout for bits. Constant time.
+/// Returns the leaf correction (-1)^{t1} (unit - own0 + own1), for the leaves own0 and own1 of the two
+/// parties on the path and party 1's control bit t1; for bits, the XOR of all three. Constant time.
 Leaf leaf_correction(Output output, const Leaf& unit, const Leaf& own0, const Leaf& own1,
                      std::uint64_t t1);
 
-/// Turns bottom nodes of keys into shares, in the code of a tier.
+/// Converts bottom nodes of keys to shares, with the code of a tier.
 class LeafShares {
  public:
   LeafShares(const Keys& keys, Tier tier);

@@ -39,7 +39,7 @@ Nodes Walk::nodes(std::uint64_t first, std::uint64_t last) {
   const std::size_t trees = forest_.trees;
   const Block* from = seek(first >> chunk_bits_);
   const std::uint64_t begin = (first >> chunk_bits_) << chunk_bits_;
-  std::uint64_t low = 0, high = 1;  // the nodes of this level that are held, from `from` on
+  std::uint64_t low = 0, high = 1;  // the nodes of this level that `from` points to
   for (unsigned k = 1; k <= chunk_levels_; ++k) {
     Block* to = levels_[k % 2].data();
     forest_.generator->expand(from, trees * (high - low),
@@ -48,7 +48,7 @@ Nodes Walk::nodes(std::uint64_t first, std::uint64_t last) {
     low <<= radix_bits_;
     high <<= radix_bits_;
     if (trees > 1) continue;
-    // A single tree goes on with the wanted nodes only.
+    // A single tree continues with the wanted nodes only.
     const unsigned shift = radix_bits_ * (chunk_levels_ - k);
     const std::uint64_t wanted = (first - begin) >> shift;
     from += wanted - low;

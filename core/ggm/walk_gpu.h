@@ -1,8 +1,8 @@
 #pragma once
 
-// GGM trees on a GPU. Nodes of a level stand with the key fastest: node i of tree k is
-// nodes[(i - first) * trees + k], so that neighbouring threads, which have neighbouring keys, read
-// and write neighbouring memory, and every lane of a warp does the same work.
+// Expansion of GGM trees on a GPU. In a level the tree is the fastest index: node i of tree k is
+// nodes[(i - first) * trees + k]. Neighbouring threads have neighbouring trees, so their memory accesses
+// coalesce and every lane of a warp does the same work.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace nescio::ggm {
 
-/// Trees of one shape in a device's memory: a ggm::Forest whose pointers are the device's.
+/// A ggm::Forest in device memory.
 struct GpuForest {
   std::uint32_t trees;
   std::uint32_t depth;
@@ -32,7 +32,7 @@ struct GpuNodes {
   NESCIO_INLINE std::uint64_t end() const { return first + count; }
 };
 
-/// The children of a node, corrected if its control bit is set.
+/// Writes the children of a node, corrected if its control bit is set.
 template <class G>
 NESCIO_DEVICE inline void expand_node(const G& generator, const GpuForest& forest, unsigned level,
                                       std::uint32_t tree, Block node, Block* children) {
@@ -44,16 +44,16 @@ NESCIO_DEVICE inline void expand_node(const G& generator, const GpuForest& fores
   for (unsigned j = 0; j < kArity; ++j) children[j] ^= mask & corrections[j];
 }
 
-/// From the nodes of a level those of the next: a thread a parent.
+/// Expands the nodes of one level to the next. One thread per parent.
 template <class G>
 struct ExpandLevel {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kCooperative = G::kSharedBytes > 0;
 
   GpuForest forest;
-  unsigned level;     ///< of the parents
+  unsigned level;     ///< level of the parents
   GpuNodes parents;   ///< the parents of `children`, and perhaps others
-  GpuNodes children;  ///< what to write, to `out`
+  GpuNodes children;  ///< the nodes to write to `out`
   Block* out;
 
   std::size_t shared_bytes() const { return G::kSharedBytes; }
@@ -66,10 +66,10 @@ struct ExpandLevel {
     return {static_cast<std::uint32_t>(ceil_div(parent_count() * forest.trees, kThreads)), 1};
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, forest.tables, kCooperative ? block.shared() : nullptr, kThreads);
-    // No memory holds the children of 2^32 nodes: divisions of 32 bits will do.
+    // 32-bit divisions suffice: the children of 2^32 nodes do not fit in memory.
     const std::uint32_t id = block.x() * kThreads + block.thread();
     if (id >= parent_count() * forest.trees) return;
     const std::uint32_t tree = id % forest.trees;
@@ -86,7 +86,7 @@ struct ExpandLevel {
   }
 };
 
-/// A node at the bottom, from the root down: depth expansions, of each of which one child is kept.
+/// Computes a bottom node from the root: one expansion per level, of which one child is kept.
 template <class G>
 NESCIO_DEVICE inline Block descend(const G& generator, const GpuForest& forest, std::uint32_t tree,
                                    std::uint64_t node) {

@@ -1,33 +1,36 @@
 #pragma once
 
-// Devices: where kernels run. Two classes offer the same functions, and what is written over them
-// (ggm/walk_gpu.h, pir/gpu/answer_gpu.h) runs on both:
+// Devices: classes that hold memory and run kernels. What is written for any device
+// (ggm/walk_gpu.h, pir/gpu/answer_gpu.h) runs on both classes that satisfy the concept ComputeDevice:
 //
-//     EmulatedDevice   runs kernels on the processor, for tests
-//     CudaDevice   runs them on an NVIDIA GPU
+//     EmulatedDevice   runs kernels on the CPU, for tests
+//     CudaDevice       runs them on an NVIDIA GPU
 //
-//     count(), info(number)               the devices there are, and what they are
-//     allocate(bytes), release(p)         memory of the device; Error(resource) if it is short
-//     allocate_host(bytes), release_host(p)   memory of the host that copies are fastest with
-//     upload(to, from, bytes)             from the host's memory; download(...) back
-//     upload_rows(to, from, stride, ...)  rows of bytes that stand apart in the host's memory, and
-//     download_rows(...)                  that stand apart on the device
-//     copy(to, from, bytes)               between devices of one kind
-//     zero(p, bytes)
-//     launch(kernel, grid)                queues a kernel; Error(resource) if it asks for more shared
+//     count(), info(number)               the devices of this machine, and their properties
+//     allocate(bytes), release(p, bytes)  device memory; Error(resource) if there is not enough
+//     allocate_host(bytes), release_host(p)   page-locked host memory, for the fastest copies
+//     upload(to, from, bytes)             copies from host memory; download(...) copies back
+//     upload_rows(to, from, stride, ...)  copies rows with a stride in host memory to packed rows
+//     download_rows(...)                  copies rows with a stride in device memory to packed rows
+//     copy(to, from, bytes)               copies between devices of one kind
+//     zero(p, bytes)                      clears device memory
+//     launch(kernel, grid)                queues a kernel; Error(resource) if it needs more shared
 //                                         memory than a block may have
-//     launch_on(stream, kernel, grid)     the same on a stream of the caller's, a cudaStream_t as a
-//                                         number; on a device that has none, at once
-//     seconds_each(count, work)           of `count` runs of work(), which launches kernels, in a graph
+//     launch_on(stream, kernel, grid)     queues it on the caller's stream, a cudaStream_t as a
+//                                         number; a device without streams runs it at once
+//     seconds_each(count, work)           seconds per run of `count` runs of work(), which launches
+//                                         kernels, recorded as one graph
 //     resident_blocks(kernel)             blocks of a kernel that one processor holds at once
-//     finish()                            waits for all of it, and throws what went wrong
-//     synchronize(number)                 waits for all work queued on a device
-//     memory_use(), forget_peak()         bytes held, now and at most since the peak was forgotten
-//     kReadsCuda                          whether it reads the memory of NVIDIA GPUs
-//     kLoad                               how much larger than the smallest a measurement is to be
+//     finish()                            waits for all queued work; throws its errors
+//     synchronize(number)                 waits for all work on a device, other libraries' too
+//     capturing(stream)                   true if the caller is recording a graph from its stream
+//     memory_use(), reset_peak()          bytes allocated, now and at the peak since the last reset
+//     kReadsCuda                          true if the device can read memory of NVIDIA GPUs
+//     kMeasurementScale                   problem-size multiplier for benchmarks
 //
-// All other work of one device object is queued on one stream of its own, in order.
+// Other work of a device object is queued in order on one stream of its own.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,35 +41,36 @@
 
 namespace nescio::gpu {
 
-/// What a device is.
+/// Properties of a device.
 struct DeviceInfo {
   std::string name;
   unsigned processors;           ///< streaming multiprocessors
   unsigned capability;           ///< 10 x compute capability: 90 for a Hopper
   std::size_t cache_bytes;       ///< of the second level
-  std::size_t memory_bytes;      ///< in all
-  std::size_t shared_bytes_max;  ///< that a block may ask for
+  std::size_t memory_bytes;      ///< in total
+  std::size_t shared_bytes_max;  ///< largest shared memory of a block
 };
 
-/// The error of a kernel that no block of a device has room for: a fault of a plan.
-inline Error too_much_shared(std::size_t bytes, const DeviceInfo& info) {
-  return Error(ErrorKind::resource, "a kernel asks for " + std::to_string(bytes) +
-                                        " bytes of shared memory, a block of " + info.name +
-                                        " may have " + std::to_string(info.shared_bytes_max));
+/// The error for a kernel that needs more shared memory than a block of the device may have: a bug in
+/// the plan that chose it.
+inline Error too_much_shared_memory(std::size_t bytes, const DeviceInfo& info) {
+  return Error(ErrorKind::resource, "shared memory of a kernel: found " + std::to_string(bytes) +
+                                        " bytes, expected at most " +
+                                        std::to_string(info.shared_bytes_max) + " on " + info.name);
 }
 
-/// Bytes of device memory that an object holds.
+/// Bytes of device memory that an object has allocated.
 struct MemoryUse {
   std::size_t now = 0;
-  std::size_t most = 0;
+  std::size_t peak = 0;
 
   void add(std::size_t bytes) {
     now += bytes;
-    if (now > most) most = now;
+    if (now > peak) peak = now;
   }
 };
 
-/// An owned array in a device's memory, not initialised. The device outlives it.
+/// An owned, uninitialized array in a device's memory. The device outlives it.
 template <class Device, class T>
 class DeviceBuffer {
  public:
@@ -83,11 +87,11 @@ class DeviceBuffer {
     if (data_ != nullptr) device_->release(data_, size_ * sizeof(T));
   }
 
-  /// At least `size` elements: the same memory if it is large enough, or other memory, with room to
-  /// grow by an eighth.
+  /// Returns memory for at least `size` elements: the present memory if it is large enough, otherwise
+  /// new memory with an eighth to spare.
   T* at_least(Device& device, std::size_t size) {
     if (size > size_) {
-      *this = DeviceBuffer();  // first give back what is too small
+      *this = DeviceBuffer();  // releases the smaller memory first
       *this = DeviceBuffer(device, size + size / 8);
     }
     return data_;
@@ -108,7 +112,7 @@ class DeviceBuffer {
   std::size_t size_ = 0;
 };
 
-/// Memory of the host that a device reads and writes by itself, kept from one use to the next.
+/// Page-locked host memory, kept from one use to the next.
 template <class Device>
 class HostBuffer {
  public:
@@ -117,7 +121,7 @@ class HostBuffer {
   HostBuffer& operator=(const HostBuffer&) = delete;
   ~HostBuffer() { Device::release_host(data_); }
 
-  /// At least `bytes` bytes, whose content is lost if that is more than before.
+  /// Returns at least `bytes` bytes. The content is lost if the memory grows.
   std::uint8_t* at_least(std::size_t bytes) {
     if (bytes > bytes_) {
       Device::release_host(std::exchange(data_, nullptr));
@@ -132,5 +136,45 @@ class HostBuffer {
   std::uint8_t* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
+
+/// The smallest kernel, for the concept below.
+struct EmptyKernel {
+  static constexpr unsigned kThreads = kWarp;
+  static constexpr bool kCooperative = true;
+  std::size_t shared_bytes() const { return 0; }
+  template <ThreadBlock B>
+  NESCIO_DEVICE void operator()(B&) const {}
+};
+
+/// A device, as described at the top of this file.
+template <class D>
+concept ComputeDevice =
+    ThreadBlock<typename D::Block> && std::constructible_from<D, unsigned> &&
+    requires(D& device, const D& const_device, void* to, const void* from, std::size_t bytes,
+             unsigned number, const EmptyKernel& kernel, Grid grid, void (*work)()) {
+      { D::kReadsCuda } -> std::convertible_to<bool>;
+      { D::kMeasurementScale } -> std::convertible_to<unsigned>;
+      { D::count() } -> std::same_as<unsigned>;
+      { D::info(number) } -> std::same_as<DeviceInfo>;
+      { device.allocate(bytes) } -> std::same_as<void*>;
+      { device.release(to, bytes) } noexcept;
+      { D::allocate_host(bytes) } -> std::same_as<void*>;
+      { D::release_host(to) } noexcept;
+      device.upload(to, from, bytes);
+      device.upload_rows(to, from, bytes, bytes, bytes);
+      device.download(to, from, bytes);
+      device.download_rows(to, from, bytes, bytes, bytes);
+      device.copy(to, from, bytes);
+      device.zero(to, bytes);
+      device.launch(kernel, grid);
+      device.launch_on(std::uintptr_t{}, kernel, grid);
+      { device.seconds_each(number, work) } -> std::same_as<double>;
+      { const_device.resident_blocks(kernel) } -> std::same_as<unsigned>;
+      device.finish();
+      D::synchronize(number);
+      { const_device.capturing(std::uintptr_t{}) } -> std::same_as<bool>;
+      { const_device.memory_use() } -> std::same_as<MemoryUse>;
+      device.reset_peak();
+    };
 
 }  // namespace nescio::gpu

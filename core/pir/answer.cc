@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/math.h"
 #include "dpf/shares.h"
 #include "ggm/walk.h"
 #include "pir/plan.h"
@@ -17,7 +18,7 @@
 namespace nescio::pir {
 namespace {
 
-/// Some keys of a batch: first..first+count-1.
+/// Keys first..first+count-1 of a batch.
 struct KeyRange {
   const dpf::Keys& keys;
   std::size_t first;
@@ -25,7 +26,7 @@ struct KeyRange {
   Tier tier;
 };
 
-/// Shares of a chunk: those of key q from row first_row on are at data + q * stride.
+/// Shares of a chunk. Those of key q, beginning with row first_row, are at data + q * stride.
 struct Shares {
   const std::uint8_t* data;
   std::size_t stride;
@@ -45,7 +46,7 @@ class Expansion {
   std::uint64_t rows() const { return walk_.chunk() * leaf_rows_; }
 
   Shares over(std::uint64_t begin, std::uint64_t end) {
-    const ggm::Nodes nodes = walk_.nodes(begin / leaf_rows_, (end + leaf_rows_ - 1) / leaf_rows_);
+    const ggm::Nodes nodes = walk_.nodes(begin / leaf_rows_, ceil_div(end, leaf_rows_));
     leaf_shares_.write(range_.first, range_.count, nodes.data, nodes.per_tree, shares_[0].data());
     return {reinterpret_cast<const std::uint8_t*>(shares_.data()),
             nodes.per_tree * sizeof(dpf::Leaf), nodes.first * leaf_rows_};
@@ -67,7 +68,7 @@ class SlicedSums {
         product_(bit_product(range.tier)),
         keys_(range.count),
         blocks_(table.extent.blocks()),
-        room_(product_.room_bytes(keys_)),
+        scratch_(product_.scratch_bytes(keys_)),
         sums_(product_.sum_bytes(keys_, blocks_)) {
     std::memset(sums_.data(), 0, sums_.size());
   }
@@ -77,8 +78,8 @@ class SlicedSums {
       const Tile tile = {table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
                          table_.extent.lines(row)};
       product_.lay_out(shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
-                       room_.data());
-      product_.add_tile(tile, room_.data(), keys_, sums_.data());
+                       scratch_.data());
+      product_.add_tile(tile, scratch_.data(), keys_, sums_.data());
     }
   }
 
@@ -98,11 +99,11 @@ class SlicedSums {
   Table table_;
   const BitProduct& product_;
   std::size_t keys_, blocks_;
-  Buffer<std::uint8_t> room_;
+  Buffer<std::uint8_t> scratch_;
   Buffer<std::uint8_t> sums_;
 };
 
-/// Sums of shares over rows as they came.
+/// Sums of shares over rows in the unsliced layout.
 class RowSums {
  public:
   RowSums(const Table& table, const KeyRange& range)
@@ -111,7 +112,7 @@ class RowSums {
         add_rows_(word_product(output_, range.tier)),
         keys_(range.count),
         bytes_(answer_bytes(output_, table.extent.row_bytes)),
-        rows_(Plan::rows_at_a_time(table.extent.row_bytes)),
+        rows_(Plan::rows_per_step(table.extent.row_bytes)),
         sums_(keys_ * bytes_) {
     std::memset(sums_.data(), 0, sums_.size());
   }
@@ -141,11 +142,11 @@ class RowSums {
   Buffer<std::uint8_t> sums_;
 };
 
-/// Chunks shared out among workers: each takes those of its own stretch of the table first, the
-/// same at every call, and then helps the others.
-class Shifts {
+/// Distributes chunks among workers. Each first takes the chunks of its own range of the table, which
+/// is the same in every call, and then steals from the other ranges.
+class WorkStealingRanges {
  public:
-  Shifts(std::uint64_t chunks, unsigned workers) : next_(workers), end_(workers) {
+  WorkStealingRanges(std::uint64_t chunks, unsigned workers) : next_(workers), end_(workers) {
     for (unsigned w = 0; w < workers; ++w) {
       next_[w].value = chunks * w / workers;
       end_[w] = chunks * (w + 1) / workers;
@@ -155,9 +156,8 @@ class Shifts {
   template <class Work>
   void work(unsigned worker, Work work) {
     for (std::size_t i = 0; i < end_.size(); ++i) {
-      const std::size_t stretch = (worker + i) % end_.size();
-      for (std::uint64_t c = next_[stretch].value++; c < end_[stretch];
-           c = next_[stretch].value++) {
+      const std::size_t range = (worker + i) % end_.size();
+      for (std::uint64_t c = next_[range].value++; c < end_[range]; c = next_[range].value++) {
         work(c);
       }
     }
@@ -183,9 +183,9 @@ void pass(const Table& table, const KeyRange& range, unsigned chunk_bits, std::u
   std::vector<std::unique_ptr<Worker>> workers(pool.threads());
   workers[0] = std::make_unique<Worker>(table, range, chunk_bits);
   const std::uint64_t chunk_rows = workers[0]->expansion.rows(), rows = table.extent.rows;
-  Shifts shifts((rows + chunk_rows - 1) / chunk_rows, pool.threads());
+  WorkStealingRanges ranges(ceil_div(rows, chunk_rows), pool.threads());
   pool.run(pool.threads(), [&](std::size_t, unsigned w) {
-    shifts.work(w, [&](std::uint64_t chunk) {
+    ranges.work(w, [&](std::uint64_t chunk) {
       if (!workers[w]) workers[w] = std::make_unique<Worker>(table, range, chunk_bits);
       const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
       workers[w]->sums.add(begin, end, workers[w]->expansion.over(begin, end));
@@ -197,7 +197,7 @@ void pass(const Table& table, const KeyRange& range, unsigned chunk_bits, std::u
   workers[0]->sums.read(out);
 }
 
-/// What a thread holds for the sums of a pass.
+/// Returns the memory of a thread for the sums of a pass.
 SumsSize sums_size(const Table& table, dpf::Output output, Tier tier) {
   if (table.extent.layout == Layout::rows) {
     return {answer_bytes(output, table.extent.row_bytes), 1};
@@ -211,10 +211,10 @@ void check(const Table& table, const dpf::Keys& keys) {
   dpf::Shape expected = keys.shape();
   expected.domain = table.extent.rows;
   if (keys.shape() != expected) {
-    throw Error("a key is not for this table", keys.shape().describe(), expected.describe());
+    throw Error("a key does not match the table", keys.shape().describe(), expected.describe());
   }
   if (table.extent.layout != layout_for(expected.output)) {
-    throw Error(ErrorKind::argument, "the table does not stand in the layout of its output");
+    throw Error(ErrorKind::argument, "the table does not have the layout of the keys' output");
   }
 }
 
@@ -222,7 +222,7 @@ void check(const Table& table, const dpf::Keys& keys) {
 
 std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes) {
   const std::size_t element = (dpf::element_bits(output) + 7) / 8;
-  return (row_bytes + element - 1) / element * element;
+  return ceil_div(row_bytes, element) * element;
 }
 
 void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,

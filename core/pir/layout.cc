@@ -5,11 +5,12 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace nescio::pir {
 namespace {
 
-/// A line of a block from up to eight rows: `bytes` bytes (at most 8) of each, `stride` apart.
+/// Makes a line of a block from `bytes` bytes (at most 8) of each of up to eight rows, `stride` apart.
 void slice_line(const std::uint8_t* rows, std::size_t count, std::size_t stride, std::size_t bytes,
                 std::uint8_t* line) {
   std::uint64_t words[kGroupRows] = {};
@@ -35,8 +36,8 @@ void unslice_line(const std::uint8_t* line, std::size_t count, std::size_t strid
   }
 }
 
-/// Calls `line(rows' byte, rows present, bytes, line's byte)` for each line of the tile from row
-/// `first` on, of which `count` rows are present.
+/// Calls `line(offset in rows, rows present, bytes, offset in tile)` for each line of the tile that
+/// begins with row `first` and has `count` rows.
 template <class Line>
 void for_each_line(const Extent& extent, std::uint64_t first, std::size_t count, Line line) {
   const std::size_t tile_rows = extent.lines(first) * kGroupRows;
@@ -51,7 +52,7 @@ void for_each_line(const Extent& extent, std::uint64_t first, std::size_t count,
   }
 }
 
-/// Where the eight bytes stand that hold eight columns of a row, and which bit of each it is.
+/// The offsets of the eight bytes that hold eight columns of a row, and the row's bit in each.
 struct RowBits {
   RowBits(const Extent& extent, std::uint64_t row)
       : tile(row / kTileRows * extent.tile_bytes()),
@@ -69,20 +70,20 @@ struct RowBits {
 
 void check_index(const Extent& extent, std::uint64_t index) {
   if (index < extent.rows) return;
-  throw Error(ErrorKind::index, "row " + std::to_string(index) + " of a table of " +
+  throw Error(ErrorKind::index, "row " + std::to_string(index) + " is outside the table of " +
                                     std::to_string(extent.rows) + " rows");
 }
 
-/// Calls `tile(its first row, its rows among these)` for each tile of first..first+count-1.
+/// Calls `tile(first row, rows)` for each tile of rows first..first+count-1.
 template <class Tile>
 void for_each_tile(const Extent& extent, std::uint64_t first, std::uint64_t count, ThreadPool& pool,
                    Tile tile) {
   if (first > extent.rows || count > extent.rows - first || first % kTileRows != 0) {
     throw Error(ErrorKind::index, "rows " + std::to_string(first) + " to " +
-                                      std::to_string(first + count) + " of a table of " +
+                                      std::to_string(first + count) + " are outside the table of " +
                                       std::to_string(extent.rows) + " rows");
   }
-  pool.run((count + kTileRows - 1) / kTileRows, [&](std::size_t i, unsigned) {
+  pool.run(ceil_div(count, kTileRows), [&](std::size_t i, unsigned) {
     tile(first + i * kTileRows, std::min<std::uint64_t>(kTileRows, count - i * kTileRows));
   });
 }
@@ -94,14 +95,14 @@ Layout layout_for(dpf::Output output) noexcept {
 }
 
 std::size_t Extent::bytes() const {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 62;
-  // A line of a block holds eight bytes of eight rows, so that this many rows take a tile's bytes.
+  constexpr std::uint64_t kMax = std::uint64_t{1} << 62;
+  // A line of a block holds eight bytes of eight rows, so the last tile is padded to whole lines.
   const std::uint64_t rest = rows % kTileRows;
   const std::uint64_t padded = rest == 0 ? rows : rows - rest + lines(rows - rest) * kGroupRows;
   const std::uint64_t units = layout == Layout::sliced ? padded : rows;
   const std::uint64_t unit = layout == Layout::sliced ? blocks() * kBlockColumnBytes : row_bytes;
-  if (rows == 0 || row_bytes == 0 || rows > kMost || row_bytes > kMost || units > kMost / unit) {
-    throw Error(ErrorKind::argument, "there is no table of " + std::to_string(rows) + " rows of " +
+  if (rows == 0 || row_bytes == 0 || rows > kMax || row_bytes > kMax || units > kMax / unit) {
+    throw Error(ErrorKind::argument, "invalid table size: " + std::to_string(rows) + " rows of " +
                                          std::to_string(row_bytes) + " bytes");
   }
   return units * unit;

@@ -1,18 +1,18 @@
 #pragma once
 
-// The sliced layout of a table, for outputs of one bit: it is cut into tiles of 512 rows, which one
-// leaf of a key covers, and a tile into blocks of 64 bit columns. A block is 4 KB: 64 lines of 64
-// bytes, of which line r has a byte for each bit column, whose bit i is that column's bit in row 8r
-// + i of the tile.
+// The sliced layout of a table, for outputs of one bit. The table is divided into tiles of 512 rows, the
+// range of one leaf of a key, and a tile into blocks of 64 bit columns. A block is 4 KB: 64 lines of 64
+// bytes. Line r has one byte per bit column, whose bit i is that column's bit in row 8r + i of the
+// tile.
 //
 //     bit column c of a row is bit c % 8 of its byte c / 8
-//     block (tile, c / 64) stands at 4096 * (tile * blocks + c / 64); within it
+//     block (tile, c / 64) begins at byte 4096 * (tile * blocks + c / 64); within it
 //     row 512 tile + 8r + i, column c  is  bit i of byte 64 r + c % 64
 //
-// So eight shares of eight keys make an 8 x 8 matrix over GF(2) that is multiplied with every byte
-// of a line at once, and a block is read from its first byte to its last. Rows are padded with
-// zeros to whole blocks. The blocks of the last tile have only the lines that its rows need, rounded
-// up to two, and the rest of these is zero.
+// Eight shares of eight keys are an 8 x 8 matrix over GF(2), which is multiplied with every byte of a
+// line at once, and a block is read sequentially. Rows are padded with zeros to whole blocks. The
+// blocks of the last tile have only the lines that its rows need, rounded up to an even number, and
+// padded with zeros.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,13 +23,13 @@
 namespace nescio::pir {
 
 inline constexpr std::size_t kTileRows = 512;
-inline constexpr std::size_t kGroupRows = 8;         // of one line
-inline constexpr std::size_t kBlockColumnBytes = 8;  // of a row, in one block
-inline constexpr std::size_t kLines = 64;            // of a block; even
+inline constexpr std::size_t kGroupRows = 8;         // rows per line
+inline constexpr std::size_t kBlockColumnBytes = 8;  // bytes of a row per block
+inline constexpr std::size_t kLines = 64;            // lines per block; even
 inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kBlockBytes = kLines * kLineBytes;
 
-/// Blocks of a tile whose rows have so many bytes.
+/// Returns the blocks of a tile with rows of `row_bytes` bytes.
 NESCIO_INLINE std::size_t block_count(std::size_t row_bytes) {
   return row_bytes / kBlockColumnBytes + (row_bytes % kBlockColumnBytes != 0);
 }
@@ -38,7 +38,7 @@ NESCIO_INLINE std::size_t block_count(std::size_t row_bytes) {
 struct Tile {
   const std::uint8_t* data;
   std::size_t blocks;
-  std::size_t lines;  ///< of each block; even
+  std::size_t lines;  ///< lines of each block; even
 
   const std::uint8_t* block(std::size_t i) const { return data + i * lines * kLineBytes; }
 };
@@ -55,7 +55,7 @@ NESCIO_INLINE void transpose_bytes(std::uint64_t* w) {
   for (std::size_t i : {0u, 2u, 4u, 6u}) exchange(i, i + 1, 8, 0x00FF00FF00FF00FFull);
 }
 
-/// Eight words that hold eight bytes of a row each become a line, and a line becomes them.
+/// Convert eight words, each with eight bytes of a row, to a line, and back.
 NESCIO_INLINE void slice_words(std::uint64_t* words) {
   transpose_bytes(words);
   for (std::size_t i = 0; i < 8; ++i) words[i] = transpose_bits(words[i]);

@@ -6,8 +6,8 @@
 
 #include "base/bits.h"
 
-// The portable AES is bit-sliced: no table is looked up at an index that depends on data, so it
-// runs in constant time on any machine. Four blocks go through at once, as 8 planes of 64 bits:
+// The portable AES is bit-sliced: no table index depends on data, so it runs in constant time on any
+// machine. It encrypts four blocks at once, as 8 planes of 64 bits:
 // bit 16r + 4c + b of plane i is bit i of the byte in row r, column c of block b. In this order
 // ShiftRows rotates 16-bit fields and MixColumns rotates whole planes.
 
@@ -18,7 +18,7 @@ constexpr std::size_t kLanes = 4;
 using Planes = std::array<std::uint64_t, 8>;
 using Bytes = std::array<std::uint8_t, 16>;
 
-/// Where byte `p` (column-major, FIPS 197 section 3.4) of block `b` stands in the sliced order.
+/// Returns the position of byte `p` (column-major, FIPS 197 section 3.4) of block `b` in that order.
 constexpr std::size_t sliced_position(std::size_t p, std::size_t b) {
   return 16 * (p % 4) + 4 * (p / 4) + b;
 }
@@ -53,7 +53,7 @@ void unslice(const Planes& planes, Block* out) {
   }
 }
 
-/// The S-box as a circuit on bits, so that no table is needed: Boyar and Peralta, "A new
+/// The S-box as a Boolean circuit, without a table: Boyar and Peralta, "A new
 /// combinational logic minimization technique with applications to cryptology" (eprint 2009/191).
 /// Names are theirs; U0 and S0 are the most significant bits.
 void sub_bytes(Planes& q) {

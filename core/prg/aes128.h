@@ -8,8 +8,8 @@
 //   G_j(s)  = F(sigma(s) ^ j)          j = 0, 1          the children
 //   H_j(s)  = F(sigma(s) ^ (2 + j))    j = 0, 1, 2, 3    the leaf
 //
-// where a small number is a block whose lowest byte it is. The key is public: what is assumed is
-// that AES under a fixed key behaves as a random permutation.
+// where a small number stands for the block with that lowest byte. The key is public. The assumption
+// is that AES under a fixed key behaves as a random permutation.
 
 #include <array>
 #include <cstddef>
@@ -26,36 +26,35 @@ struct RoundKeys {
   std::array<Block, 11> key;
 };
 
-/// Key expansion, of which the portable tier's is not constant time: for public keys, which is all that
-/// Nescio uses AES with.
+/// Expands a public key. Not constant time; Nescio uses AES with public keys only.
 RoundKeys variable_time_expand_key(Block key);
 
-/// The round keys of the fixed key, the ASCII bytes "Nescio fixed key".
+/// Returns the round keys of the fixed key, the ASCII bytes "Nescio fixed key".
 const RoundKeys& fixed_round_keys();
 
 inline constexpr std::uint64_t kFirstLeafTweak = 2;
 
-/// What the first byte of each round key's words is XORed with (FIPS 197, section 5.2).
+/// The round constants Rcon (FIPS 197, section 5.2).
 inline constexpr std::array<std::uint8_t, 10> kRoundConstants = {0x01, 0x02, 0x04, 0x08, 0x10,
                                                                  0x20, 0x40, 0x80, 0x1B, 0x36};
 
-/// One vocabulary a tier. `encrypt` is AES itself; `count` encrypts the numbers first, first + 1, ...
-/// below 2^64, n of them, little-endian; `expand_keys` expands the public keys base ^ first,
-/// base ^ (first + 1), ..., n of them; the other two are prg::Generator's.
+/// Each tier's functions. `encrypt` is AES itself; `count` encrypts the n little-endian numbers first,
+/// first + 1, ... below 2^64; `expand_keys` expands the n public keys base ^ first,
+/// base ^ (first + 1), ...; `expand` and `leaves` are those of prg::Generator.
 NESCIO_TIERS(void encrypt(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);
              void count(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);
              void expand_keys(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
              void expand(const Block* parents, std::size_t n, Corrections corrections, Block* out);
              void leaves(const Block* nodes, std::size_t n, Corrections corrections, Block* out);)
 
-/// What a tier has of AES itself.
+/// AES itself in one tier.
 struct Cipher {
   void (*encrypt)(const RoundKeys& keys, const Block* in, std::size_t n, Block* out);
   void (*count)(const RoundKeys& keys, std::uint64_t first, std::size_t n, Block* out);
   void (*expand_keys)(Block base, std::uint64_t first, std::size_t n, RoundKeys* out);
 };
 
-/// The code of `tier`, or of the next narrower tier that has it.
+/// Returns the code of `tier`.
 Cipher cipher_of(Tier tier);
 
 }  // namespace nescio::prg::aes128

@@ -1,4 +1,4 @@
-// Compiled for AVX2 and AES-NI. Includes nothing that could leave shared code behind.
+// Compiled for AVX2 and AES-NI. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
 #include "prg/aes128.h"
@@ -7,7 +7,7 @@
 namespace nescio::prg::aes128::avx2 {
 namespace {
 
-/// All ones where the control bit is set.
+/// Returns all ones if the control bit is set, else zeros.
 inline __m128i control_mask(__m128i s) {
   return _mm_srai_epi32(_mm_slli_epi32(_mm_shuffle_epi32(s, 0), 31), 31);
 }
@@ -47,8 +47,8 @@ inline void hash_all(const Block* nodes, std::size_t n, int tweak, Corrections c
   if (i < n) hash_nodes<width>(keys, nodes, i, static_cast<int>(n - i), tweak, corrections, out);
 }
 
-/// The next round key (FIPS 197, section 5.2). With the word that is substituted in all four columns,
-/// ShiftRows changes nothing, and the last round of AES is SubBytes and an XOR.
+/// Returns the next round key (FIPS 197, section 5.2). The substituted word is in all four columns, so
+/// ShiftRows has no effect, and the last round of AES is SubBytes and an XOR.
 inline __m128i next_round_key(__m128i key, __m128i constant) {
   const __m128i rotated = _mm_shuffle_epi8(key, _mm_set1_epi32(0x0C0F0E0D));
   const __m128i word = _mm_aesenclast_si128(rotated, constant);

@@ -1,5 +1,5 @@
-// AES-128 with AES-NI, for files that are compiled for AVX2: each includes it and has a copy of its
-// own, so nothing here is shared.
+// AES-128 with AES-NI, for files that are compiled for AVX2. Each file that includes it has its own
+// copy, so nothing here is shared.
 
 #include <immintrin.h>
 
@@ -34,7 +34,7 @@ inline void encrypt_lanes(const Keys& keys, __m128i* x) {
 inline __m128i load(const Block* b) { return _mm_load_si128(reinterpret_cast<const __m128i*>(b)); }
 inline void store(Block* b, __m128i x) { _mm_store_si128(reinterpret_cast<__m128i*>(b), x); }
 
-/// The first of n blocks, at most kLanes; zeros where there are fewer.
+/// Loads the first kLanes of n blocks, padded with zeros.
 inline void load_lanes(const Block* from, std::size_t n, __m128i* x) {
   if (n >= kLanes) {
     for (int k = 0; k < kLanes; ++k) x[k] = load(from + k);
@@ -43,7 +43,7 @@ inline void load_lanes(const Block* from, std::size_t n, __m128i* x) {
   }
 }
 
-/// Writes the first of n lanes, at most kLanes.
+/// Stores the first min(n, kLanes) lanes.
 inline void store_lanes(Block* to, std::size_t n, const __m128i* x) {
   if (n >= kLanes) {
     for (int k = 0; k < kLanes; ++k) store(to + k, x[k]);

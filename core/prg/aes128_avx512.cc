@@ -1,4 +1,4 @@
-// Compiled for AVX-512 and VAES. Includes nothing that could leave shared code behind.
+// Compiled for AVX-512 and VAES. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
 #include "prg/aes128.h"
@@ -7,7 +7,7 @@
 namespace nescio::prg::aes128::avx512 {
 namespace {
 
-/// All ones in the blocks whose control bit is set.
+/// Returns all ones in the blocks whose control bit is set.
 inline __m512i control_mask(__m512i s) {
   return _mm512_srai_epi32(_mm512_slli_epi32(_mm512_shuffle_epi32(s, _MM_PERM_AAAA), 31), 31);
 }
@@ -18,14 +18,14 @@ inline void hash_registers(const Keys& keys, __m512i tweak, const __m512i* corre
   __m512i x[count];
   for (int i = 0; i < count; ++i) {
     x[i] = _mm512_xor_si512(sigma(s[i]), tweak);
-    // s becomes what is added after the permutation: x ^ (mask & correction).
+    // s becomes the term added after the permutation: x ^ (mask & correction).
     s[i] = _mm512_ternarylogic_epi64(x[i], control_mask(s[i]), correction[i], 0x78);
   }
   encrypt_registers<count>(keys, x);
   for (int i = 0; i < count; ++i) s[i] = _mm512_xor_si512(s[i], x[i]);
 }
 
-/// A register that holds the first of `n` nodes, 4 / width of them, each `width` times in a row.
+/// Loads the first 4 / width of `n` nodes, each repeated `width` times.
 template <int width>
 inline __m512i spread(const Block* nodes, std::size_t n) {
   constexpr std::size_t kNodes = 4 / width;
@@ -37,7 +37,7 @@ inline __m512i spread(const Block* nodes, std::size_t n) {
   }
 }
 
-/// The corrections of a register of results, whose first node is i of n.
+/// Loads the corrections of a register of results, whose first node is i of n.
 template <int width>
 inline __m512i spread_corrections(Corrections corrections, std::size_t i, std::size_t n) {
   const Block* own = corrections.of(i, width);
@@ -73,8 +73,8 @@ inline void hash_all(__m512i tweak, Corrections corrections, const Block* nodes,
   }
 }
 
-/// The next round keys of four keys (FIPS 197, section 5.2). With the word that is substituted in all
-/// four columns, ShiftRows changes nothing, and the last round of AES is SubBytes and an XOR.
+/// Returns the next round keys of four keys (FIPS 197, section 5.2). The substituted word is in all four
+/// columns, so ShiftRows has no effect, and the last round of AES is SubBytes and an XOR.
 inline __m512i next_round_keys(__m512i keys, __m512i constant) {
   const __m512i rotated = _mm512_shuffle_epi8(keys, _mm512_set1_epi32(0x0C0F0E0D));
   const __m512i word = _mm512_aesenclast_epi128(rotated, constant);
@@ -82,7 +82,7 @@ inline __m512i next_round_keys(__m512i keys, __m512i constant) {
   return _mm512_ternarylogic_epi64(keys, _mm512_bslli_epi128(keys, 8), word, 0x96);
 }
 
-/// Block k of a register, to a place of its own.
+/// Stores block k of a register.
 template <int k>
 inline void store_block(Block* to, __m512i x) {
   _mm_store_si128(reinterpret_cast<__m128i*>(to), _mm512_extracti32x4_epi32(x, k));

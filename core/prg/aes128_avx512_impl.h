@@ -1,5 +1,5 @@
-// AES-128 with VAES, for files that are compiled for AVX-512: each includes it and has a copy of its
-// own, so nothing here is shared.
+// AES-128 with VAES, for files that are compiled for AVX-512. Each file that includes it has its own
+// copy, so nothing here is shared.
 
 #include <immintrin.h>
 

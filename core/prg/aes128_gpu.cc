@@ -7,8 +7,8 @@ namespace {
 
 std::uint32_t low_word(std::uint64_t x) { return static_cast<std::uint32_t>(x); }
 
-/// The S-box, read off the key schedule: the first byte of round key 1 is the key's first byte XOR 1
-/// XOR S[the key's byte 13] (FIPS 197, section 5.2).
+/// Computes the S-box from the key schedule: the first byte of round key 1 is the key's first byte XOR
+/// 1 XOR S[byte 13 of the key] (FIPS 197, section 5.2).
 std::array<std::uint8_t, 256> sub_bytes() {
   std::array<std::uint8_t, 256> box;
   for (std::uint64_t x = 0; x < 256; ++x) {

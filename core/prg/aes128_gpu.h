@@ -1,13 +1,13 @@
 #pragma once
 
-// AES-128 for a thread of a GPU, by table, and the generator `aes128` made of it: a round of AES is
-// four lookups and XORs a column (Daemen and Rijmen, "AES Proposal: Rijndael", 1999, section 5.2.1).
-// The table stands in shared memory once for each lane of a warp, each copy in a bank of its own, so
-// that no two lanes wait for each other whatever they look up (Tezcan, "Optimization of Advanced
-// Encryption Standard on Graphics Processing Units", 2021): shared memory has no cache, and a lookup
-// without a conflict takes the same time at every address. A server of lookups knows what it looks
-// up, and its clients run prg/aes128.cc; the nodes of oblivious transfers (ot/gpu/trees_gpu.h) are secret
-// to who holds the card, so that what runs beside it on the card sees no more than that AES runs.
+// Table-based AES-128 for a GPU thread, and the generator `aes128`: a round of AES is four lookups and
+// XORs per column (Daemen and Rijmen, "AES Proposal: Rijndael", 1999, section 5.2.1). Shared memory has
+// one copy of the table per lane of a warp, each in its own bank, so lookups have no bank conflicts at
+// any address (Tezcan, "Optimization of Advanced Encryption Standard on Graphics Processing Units",
+// 2021). Shared memory has no cache, and a lookup without a conflict takes the same time at every
+// address, so other programs on the GPU observe only that AES runs. This matters for the nodes of
+// oblivious transfer (ot/gpu/trees_gpu.h), which are secret; a lookup server knows its own nodes, and
+// its clients run prg/aes128.cc.
 
 #include <array>
 #include <cstddef>
@@ -23,16 +23,16 @@ namespace nescio::prg {
 /// The round keys of a public key as columns, little-endian words.
 using AesColumns = std::array<std::uint32_t, 44>;
 
-/// What the kernels of all generators are given: public constants.
+/// Public constants for the kernels of all generators.
 struct GpuTables {
-  AesColumns round_keys;     ///< of the fixed key
-  const std::uint32_t* aes;  ///< aes_table(), in the device's memory
+  AesColumns round_keys;     ///< round keys of the fixed key
+  const std::uint32_t* aes;  ///< aes_table(), in device memory
 };
 
 /// T[x] = the column (2 S[x], S[x], S[x], 3 S[x]), its first byte lowest.
 std::array<std::uint32_t, 256> aes_table();
 
-/// The round keys of the fixed key, and those of any.
+/// Return the round keys of the fixed key, and those of any key.
 AesColumns aes_round_keys();
 AesColumns aes_round_keys(const aes128::RoundKeys& keys);
 
@@ -41,8 +41,8 @@ class AesGpu {
  public:
   static constexpr std::size_t kSharedBytes = 256 * gpu::kWarp * sizeof(std::uint32_t);
 
-  /// Every thread of the block makes one, with the same shared memory; `table` is aes_table().
-  template <class B>
+  /// Constructed by every thread of the block, with the same shared memory; `table` is aes_table().
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE AesGpu(B& block, const std::uint32_t* table, std::byte* shared, unsigned threads)
       : table_(reinterpret_cast<std::uint32_t*>(shared)),
         lane_bytes_(block.lane() * sizeof(std::uint32_t)) {
@@ -86,8 +86,8 @@ class AesGpu {
            ((look_up<2>(c) << 8) & 0xFF0000) | ((look_up<3>(d) << 16) & 0xFF000000);
   }
 
-  /// The table at a byte of x: its entries of 32 lanes are 128 bytes, so that a shift and a mask make
-  /// the byte an offset.
+  /// Looks up a byte of x in the table. An entry has 32 lanes, 128 bytes, so a shift and a mask turn the
+  /// byte into an offset.
   template <unsigned byte>
   NESCIO_DEVICE std::uint32_t look_up(std::uint32_t x) const {
     static_assert(gpu::kWarp * sizeof(std::uint32_t) == 1u << 7);
@@ -110,8 +110,8 @@ class Aes128Gpu {
   static constexpr unsigned kRadixBits = 1;
   static constexpr std::size_t kSharedBytes = AesGpu::kSharedBytes;
 
-  /// Every thread of the block makes one, with the same shared memory.
-  template <class B>
+  /// Constructed by every thread of the block, with the same shared memory.
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE Aes128Gpu(B& block, const GpuTables& tables, std::byte* shared, unsigned threads)
       : aes_(block, tables.aes, shared, threads), keys_(&tables.round_keys) {}
 

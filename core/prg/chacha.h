@@ -1,14 +1,14 @@
 #pragma once
 
 // The generators `chacha20`, `chacha12` and `chacha8`: the ChaCha block function (Bernstein 2008;
-// RFC 8439, section 2.3) of so many rounds with the node as its 128-bit key, laid out as
-// Bernstein's paper says for keys of that size: the constants "expand 16-byte k", the key twice, a
+// RFC 8439, section 2.3) with that many rounds and the node as its 128-bit key, in the layout of
+// Bernstein's paper for keys of that size: the constants "expand 16-byte k", the key twice, a
 // 64-bit counter, a 64-bit nonce of zero. Its 64 bytes are four blocks:
 //
 //   G(s) = ChaCha(key = s, counter = 0)     the four children
 //   H(s) = ChaCha(key = s, counter = 1)     the leaf
 //
-// What is assumed is that ChaCha is a pseudorandom function of its key.
+// The assumption is that ChaCha is a pseudorandom function of its key.
 
 #include "prg/word.h"
 

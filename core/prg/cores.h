@@ -1,7 +1,7 @@
 #pragma once
 
-// The generators of each tier. All but aes128 are made of a core (prg/word.h), which computes on the
-// words of many nodes at once: their tiers differ only in how many, and share one body,
+// The generators of each tier. All but aes128 are built from a core (prg/word.h), which computes on the
+// words of several nodes at once. Tiers differ only in the number of nodes, and share the body
 // prg/cores_impl.h.
 
 #include <array>

@@ -1,9 +1,9 @@
 // The body of cores*.cc: each tier's file includes it once and compiles it with its own flags. All
 // of it is private to the file that includes it.
 //
-// A tier takes as many nodes at once as its registers hold words. Node and output have their words
-// side by side in memory and a core wants each word of all nodes in one register, so the words are
-// transposed on the way in and back on the way out. A register is a row of blocks (of 128 bits);
+// A tier processes as many nodes at once as a register holds words. In memory the words of a node and
+// of an output are adjacent, but a core needs each word of all nodes in one register, so inputs and
+// outputs are transposed. A register is a row of blocks (of 128 bits);
 // k words make a block, and a k x k transposition of words inside each block of k registers turns
 // nodes into words and words into nodes. With q blocks in a register, lane k j + e then belongs to
 // node q e + j.
@@ -23,7 +23,7 @@
 namespace nescio::prg {
 namespace {
 
-/// What is made of a node.
+/// The output of a generator call: the children or the leaf of a node.
 enum class Part { children, leaf };
 
 template <class Core, Part part>
@@ -111,7 +111,7 @@ inline Register high_words(Register a, Register b) { return _mm256_unpackhi_epi3
 inline Register low_halves(Register a, Register b) { return _mm256_unpacklo_epi64(a, b); }
 inline Register high_halves(Register a, Register b) { return _mm256_unpackhi_epi64(a, b); }
 
-/// Stores 32 bytes of a node's, corrected.
+/// Stores 32 bytes of a node, corrected.
 inline void store(Register value, Register mask, const Block* correction, Block* out) {
   _mm256_storeu_si256(reinterpret_cast<Register*>(out),
                       _mm256_xor_si256(value, _mm256_and_si256(mask, load(correction))));
@@ -145,7 +145,7 @@ struct Lanes {
   typedef Word Words __attribute__((vector_size(kRegisterBytes)));
 };
 
-/// Transposes the words inside each block of as many registers as a block has words.
+/// Transposes the words of each block across as many registers as a block has words.
 template <class Word>
 inline void transpose(Register* x) {
   if constexpr (sizeof(Word) == 8) {
@@ -162,7 +162,7 @@ inline void transpose(Register* x) {
   }
 }
 
-/// The part of each of kNodes nodes, of which the first is number `first` of its run.
+/// Writes the part of each of kNodes nodes; the first has index `first`, for its correction.
 template <class Core, Part part>
 inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
                            Block* out) {
@@ -195,7 +195,7 @@ struct Lanes {
   using Words = Word;
 };
 
-/// The part of one node, number `first` of its run.
+/// Writes the part of one node, with index `first`.
 template <class Core, Part part>
 inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
                            Block* out) {
@@ -213,7 +213,7 @@ inline void generate_lanes(const Block* nodes, Corrections corrections, std::siz
 
 #endif
 
-/// The part of each of n nodes.
+/// Writes the part of each of n nodes.
 template <class Core, Part part>
 void generate_all(const Block* nodes, std::size_t n, Corrections corrections, Block* out) {
   constexpr std::size_t lanes = kNodes<Core>, blocks = kBlocks<Core, part>;

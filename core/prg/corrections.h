@@ -6,8 +6,8 @@
 
 namespace nescio::prg {
 
-/// The corrections of a run of nodes that belong to one or more trees, each with corrections of its
-/// own: nodes g * 2^group_bits .. (g + 1) * 2^group_bits - 1 are of tree g.
+/// The corrections of consecutive nodes of one or more trees: nodes g * 2^group_bits to
+/// (g + 1) * 2^group_bits - 1 belong to tree g, which has its own corrections.
 struct Corrections {
   const Block* blocks;
   unsigned group_bits;
@@ -15,7 +15,7 @@ struct Corrections {
   /// All nodes belong to one tree.
   static constexpr unsigned kOneTree = 63;
 
-  /// The corrections of the children (or of the leaf) of node i, `width` blocks.
+  /// Returns the corrections of the children (or the leaf) of node i, `width` blocks.
   NESCIO_INLINE const Block* of(std::size_t i, std::size_t width) const {
     return blocks + width * (i >> group_bits);
   }

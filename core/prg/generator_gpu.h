@@ -1,13 +1,13 @@
 #pragma once
 
-// The generators for a thread of a GPU. Each is a class with
+// The generators for a GPU thread. Each is a class with
 //
 //     kId, kRadixBits
-//     kSharedBytes                       of shared memory that it wants to itself
-//     G(block, tables, shared, threads)  made by all threads of a block together
-//     children(s, out), leaf(s, out)     the children of a node, and its leaf
+//     kSharedBytes                       bytes of shared memory that it needs
+//     G(block, tables, shared, threads)  constructed by all threads of a block together
+//     children(s, out), leaf(s, out)     compute the children of a node, and its leaf
 //
-// Those that need no tables are the per-thread code of the processor's portable tier.
+// Generators without tables are the per-node code of the CPU's portable tier.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace nescio::prg {
 
-/// The widest word that a Core works on, and how a block becomes words.
+/// The conversion of a block to the words of a Core.
 template <class Word>
 struct BlockWords;
 
@@ -50,7 +50,7 @@ struct BlockWords<std::uint64_t> {
   NESCIO_INLINE static Block join(const std::uint64_t* w) { return {w[0], w[1]}; }
 };
 
-/// A generator from per-thread code.
+/// A generator made from the per-node code of a Core.
 template <GeneratorId id, class Core>
 class CoreGpu {
  public:
@@ -58,7 +58,7 @@ class CoreGpu {
   static constexpr unsigned kRadixBits = Core::kRadixBits;
   static constexpr std::size_t kSharedBytes = 0;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE CoreGpu(B&, const GpuTables&, std::byte*, unsigned) {}
 
   NESCIO_DEVICE void children(Block s, Block* out) const {
@@ -97,7 +97,7 @@ void with_gpu_generator(GeneratorId id, F&& f) {
     case insecure_highwayhash:
       return f.template operator()<CoreGpu<insecure_highwayhash, HighwayHashCore>>();
   }
-  throw Error(ErrorKind::argument, "a generator without code for GPUs");
+  throw Error(ErrorKind::argument, "generator: no GPU implementation");
 }
 
 }  // namespace nescio::prg

@@ -6,7 +6,7 @@
 //   G(s) = HighwayHash(s || s, 0)                                the two children
 //   H(s) = HighwayHash(s || s, 1) || HighwayHash(s || s, 2)      the leaf
 //
-// HighwayHash has no published proof or outside analysis at the 128-bit level: it is here for
+// HighwayHash has no published proof or independent analysis at the 128-bit level; it is included for
 // comparison.
 
 #include "prg/word.h"
@@ -59,7 +59,7 @@ struct HighwayHashCore {
     hash(key, packet, out);
   }
 
-  /// The state begins with digits of pi, nothing up anybody's sleeve.
+  /// The initial state: digits of pi (nothing-up-my-sleeve numbers).
   template <class W>
   NESCIO_INLINE static void start(State<W>& s, const W* key) {
     constexpr Word mul0[4] = {0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0, 0x13198a2e03707344,
@@ -88,8 +88,8 @@ struct HighwayHashCore {
     zipper_merge(s.v0, s.v1);
   }
 
-  /// Adds to each pair of words the 16 bytes of the other pair in an order that mixes well what a
-  /// multiplication leaves in the middle of its result.
+  /// Adds to each pair of words the bytes of the other pair, permuted so that the well-mixed middle
+  /// bytes of a product reach the other positions.
   template <class W>
   NESCIO_INLINE static void zipper_merge(const W* from, W* to) {
     NESCIO_UNROLL
@@ -137,7 +137,7 @@ struct HighwayHashCore {
     return rotate_left<Word, 32>(x);
   }
 
-  /// The 256-bit number a3 a2 a1 a0, but its two topmost bits, modulo x^128 + x^2 + x.
+  /// The 256-bit number a3 a2 a1 a0 without its two highest bits, modulo x^128 + x^2 + x.
   template <class W>
   NESCIO_INLINE static void reduce(const W& a3, const W& a2, const W& a1, const W& a0, W* out) {
     const W top = a3 & Word{0x3fffffffffffffff};

@@ -9,12 +9,13 @@
 namespace nescio::prg {
 namespace {
 
-/// Why a generator goes by no other name than its insecure_ one.
+/// Returns the error for an insecure generator that is requested without the prefix insecure_.
 Error refusal(const std::string& name) {
-  return Error(ErrorKind::argument,
-               "nobody claims 128-bit security for '" + name +
-                   "' as a generator, so one key may tell its server what is asked: use another, " +
-                   "or call it 'insecure_" + name + "'");
+  return Error(
+      ErrorKind::argument,
+      "generator '" + name +
+          "' does not claim 128-bit security, so one key may reveal the index to its server: use " +
+          "another generator, or name it 'insecure_" + name + "'");
 }
 
 }  // namespace
@@ -24,7 +25,7 @@ const Generator& generator(GeneratorId id, Tier tier) {
     if (entry.id == id) return entry;
   }
   throw Error(ErrorKind::argument,
-              "there is no generator with the number " + std::to_string(static_cast<unsigned>(id)));
+              "generator number " + std::to_string(static_cast<unsigned>(id)) + " does not exist");
 }
 
 GeneratorId parse_generator(std::string_view name) {
@@ -35,7 +36,7 @@ GeneratorId parse_generator(std::string_view name) {
     names += std::string(names.empty() ? "" : ", ") + entry.name;
   }
   throw Error(ErrorKind::argument,
-              "there is no generator '" + std::string(name) + "'; there are: " + names);
+              "generator: found '" + std::string(name) + "', expected one of " + names);
 }
 
 bool is_generator(std::uint8_t id) noexcept {

@@ -10,7 +10,7 @@
 
 namespace nescio::prg {
 
-/// Generators by the number that a serialised key carries. Numbers are never reused.
+/// The generators, with their numbers in a serialized key. Numbers are never reused.
 enum class GeneratorId : std::uint8_t {
   aes128 = 1,
   chacha20 = 2,
@@ -22,7 +22,7 @@ enum class GeneratorId : std::uint8_t {
   insecure_highwayhash = 8,
 };
 
-/// log2 of the arity of a generator's trees: as many children as fit what one call makes.
+/// Returns the log2 of the arity of a generator's trees: as many children as one call can output.
 constexpr unsigned radix_bits(GeneratorId id) {
   switch (id) {
     case GeneratorId::chacha20:
@@ -33,26 +33,26 @@ constexpr unsigned radix_bits(GeneratorId id) {
   }
 }
 
-/// Blocks in a leaf: every generator turns a node at the bottom of its tree into 512 output bits.
+/// Blocks of a leaf: every generator expands a bottom node to 512 output bits.
 inline constexpr std::size_t kLeafBlocks = 4;
 inline constexpr std::size_t kLeafBytes = kLeafBlocks * sizeof(Block);
 
-/// The widest tree that a generator may grow.
-inline constexpr unsigned kMostArity = 4;
+/// The maximum arity of a generator's trees.
+inline constexpr unsigned kMaxArity = 4;
 
-/// Corrections that change nothing, of children and of leaves, for any number of trees in one.
-inline constexpr Block kZeros[kMostArity] = {};
+/// Corrections of zero, for children and leaves of any number of trees.
+inline constexpr Block kZeros[kMaxArity] = {};
 inline constexpr Corrections kNoCorrections = {kZeros, Corrections::kOneTree};
 
-/// A length-increasing pseudorandom generator on 128-bit nodes, in one CPU tier's code.
+/// A length-increasing pseudorandom generator on 128-bit nodes, in the code of one CPU tier.
 ///
-/// G(s) = (G_0(s), ..., G_{arity-1}(s)) gives the children of the node s; H(s), independent of
-/// G(s), gives 512 bits of output where the tree ends. Both functions add a correction to the
-/// results of those nodes whose control bit t (the lowest bit of s) is set, as a DPF asks (Boyle,
-/// Gilboa and Ishai 2016, Figure 1); a correction of zeros gives the generator itself.
+/// G(s) = (G_0(s), ..., G_{arity-1}(s)) are the children of the node s. H(s), independent of G(s), is
+/// the 512-bit leaf of a bottom node. Both functions XOR a correction into the results of nodes whose
+/// control bit t (the lowest bit of s) is set, as in a DPF (Boyle, Gilboa and Ishai 2016, Figure 1). A
+/// correction of zero gives the generator itself.
 ///
-/// Nodes of several trees go through one call, so that small trees fill the widest kernels too.
-/// All functions run in time independent of the blocks' values, in every tier.
+/// One call can process nodes of several trees, so small trees also fill the widest kernels. The time
+/// of every function is independent of the blocks' values, in every tier.
 struct Generator {
   GeneratorId id;
   const char* name;
@@ -69,13 +69,13 @@ struct Generator {
   constexpr unsigned arity() const { return 1u << radix_bits; }
 };
 
-/// The generator in the code of `tier`, or of the next narrower tier that has it.
+/// Returns the generator in the code of `tier`.
 const Generator& generator(GeneratorId id, Tier tier);
 
-/// Throws Error(argument), listing the names there are, if `name` is none of them.
+/// Returns the generator with that name. Throws Error(argument) with all names if it does not exist.
 GeneratorId parse_generator(std::string_view name);
 
-/// False for numbers that no generator has; for bytes from outside.
+/// Returns false if no generator has that number; for untrusted bytes.
 bool is_generator(std::uint8_t id) noexcept;
 
 }  // namespace nescio::prg

@@ -6,7 +6,7 @@
 //   G(s) = Salsa20(key = s, counter = 0)     the four children
 //   H(s) = Salsa20(key = s, counter = 1)     the leaf
 //
-// What is assumed is that Salsa20 is a pseudorandom function of its key.
+// The assumption is that Salsa20 is a pseudorandom function of its key.
 
 #include "prg/word.h"
 

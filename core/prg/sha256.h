@@ -5,10 +5,9 @@
 //   G(s) = SHA-256(s || 0)                        the two children
 //   H(s) = SHA-256(s || 1) || SHA-256(s || 2)     the leaf
 //
-// All messages have 17 bytes, so each fits one block of the compression function, none is the
-// beginning of another (lengths do not get extended), and the last byte keeps them apart. What is
-// assumed is that SHA-256, keyed by the first 16 bytes of a message of this one length, is a
-// pseudorandom function.
+// All messages have 17 bytes. Each fits one block of the compression function, none is a prefix of
+// another (which excludes length extension), and the last byte separates them. The assumption is that
+// SHA-256, keyed by the first 16 bytes of a message of this length, is a pseudorandom function.
 
 #include "prg/word.h"
 
@@ -60,8 +59,8 @@ struct Sha256Core {
                             0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
     constexpr Word initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    // Instead of moving the variables a to h down one place a round, the names go round: in round
-    // t the variable that the standard calls the i-th is x[(i - t) mod 8].
+    // Instead of shifting the variables a to h in every round, the indices rotate: in round t the i-th
+    // variable of the standard is x[(i - t) mod 8].
     W x[8];
     NESCIO_UNROLL
     for (int i = 0; i < 8; ++i) x[i] = broadcast<W>(initial[i]);

@@ -7,7 +7,7 @@
 //   H(s) = SipHash(s, 4) || ... || SipHash(s, 11)     the leaf
 //
 // SipHash claims to be a pseudorandom function with outputs of 64 bits against hash flooding and
-// forgeries. Nobody claims 128-bit security for it as a generator: it is here for comparison.
+// forgeries. It does not claim 128-bit security as a generator; it is included for comparison.
 
 #include "prg/word.h"
 
@@ -33,7 +33,7 @@ struct SipHashCore {
   /// SipHash-2-4 of one byte.
   template <class W>
   NESCIO_INLINE static W hash(const W* key, Word byte) {
-    const Word message = Word{1} << 56 | byte;  // the length stands on top
+    const Word message = Word{1} << 56 | byte;  // the length is the highest byte
     W v0 = key[0] ^ Word { 0x736f6d6570736575 }, v1 = key[1] ^ Word { 0x646f72616e646f6d };
     W v2 = key[0] ^ Word { 0x6c7967656e657261 }, v3 = key[1] ^ Word { 0x7465646279746573 };
     v3 ^= message;

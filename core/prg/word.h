@@ -1,17 +1,16 @@
 #pragma once
 
-// What the generators' cores are written with. A core is the code of one generator for one thread:
-// it computes on words W, each of which is one word of one node (portable code, a thread of a GPU)
-// or a vector of the compiler's, whose lane i is that word of node i (AVX2, AVX-512). So one source
-// serves every tier. A core is a struct with
+// Words of the generators' cores. A core is the code of one generator. It computes on words W: either
+// one word of one node (portable code, a GPU thread), or a compiler vector whose lane i is that word of
+// node i (AVX2, AVX-512). One source thus serves every tier. A core is a struct with
 //
 //   Word        std::uint32_t or std::uint64_t
 //   kRadixBits  log2 of the arity
-//   children    from the words of a node, little-endian, those of its children
-//   leaf        from the words of a node those of its 64 bytes of output
+//   children    computes the words of a node's children from its words, little-endian
+//   leaf        computes the words of a node's 64-byte leaf
 //
-// and touches no memory but its arguments; its loops have fixed bounds and are unrolled, so that
-// arrays are registers.
+// It accesses no memory but its arguments. Its loops have fixed bounds and are unrolled, so arrays are
+// registers.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,11 +21,11 @@
 #include <immintrin.h>
 #endif
 
-/// Unrolls a loop, so that what it indexes can be registers.
+/// Unrolls a loop, so that indexed arrays can be registers.
 #if defined(__CUDACC__) || defined(__clang__)
 #define NESCIO_UNROLL _Pragma("unroll")
 #elif defined(__SANITIZE_ADDRESS__)
-#define NESCIO_UNROLL  // sanitizers would check each copy, and take minutes to compile them
+#define NESCIO_UNROLL  // sanitizers check each copy, which would take minutes to compile
 #else
 #define NESCIO_UNROLL _Pragma("GCC unroll 64")
 #endif
@@ -39,7 +38,8 @@ NESCIO_INLINE W broadcast(Word word) {
   return W{} ^ word;
 }
 
-/// In every 64 bits byte i is byte `order >> 8 i & 0xFF` of x, or zero where that is 0x80 or more.
+/// Permutes the bytes of every 64 bits: byte i is byte `order >> 8 i & 0xFF` of x, or zero if that is
+/// 0x80 or more.
 #if defined(__AVX2__) && !defined(__CUDACC__)
 template <std::uint64_t order, class W>
 NESCIO_INLINE W shuffle_bytes(W x) {

@@ -16,7 +16,7 @@ namespace {
 /// More rows do not change the choice of loops (product.cc). Only the rows of one task are
 /// multiplied.
 constexpr std::size_t kRows = 4 * kTaskRows;
-constexpr std::size_t kFewestColumns = 256, kEnoughColumns = 4096;
+constexpr std::size_t kMinColumns = 256, kEnoughColumns = 4096;
 constexpr std::size_t kCached = std::size_t{40} << 10;
 
 /// A product whose operands fit in the first-level cache if possible.
@@ -91,7 +91,7 @@ double seconds_per_weight(unsigned weight_bits, unsigned activation_bits, std::s
   const Method method = parse_method(kernel, tier);
   const std::size_t own = std::clamp<std::size_t>(rows, 1, kRows);
   const std::size_t vectors = std::clamp<std::size_t>(batch, 1, kMaxVectors);
-  std::size_t columns = kFewestColumns;
+  std::size_t columns = kMinColumns;
   while (columns < kEnoughColumns &&
          Slice(weight_bits, activation_bits, own, 2 * columns, vectors, tier, method).bytes() <=
              kCached) {

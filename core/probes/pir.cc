@@ -13,7 +13,7 @@ namespace nescio::pir {
 namespace {
 
 constexpr std::size_t kKeys = 128;
-constexpr std::size_t kAhead = 8192;  // bytes that are asked of memory before they are used
+constexpr std::size_t kAhead = 8192;  // prefetch distance in bytes
 
 [[gnu::always_inline]] inline std::uint64_t xor_words(const std::uint8_t* data, std::size_t bytes) {
   typedef std::uint64_t Words __attribute__((vector_size(32)));
@@ -40,7 +40,7 @@ constexpr std::size_t kAhead = 8192;  // bytes that are asked of memory before t
 }
 
 #if defined(NESCIO_X86_64)
-/// The same with loads twice as wide, of which a cache on the processor can serve more.
+/// The same with wider loads, which read faster from a cache.
 __attribute__((target("avx2"))) std::uint64_t xor_wide_words(const std::uint8_t* data,
                                                              std::size_t bytes) {
   return xor_words(data, bytes);
@@ -49,7 +49,7 @@ __attribute__((target("avx2"))) std::uint64_t xor_wide_words(const std::uint8_t*
 constexpr auto& xor_wide_words = xor_words;
 #endif
 
-/// The best time of a call among many: what a neighbour on a shared machine cannot slow down.
+/// Returns the shortest time of many calls, to exclude the load of other processes.
 template <class Work>
 double best_seconds(Work work) {
   constexpr int kTries = 20, kRuns = 50;
@@ -63,7 +63,7 @@ double best_seconds(Work work) {
   return best;
 }
 
-/// Bytes of any content.
+/// Returns a buffer with arbitrary content.
 Buffer<std::uint8_t> filled(std::size_t bytes) {
   Buffer<std::uint8_t> buffer(bytes);
   for (std::size_t i = 0; i < bytes; ++i) buffer[i] = static_cast<std::uint8_t>(i * 151);
@@ -73,12 +73,12 @@ Buffer<std::uint8_t> filled(std::size_t bytes) {
 double seconds_per_bit_byte(Tier tier) {
   const BitProduct& product = bit_product(tier);
   const Buffer<std::uint8_t> block = filled(kBlockBytes), shares = filled(kKeys * kLines);
-  Buffer<std::uint8_t> room(product.room_bytes(kKeys)), sums(product.sum_bytes(kKeys, 1));
+  Buffer<std::uint8_t> scratch(product.scratch_bytes(kKeys)), sums(product.sum_bytes(kKeys, 1));
   std::memset(sums.data(), 0, sums.size());
-  product.lay_out(shares.data(), kLines, kKeys, room.data());
+  product.lay_out(shares.data(), kLines, kKeys, scratch.data());
   const Tile tile = {block.data(), 1, kLines};
   const double taken =
-      best_seconds([&] { product.add_tile(tile, room.data(), kKeys, sums.data()); });
+      best_seconds([&] { product.add_tile(tile, scratch.data(), kKeys, sums.data()); });
   return taken / (kKeys * kBlockBytes);
 }
 

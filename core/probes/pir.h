@@ -1,6 +1,6 @@
 #pragma once
 
-// What the machine could do at most: the measures that benchmarks hold answers against.
+// Machine limits for answers: upper bounds that benchmarks compare with.
 
 #include <cstdint>
 
@@ -11,12 +11,12 @@
 
 namespace nescio::pir {
 
-/// Reads every byte of a table once, all threads of the pool at it, and does nothing else. Returns
-/// their XOR in words, so that nothing is left out.
+/// Reads every byte of a table once, with all threads of the pool. Returns the XOR of all words, so that
+/// the compiler keeps the reads.
 std::uint64_t read_all(const Table& table, ThreadPool& pool);
 
-/// Seconds that one thread needs for the product of one key's shares with a byte of a table in its
-/// layout, when everything is in the first-level cache and 128 keys are answered at once.
+/// Measures the seconds of one thread for the product of one key's shares with a byte of a table in its
+/// layout, with all data in the first-level cache and 128 keys at once.
 double seconds_per_byte(dpf::Output output, Tier tier);
 
 }  // namespace nescio::pir

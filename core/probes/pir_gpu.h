@@ -1,6 +1,6 @@
 #pragma once
 
-// What a device could do at most: the kernels whose time answers are held against.
+// Device limits for answers: kernels whose time benchmarks compare with.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace nescio::pir {
 
-/// Reads memory once. What is read is added up, so that nothing is left out.
+/// Reads memory once. The XOR of all words keeps the compiler from removing the reads.
 struct ReadMemory {
   static constexpr unsigned kThreads = 256;
   static constexpr bool kCooperative = false;
@@ -22,17 +22,17 @@ struct ReadMemory {
 
   gpu::Grid grid() const { return {blocks, 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t step = std::uint64_t{blocks} * kThreads;
     std::uint64_t i = std::uint64_t{block.x()} * kThreads + block.thread();
     std::uint32_t all = 0;
-    for (; i + 3 * step < quads; i += 4 * step) {  // four reads under way at once
+    for (; i + 3 * step < quads; i += 4 * step) {  // four reads in flight
       NESCIO_UNROLL
       for (unsigned k = 0; k < 4; ++k) all ^= sum_of(data[i + k * step]);
     }
     for (; i < quads; i += step) all ^= sum_of(data[i]);
-    if (all == 0x12345678) block.add(sum, all);
+    if (all == 0x12345678) block.atomic_add(sum, all);
   }
 
  private:
@@ -41,8 +41,7 @@ struct ReadMemory {
   }
 };
 
-/// The products of a card without matrix instructions on bits, on registers: `rounds` times 16 lines a
-/// thread.
+/// Products on registers without matrix instructions on bits: `rounds` times 16 lines per thread.
 struct MultiplyLinesOnly {
   static constexpr unsigned kThreads = 256;
   static constexpr bool kCooperative = false;
@@ -55,7 +54,7 @@ struct MultiplyLinesOnly {
   gpu::Grid grid() const { return {blocks, 1}; }
   double products() const { return 512.0 * kChains * rounds * blocks * kThreads; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     std::uint32_t c[kChains];
     const std::uint32_t t = block.thread();
@@ -71,17 +70,17 @@ struct MultiplyLinesOnly {
     std::uint32_t all = 0;
     NESCIO_UNROLL
     for (unsigned i = 0; i < kChains; ++i) all ^= c[i];
-    if (all == 0x12345678) block.add(sum, all);
+    if (all == 0x12345678) block.atomic_add(sum, all);
   }
 };
 
-/// Matrix instructions on registers: `rounds` times 16 a warp.
+/// Matrix instructions on registers: `rounds` times 16 per warp.
 template <class Op>
 struct MultiplyOnly {
   static constexpr unsigned kThreads = 256;
   static constexpr bool kCooperative = true;
   static constexpr unsigned kChains = 16;
-  /// Products of a matrix instruction.
+  /// Products per matrix instruction.
   static constexpr std::uint64_t kProducts = 16 * 8 * (Op::kBits ? 256 : 32);
 
   std::uint32_t blocks;
@@ -94,7 +93,7 @@ struct MultiplyOnly {
     return static_cast<double>(kProducts) * kChains * rounds * blocks * (kThreads / gpu::kWarp);
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     std::uint32_t c[kChains][4];
     const std::uint32_t t = block.thread();
@@ -108,11 +107,11 @@ struct MultiplyOnly {
     std::uint32_t all = 0;
     NESCIO_UNROLL
     for (unsigned i = 0; i < kChains; ++i) all ^= c[i][0] ^ c[i][1] ^ c[i][2] ^ c[i][3];
-    if (all == 0x12345678) block.add(sum, all);
+    if (all == 0x12345678) block.atomic_add(sum, all);
   }
 };
 
-/// A generator on registers: `rounds` calls a thread, each of the last one's result.
+/// A generator on registers: `rounds` calls per thread, each on the previous result.
 template <class G, bool leaves>
 struct GenerateOnly {
   static constexpr unsigned kThreads = 128;
@@ -127,12 +126,12 @@ struct GenerateOnly {
   gpu::Grid grid() const { return {blocks, 1}; }
   double calls() const { return static_cast<double>(rounds) * blocks * kThreads; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, tables, kCooperative ? block.shared() : nullptr, kThreads);
     Block s = {block.thread(), block.x()};
     for (std::uint32_t round = 0; round < rounds; ++round) {
-      Block out[prg::kMostArity] = {};
+      Block out[prg::kMaxArity] = {};
       if constexpr (leaves) {
         generator.leaf(s, out);
       } else {
@@ -140,7 +139,7 @@ struct GenerateOnly {
       }
       s = out[0] ^ out[1] ^ out[2] ^ out[3];
     }
-    if (s.lo == 0x12345678) block.add(sum, static_cast<std::uint32_t>(s.hi));
+    if (s.lo == 0x12345678) block.atomic_add(sum, static_cast<std::uint32_t>(s.hi));
   }
 };
 

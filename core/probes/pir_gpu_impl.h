@@ -8,12 +8,12 @@
 
 namespace nescio::pir {
 
-/// The best time of a kernel among some, each that of several launches one after the other: what a
-/// launch costs itself does not count.
-template <class Device>
-template <class Kernel>
+/// Returns the shortest of several times of a kernel, each of several consecutive launches, to exclude
+/// the launch overhead.
+template <gpu::ComputeDevice Device>
+template <gpu::Kernel Kernel>
 double GpuTable<Device>::seconds(const Kernel& kernel) {
-  constexpr int kTries = 3, kLaunches = Device::kLoad;
+  constexpr int kTries = 3, kLaunches = Device::kMeasurementScale;
   double best = 1e9;
   for (int attempt = 0; attempt < kTries; ++attempt) {
     const auto begin = std::chrono::steady_clock::now();
@@ -25,7 +25,7 @@ double GpuTable<Device>::seconds(const Kernel& kernel) {
   return best;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 double GpuTable<Device>::seconds_per_pass() {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
@@ -33,13 +33,13 @@ double GpuTable<Device>::seconds_per_pass() {
                             table_bytes_ / sizeof(gpu::Quad), info_.processors * 8, sum});
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 double GpuTable<Device>::products_per_second() {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
   const auto measure = [&](auto kernel) { return kernel.products() / seconds(kernel); };
-  const std::uint32_t blocks = info_.processors * Device::kLoad,
-                      rounds = 2 * Device::kLoad * Device::kLoad;
+  const std::uint32_t blocks = info_.processors * Device::kMeasurementScale,
+                      rounds = 2 * Device::kMeasurementScale * Device::kMeasurementScale;
   if (table_.shape.bits() && info_.capability < 80) {
     return measure(MultiplyLinesOnly{blocks, rounds, sum});
   }
@@ -47,12 +47,13 @@ double GpuTable<Device>::products_per_second() {
                              : measure(MultiplyOnly<ByteOp>{blocks, rounds, sum});
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 double GpuTable<Device>::calls_per_second(prg::GeneratorId generator, bool leaves) {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto* sum = reinterpret_cast<std::uint32_t*>(sums_.at_least(device_, 1));
   const auto measure = [&](auto kernel) { return kernel.calls() / seconds(kernel); };
-  const std::uint32_t blocks = info_.processors * 2 * Device::kLoad, rounds = 8 * Device::kLoad;
+  const std::uint32_t blocks = info_.processors * 2 * Device::kMeasurementScale,
+                      rounds = 8 * Device::kMeasurementScale;
   double calls = 0;
   prg::with_gpu_generator(generator, [&]<class G>() {
     calls = leaves ? measure(GenerateOnly<G, true>{tables_, blocks, rounds, sum})

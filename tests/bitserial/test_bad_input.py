@@ -48,7 +48,7 @@ def test_bits_beyond_the_columns(plane, row, column, tier):
 
 def test_names_of_tiers_and_kernels(tier):
     planes = np.zeros((1, 1, 1), np.uint64)
-    with refused("there is no CPU tier 'mmx'"):
+    with refused("CPU tier 'mmx' does not exist"):
         _core.BitMatrix(planes, 1, tier="mmx")
     names = ", ".join(_core.bitserial_kernels(tier))
     with refused(f"^kernel: found 'masks', expected one of {names} for the CPU tier {tier}$"):

@@ -128,7 +128,7 @@ def test_invalid_matrices(device):
 
 
 def test_missing_devices_and_wrong_shapes(rng):
-    with pytest.raises(ResourceError, match="there is no emulated:3"):
+    with pytest.raises(ResourceError, match="emulated:3 does not exist"):
         _emulated.BitSerialDevice(3)
     product = upload(_emulated.BitSerialDevice(0), random_weights(rng, 2, 2, 10), 2).product(8)
     x, out = np.zeros((1, 10), np.float32), np.zeros((1, 2), np.float32)

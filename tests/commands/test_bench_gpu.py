@@ -201,7 +201,7 @@ def test_no_card(arguments, tmp_path):
             "nodes: found 100, expected one of 64, 128, 256, 512",
         ),
         (["lookup", "--device", "emulated", "--nodes", "64"], "the strategy 'bounded' only"),
-        (["lookup", "--device", "emulated:7"], "there is no emulated:7"),
+        (["lookup", "--device", "emulated:7"], "emulated:7 does not exist"),
         (["figures", "--device", "emulated", "--out", ".", "--only", "figure-7"], "'figure-7'"),
         (["figures", "--device", "emulated", "--out", "/dev/null/x"], "cannot be created"),
         (["figures", "--device", "emulated", "--out", ".", "--within", "0"], "--within: found 0.0"),

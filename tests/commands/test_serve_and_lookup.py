@@ -120,7 +120,7 @@ def test_invalid_devices_are_reported_before_the_table_is_read(tmp_path):
     assert "device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and so on" in found.stderr
     absent = nescio(*options, "emulated:7")
     assert_one_sentence(absent)
-    assert "there is no emulated:7: found 3" in absent.stderr
+    assert "emulated:7 does not exist: found 3" in absent.stderr
 
 
 def test_several_tables_in_one_service(table_file, tmp_path):

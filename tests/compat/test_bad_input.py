@@ -108,7 +108,11 @@ def test_answers_need_a_table(evaluate, key):
         (lambda key: [key.numpy().tobytes()], ArgumentError, "a key: found bytes"),
         (lambda key: [key.reshape(1, -1)], ArgumentError, "a key: found shape"),
         (lambda key: [key[:0]], MalformedKeyError, "found 0 bytes"),
-        (lambda key: [key[:3]], MalformedKeyError, "found 12 bytes, its header alone has 16"),
+        (
+            lambda key: [key[:3]],
+            MalformedKeyError,
+            "found 12 bytes, expected a header of at least 16",
+        ),
         (lambda key: [key[:-1]], MalformedKeyError, "not a DPF key: found"),
         (lambda key: [torch.cat([key, key[-1:]])], MalformedKeyError, "not a DPF key: found"),
         (lambda key: [key, key[:-1]], MismatchError, "the keys of one call must have one length"),

@@ -1,6 +1,6 @@
 #pragma once
 
-// The few lines that the engine's tests need of a test framework.
+// A minimal test framework for the engine's tests.
 
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
     }                                                                                \
   } while (false)
 
-/// Checks that the expression throws nescio::Error of that kind.
+/// Checks that the expression throws a nescio::Error of that kind.
 #define CHECK_THROWS(expression, expected_kind)                                                 \
   do {                                                                                          \
     bool thrown = false;                                                                        \

@@ -1,6 +1,6 @@
-// Run under Valgrind's Memcheck: secrets are marked as uninitialised memory, so every branch and every
-// address that depends on one is reported as an error. With --leak-on-purpose it takes such a branch,
-// to show that the check can fail. Valgrind knows no AVX-512: that tier is not seen here.
+// Runs under Valgrind's Memcheck. Secrets are marked as uninitialized memory, so Memcheck reports every
+// branch and every address that depends on one. With --leak-on-purpose the test takes such a branch, to
+// show that the check can fail. Valgrind does not support AVX-512, so that tier is not tested.
 
 #include <valgrind/memcheck.h>
 
@@ -27,7 +27,7 @@ void make_secret(std::vector<T>& values) {
   VALGRIND_MAKE_MEM_UNDEFINED(values.data(), values.size() * sizeof(T));
 }
 
-/// Key generation for secret points, payloads and roots.
+/// Generates keys for secret points, payloads and roots.
 void generate_keys(const dpf::Shape& shape, Tier tier) {
   constexpr std::size_t kKeys = 5;
   std::vector<std::uint64_t> alphas(kKeys, shape.domain / 2);
@@ -39,7 +39,7 @@ void generate_keys(const dpf::Shape& shape, Tier tier) {
   dpf::insecure_generate(shape, alphas, payloads, roots, keys0.data(), keys1.data(), tier);
 }
 
-/// Adding up the servers' answers.
+/// Adds the servers' answers.
 void decode(dpf::Output output) {
   std::vector<std::uint8_t> a(64, 1), b(64, 2), sums(64);
   make_secret(a);
@@ -47,7 +47,8 @@ void decode(dpf::Output output) {
   dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
 }
 
-/// Both sides' trees: seeds and the difference, and what the receiver knows and chooses.
+/// Expands both parties' trees, with secret seeds and delta, and secret sums and choices of the
+/// receiver.
 void make_trees(std::size_t trees, unsigned depth, Tier tier) {
   ThreadPool pool(1);
   std::vector<Block> seeds(trees, Block{1, 2}), delta(1, Block{3, 4}), sums(trees * depth);
@@ -61,21 +62,21 @@ void make_trees(std::size_t trees, unsigned depth, Tier tier) {
   ot::puncture_trees(sums, choices, depth, {}, leaves.data(), pool, tier);
 }
 
-/// What the consistency check does with leaves and with the punctured places, and the hash.
+/// Computes the consistency check of leaves and punctured positions, and the hash.
 void check_and_hash(Tier tier) {
   ThreadPool pool(1);
   const std::uint8_t seed[16] = {1};
   std::vector<Block> leaves(129, Block{5, 6}), chi(3);
-  std::vector<std::uint64_t> places(chi.size(), 7);
+  std::vector<std::uint64_t> positions(chi.size(), 7);
   make_secret(leaves);
-  make_secret(places);
+  make_secret(positions);
   ot::chi_sum(leaves, seed, pool, tier);
-  ot::chi_at(places, seed, chi.data(), tier);
+  ot::chi_at(positions, seed, chi.data(), tier);
   ot::pack_bits(leaves.data());
   ot::hash_blocks(leaves, 0, 0, {}, leaves[0], leaves.data(), pool, tier);
 }
 
-/// The codes of dual LPN, with secret noise.
+/// Applies the codes of dual LPN to secret noise.
 void encode(Tier tier) {
   constexpr std::size_t kOutputs = 523;
   constexpr std::uint8_t kSeed[16] = {1, 2, 3};

@@ -1,5 +1,5 @@
-// The emulated device: that it does what a card does, that it refuses what a card would not define,
-// and, under the sanitizers, that kernels stay within their memory.
+// Tests that the emulated device computes what a GPU computes, that it refuses what is undefined on a
+// GPU, and, under the sanitizers, that kernels access only their memory.
 
 #include <cstdint>
 #include <cstring>
@@ -20,15 +20,15 @@ namespace {
 std::mt19937_64 rng(20261122);  // test data, never keys
 
 template <class Work>
-void run_block(gpu::Turns turns, Work work) {
-  gpu::HostTeam team(64, 1024, turns);
+void run_block(gpu::ThreadOrder turns, Work work) {
+  gpu::FiberTeam team(64, 1024, turns);
   team.run({0, 0}, [&](gpu::EmulatedBlock& block) { work(block); });
 }
 
 template <class Work>
 bool is_refused(Work work) {
   try {
-    run_block(gpu::Turns::forwards, work);
+    run_block(gpu::ThreadOrder::forwards, work);
   } catch (const std::logic_error&) {
     return true;
   }
@@ -36,7 +36,7 @@ bool is_refused(Work work) {
 }
 
 void test_barriers() {
-  for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
+  for (auto turns : {gpu::ThreadOrder::forwards, gpu::ThreadOrder::backwards}) {
     std::vector<unsigned> seen(64);
     run_block(turns, [&](gpu::EmulatedBlock& block) {
       auto* shared = reinterpret_cast<unsigned*>(block.shared());
@@ -50,7 +50,7 @@ void test_barriers() {
 
 void test_what_a_card_does_not_define() {
   CHECK(is_refused([](gpu::EmulatedBlock& block) {
-    if (block.thread() != 7) block.sync();  // one thread never comes
+    if (block.thread() != 7) block.sync();  // one thread never arrives
   }));
   CHECK(is_refused([](gpu::EmulatedBlock& block) {
     if (block.lane() < 16) {
@@ -61,11 +61,11 @@ void test_what_a_card_does_not_define() {
   }));
 }
 
-void test_races_show() {
+void test_data_races_are_detected() {
   std::uint32_t last[2] = {};
-  for (auto turns : {gpu::Turns::forwards, gpu::Turns::backwards}) {
+  for (auto turns : {gpu::ThreadOrder::forwards, gpu::ThreadOrder::backwards}) {
     run_block(turns, [&](gpu::EmulatedBlock& block) {
-      last[turns == gpu::Turns::forwards ? 0 : 1] = block.thread();
+      last[turns == gpu::ThreadOrder::forwards ? 0 : 1] = block.thread();
     });
   }
   CHECK(last[0] != last[1]);
@@ -74,7 +74,7 @@ void test_races_show() {
 void test_copies_happen_when_they_are_waited_for() {
   alignas(16) std::uint8_t from[16], to[16] = {};
   std::memset(from, 7, sizeof(from));
-  run_block(gpu::Turns::forwards, [&](gpu::EmulatedBlock& block) {
+  run_block(gpu::ThreadOrder::forwards, [&](gpu::EmulatedBlock& block) {
     if (block.thread() != 0) return;
     block.copy_async(to, from);
     block.commit_copies();
@@ -87,14 +87,14 @@ void test_copies_happen_when_they_are_waited_for() {
 }
 
 void test_shuffles_and_votes() {
-  run_block(gpu::Turns::backwards, [&](gpu::EmulatedBlock& block) {
+  run_block(gpu::ThreadOrder::backwards, [&](gpu::EmulatedBlock& block) {
     CHECK(block.shuffle_xor(block.thread(), 5) == (block.thread() ^ 5));
     CHECK(block.ballot(block.lane() % 3 == 0) == 0x49249249u);
   });
 }
 
-/// Row-major A (16 x 32 bytes) and column-major B (32 bytes x 8) through a warp, against their
-/// product as it is defined.
+/// Multiplies row-major A (16 x 32 bytes) and column-major B (32 bytes x 8) by a warp, and compares with
+/// the definition of the product.
 template <class Multiply, class Product>
 void test_matrix_instruction(Multiply multiply, Product product) {
   std::uint32_t a[16][8], b[8][8], c[16][8], found[16][8];
@@ -104,7 +104,7 @@ void test_matrix_instruction(Multiply multiply, Product product) {
     for (auto& word : row) word = static_cast<std::uint32_t>(rng());
   for (auto& row : c)
     for (auto& word : row) word = static_cast<std::uint32_t>(rng());
-  run_block(gpu::Turns::forwards, [&](gpu::EmulatedBlock& block) {
+  run_block(gpu::ThreadOrder::forwards, [&](gpu::EmulatedBlock& block) {
     const unsigned g = block.lane() / 4, t = block.lane() % 4;
     std::uint32_t sums[4] = {c[g][2 * t], c[g][2 * t + 1], c[g + 8][2 * t], c[g + 8][2 * t + 1]};
     multiply(block, sums, {a[g][t], a[g + 8][t], a[g][4 + t], a[g + 8][4 + t]},
@@ -139,7 +139,7 @@ void test_matrix_instructions() {
                           });
 }
 
-/// Every generator's code for a thread against the portable tier.
+/// Compares every generator's GPU code with the portable tier.
 void test_generators() {
   const auto table = prg::aes_table();
   const prg::GpuTables tables = {prg::aes_round_keys(), table.data()};
@@ -147,7 +147,7 @@ void test_generators() {
     const auto& portable = prg::generator(static_cast<prg::GeneratorId>(id), Tier::portable);
     prg::with_gpu_generator(portable.id, [&]<class G>() {
       CHECK(G::kId == portable.id && G::kRadixBits == portable.radix_bits);
-      gpu::HostTeam team(32, G::kSharedBytes, gpu::Turns::forwards);
+      gpu::FiberTeam team(32, G::kSharedBytes, gpu::ThreadOrder::forwards);
       team.run({0, 0}, [&](gpu::EmulatedBlock& block) {
         const G generator(block, tables, block.shared(), 32);
         const Block s = {rng(), rng()};
@@ -188,11 +188,13 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   std::vector<std::uint8_t> expected(of.keys * pir::answer_bytes(output, of.row_bytes));
   pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
   for (unsigned device = 0; device < gpu::EmulatedDevice::count(); ++device) {
-    pir::GpuTable<gpu::EmulatedDevice> placed(device, {0, of.rows, of.rows}, of.row_bytes, output);
-    placed.store(0, rows.data(), of.rows, device == 1 ? std::optional<unsigned>(1) : std::nullopt);
+    pir::GpuTable<gpu::EmulatedDevice> on_device(device, {0, of.rows, of.rows}, of.row_bytes,
+                                                 output);
+    on_device.store(0, rows.data(), of.rows,
+                    device == 1 ? std::optional<unsigned>(1) : std::nullopt);
     for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
       std::vector<std::uint8_t> found(expected.size());
-      placed.answer(keys, {static_cast<pir::Strategy>(strategy), 64}, found.data());
+      on_device.answer(keys, {static_cast<pir::Strategy>(strategy), 64}, found.data());
       CHECK(found == expected);
     }
   }
@@ -209,13 +211,13 @@ void test_answers() {
   check_answers({1200, 5, 70}, dpf::Output::bit, prg::GeneratorId::chacha20);
 }
 
-void test_limits() {
-  pir::GpuTable<gpu::EmulatedDevice> placed(0, {0, 600, 600}, 8, dpf::Output::bit);
+void test_probes() {
+  pir::GpuTable<gpu::EmulatedDevice> on_device(0, {0, 600, 600}, 8, dpf::Output::bit);
   const std::vector<std::uint8_t> rows(600 * 8);
-  placed.store(0, rows.data(), 600, std::nullopt);
-  CHECK(placed.seconds_per_pass() > 0);
-  CHECK(placed.products_per_second() > 0);
-  CHECK(placed.calls_per_second(prg::GeneratorId::chacha20, true) > 0);
+  on_device.store(0, rows.data(), 600, std::nullopt);
+  CHECK(on_device.seconds_per_pass() > 0);
+  CHECK(on_device.products_per_second() > 0);
+  CHECK(on_device.calls_per_second(prg::GeneratorId::chacha20, true) > 0);
 }
 
 }  // namespace
@@ -225,11 +227,11 @@ int main() {
   using namespace nescio;
   test_barriers();
   test_what_a_card_does_not_define();
-  test_races_show();
+  test_data_races_are_detected();
   test_copies_happen_when_they_are_waited_for();
   test_shuffles_and_votes();
   test_matrix_instructions();
   test_generators();
   test_answers();
-  test_limits();
+  test_probes();
 }

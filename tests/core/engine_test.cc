@@ -1,6 +1,5 @@
-// The engine from end to end, for the sanitizers: every tier, generator, output and odd size runs
-// here once with every access watched. What the results mean is tested from Python, against the
-// executable specification.
+// Runs the engine end to end under the sanitizers, with every tier, generator and output and at odd
+// sizes. Python tests compare the results with the executable specification.
 
 #include <algorithm>
 #include <atomic>
@@ -38,7 +37,7 @@ struct KeyPair {
   dpf::Keys keys[2];
 };
 
-/// Keys of `count` points, alpha and the points after it.
+/// Makes keys of `count` consecutive points from alpha.
 
 KeyPair make_keys(const dpf::Shape& shape, std::uint64_t alpha, Tier tier, std::size_t count = 1) {
   KeyPair pair;
@@ -68,7 +67,7 @@ void test_aes_known_answer(Tier) {
   CHECK(std::memcmp(&out, cipher, sizeof(cipher)) == 0);  // FIPS 197, appendix C.1
 }
 
-/// Inputs that no node makes: the cores compute on words, whatever they are.
+/// Known answers for inputs that are not nodes: cores compute on arbitrary words.
 void test_cores_known_answers(Tier) {
   // "Salsa20 specification", section 8, third example.
   const std::uint32_t words[16] = {0x730d9fd3, 0xb752374c, 0x25de7503, 0x88eabbbf,
@@ -139,7 +138,7 @@ void test_ranges_and_points_agree(Tier tier) {
                ErrorKind::index);
 }
 
-/// A table of bytes that differ, in the layout for an output.
+/// Makes a table of varied bytes, in the layout of an output.
 struct TestTable {
   TestTable(std::uint64_t rows, std::size_t row_bytes, dpf::Output output, ThreadPool& pool)
       : plain(rows * row_bytes), extent{rows, row_bytes, pir::layout_for(output)} {
@@ -223,7 +222,7 @@ void test_thread_pool(Tier) {
     pool.run(10, [&](std::size_t, unsigned) { ++after; });
     CHECK(after == 10);
   }
-  CHECK_THROWS(ThreadPool(ThreadPool::kMostThreads + 1), ErrorKind::argument);
+  CHECK_THROWS(ThreadPool(ThreadPool::kMaxThreads + 1), ErrorKind::argument);
 }
 
 void test_keys_are_checked(Tier tier) {
@@ -236,7 +235,7 @@ void test_keys_are_checked(Tier tier) {
                  ErrorKind::malformed_key);
   }
   for (std::size_t byte = 0; byte < dpf::kHeaderBytes; ++byte) {
-    if (byte == 8) continue;  // a domain of a few points more or less makes another valid key
+    if (byte == 8) continue;  // a slightly different domain is another valid key
     Bytes damaged = sound;
     damaged[byte] ^= 0xFF;
     CHECK_THROWS(parse(damaged), ErrorKind::malformed_key);

@@ -1,6 +1,6 @@
-// Runs a libFuzzer target where the compiler has no libFuzzer: half its inputs are valid keys with
-// a few bytes changed, cut or added, half are noise behind a valid header. No coverage, but the
-// same options: -runs=N, -max_total_time=SECONDS, -max_len=BYTES, -seed=N.
+// Runs a libFuzzer target if the compiler has no libFuzzer. Half of the inputs are valid keys with a few
+// bytes changed, removed or added; the others are noise behind a valid header. It does not use coverage,
+// and has the same options: -runs=N, -max_total_time=SECONDS, -max_len=BYTES, -seed=N.
 
 #include <chrono>
 #include <cstdint>
@@ -32,7 +32,7 @@ class Inputs {
 
  private:
   dpf::Shape shape() {
-    const std::uint64_t domain = 1 + (random_() >> (24 + random_() % 40)) % dpf::kMostDomain;
+    const std::uint64_t domain = 1 + (random_() >> (24 + random_() % 40)) % dpf::kMaxDomain;
     return {domain, static_cast<dpf::Output>(random_() % 5),
             static_cast<prg::GeneratorId>(1 + random_() % 8)};
   }
@@ -95,5 +95,5 @@ int main(int argc, char** argv) {
     const Bytes input = inputs.next();
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }
-  std::printf("%llu inputs, none of them a fault\n", static_cast<unsigned long long>(run));
+  std::printf("%llu inputs, no failures\n", static_cast<unsigned long long>(run));
 }

@@ -1,6 +1,5 @@
-// Fuzz target: bytes from outside as a key. Whatever a Keys accepts must evaluate without a
-// fault and survive another round through its own shape; whatever it refuses must be refused by
-// Error.
+// Fuzz target: untrusted bytes as a key. Keys must either throw Error, or evaluate without a memory
+// error and serialize to a shape that it parses again.
 
 #include <algorithm>
 #include <array>

@@ -134,21 +134,21 @@ void test_sums(OtDevice& device) {
 }
 
 void test_memory() {
-  gpu::Memory<gpu::EmulatedDevice> memory(0);
+  gpu::MemoryPool<gpu::EmulatedDevice> memory(0);
   const auto held = [&] { return memory.device().memory_use().now; };
   constexpr std::size_t kBytes = 8 << 20;
-  const auto first = memory.take(kBytes);
-  memory.give(first, false);
+  const auto first = memory.allocate(kBytes);
+  memory.release(first, false);
   CHECK(held() == kBytes);
   for (std::size_t bytes :
        {2 * kBytes, kBytes / 8}) {  // the kept memory is too small for one, too large for the other
-    const auto other = memory.take(bytes);
+    const auto other = memory.allocate(bytes);
     CHECK(other.data != first.data);
-    memory.give(other, false);
+    memory.release(other, false);
   }
-  CHECK(memory.take(kBytes - 5).data == first.data);
+  CHECK(memory.allocate(kBytes - 5).data == first.data);
   const std::size_t before = held();
-  memory.give(first, true);  // others may still be reading it
+  memory.release(first, true);  // others may still be reading it
   CHECK(held() == before - kBytes);
 }
 

@@ -79,7 +79,7 @@ def test_a_device_of_ones_choice(own_table):
     assert json.loads(found.stdout)["verified"] is True
     absent = nescio("demo", "sea", *own_table, "--device", "emulated:7")
     assert_one_sentence(absent)
-    assert "there is no emulated:7" in absent.stderr
+    assert "emulated:7 does not exist" in absent.stderr
 
 
 def test_a_generator_of_ones_choice(own_table):

@@ -141,10 +141,10 @@ def test_qc_returns_as_many_blocks_as_are_asked_for_and_leaves_the_noise(count, 
 
 
 def test_qc_is_the_same_in_a_room_that_others_have_used(pool, rng):
-    room = _core.QuasiCyclicRoom()
+    scratch = _core.QuasiCyclicScratch()
     for p in (1019, 1019, 2053, 65541, 1019):
         noise = random_blocks(rng, 2 * p)
-        found = _core.encode_qc(noise, SEED, p, pool, room=room)
+        found = _core.encode_qc(noise, SEED, p, pool, scratch=scratch)
         assert np.array_equal(found, _core.encode_qc(noise, SEED, p, pool))
 
 

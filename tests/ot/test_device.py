@@ -194,7 +194,7 @@ def test_copies_for_the_host(device, rng):
     placed = device.upload(blocks)
     copy = np.from_dlpack(placed, device="cpu", copy=True)
     assert np.array_equal(copy, blocks)
-    with pytest.raises(BufferError, match="to the host, and nowhere else"):
+    with pytest.raises(BufferError, match="only to the host"):
         placed.__dlpack__(dl_device=(2, 99))
 
 
@@ -203,7 +203,7 @@ def test_sizes_that_cannot_be(device, rng):
     for depth in (0, 33):
         with pytest.raises(ArgumentError, match=f"a tree: found {depth}, expected 1 to 32"):
             device.grow_trees(random_blocks(rng, 1), depth, delta, SEED)
-    with pytest.raises(ArgumentError, match="no way to do it: found 'slow'"):
+    with pytest.raises(ArgumentError, match="way: found 'slow'"):
         device.grow_trees(random_blocks(rng, 1), 3, delta, SEED, way="slow")
     for sides, choices in ((7, 7), (6, 5)):
         with pytest.raises(ArgumentError, match="a multiple of the depth"):
@@ -225,7 +225,7 @@ def test_sizes_that_cannot_be(device, rng):
         device.chi_sum(some, SEED[:15])
     with pytest.raises(ArgumentError, match="rows of bits: found 127, expected 128"):
         device.transpose_bits(np.zeros((127, 1), np.uint8))
-    with pytest.raises(ArgumentError, match="in steps of 1"):
+    with pytest.raises(ArgumentError, match="must have step 1"):
         some[::2]
 
 

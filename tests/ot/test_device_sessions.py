@@ -101,7 +101,7 @@ def test_methods_that_build_on_extensions(small, rng):
     ("options", "error", "message"),
     [
         ({"device": "gpu"}, ArgumentError, "device: found 'gpu'"),
-        ({"device": "emulated:7"}, ResourceError, "there is no emulated:7"),
+        ({"device": "emulated:7"}, ResourceError, "emulated:7 does not exist"),
         ({"device": "emulated", "devices": ["emulated"]}, ArgumentError, "not both"),
         (
             {"device": "emulated", "family": "dual", "parameters": "qc"},

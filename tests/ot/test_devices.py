@@ -108,7 +108,7 @@ def test_invalid_names(names, message):
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(ResourceError, match="there is no emulated:3"):
+    with pytest.raises(ResourceError, match="emulated:3 does not exist"):
         DeviceKernels(["emulated:3"])
 
 

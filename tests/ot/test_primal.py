@@ -83,7 +83,7 @@ def test_bad_arguments_are_refused(pool):
         with pytest.raises(ArgumentError, match=f"code_seed in bytes: found {length}, expected 16"):
             _core.encode_primal(noise, seeds, bytes(length), 0, pool)
     shifted = np.zeros(17, np.uint64)[1:].reshape(8, 2)
-    with pytest.raises(ArgumentError, match="noise: .* multiple of 16 bytes"):
+    with pytest.raises(ArgumentError, match="noise: .* not aligned to 16 bytes"):
         _core.encode_primal(shifted, seeds, CODE, 0, pool)
     for bad in (
         noise.astype(np.int64),

@@ -168,7 +168,7 @@ def test_a_place_for_results_that_does_not_fit_is_refused(pool):
     with pytest.raises(ArgumentError, match="blocks of out: found 7, expected 8"):
         _core.grow_trees(seeds, 2, delta, BASE, pool, out=np.zeros((7, 2), np.uint64))
     shifted = np.zeros(17, np.uint64)[1:].reshape(8, 2)
-    with pytest.raises(ArgumentError, match="multiple of 16 bytes"):
+    with pytest.raises(ArgumentError, match="not aligned to 16 bytes"):
         _core.grow_trees(seeds, 2, delta, BASE, pool, out=shifted)
     with pytest.raises(TypeError):
         _core.grow_trees(seeds, 2, delta, BASE, pool, out=np.zeros((8, 2), np.int64))

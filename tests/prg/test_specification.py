@@ -24,7 +24,7 @@ def test_the_package_has_all_specified_generators():
 
 @pytest.mark.parametrize("name", ["siphash", "highwayhash"])
 def test_insecure_generators_need_their_prefix(name):
-    message = f"nobody claims 128-bit security for '{name}'.*call it 'insecure_{name}'"
+    message = f"'{name}' does not claim 128-bit security.*name it 'insecure_{name}'"
     with pytest.raises(ArgumentError, match=message):
         nescio.dpf.generate(5, domain=10, generator=name)
 

@@ -44,7 +44,7 @@ def test_kernels_that_are_not_there_are_left_out(capsys):
 
 def test_no_device(capsys):
     assert main(["gpu", "--device", "emulated:7"]) == 1
-    assert "there is no emulated:7" in capsys.readouterr().err
+    assert "emulated:7 does not exist" in capsys.readouterr().err
 
 
 def test_wrong_products_are_found(rng, monkeypatch):

@@ -180,7 +180,7 @@ def test_bad_input(weights):
     for name in ("gpu", 3, "cuda:x"):
         with pytest.raises(ArgumentError, match="expected a GPU"):
             DeviceMatrix(weights, device=name)
-    with pytest.raises(ResourceError, match="there is no emulated:9"):
+    with pytest.raises(ResourceError, match="emulated:9 does not exist"):
         DeviceMatrix(weights, device="emulated:9")
     with pytest.raises(ArgumentError, match="activation bits: found 4"):
         DeviceMatrix(weights, 4, device="emulated")

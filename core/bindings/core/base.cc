@@ -12,16 +12,17 @@ void bind_base(nb::module_& m) {
         for (Tier tier : supported_tiers()) names.emplace_back(tier_name(tier));
         return names;
       },
-      "The CPU tiers that this machine can run, narrowest first.");
+      "Return the CPU tiers that this machine supports, narrowest first.");
   m.def(
       "active_tier", [] { return std::string(tier_name(active_tier())); },
-      "The tier in use: the widest, or the one that NESCIO_CPU names.");
+      "Return the active tier: the widest supported, or the one in NESCIO_CPU.");
   m.def(
       "check_tier", [](const std::string& name) { static_cast<void>(parse_tier(name)); },
-      nb::arg("name"), "Raises ArgumentError unless this machine has the tier.");
-  m.def("available_processors", &available_processors, "Processors that this process may run on.");
+      nb::arg("name"), "Raise ArgumentError unless this machine supports the tier.");
+  m.def("available_processors", &available_processors,
+        "Return the number of processors that this process may run on.");
 
-  nb::class_<ThreadPool>(m, "ThreadPool", "Worker threads; 0 takes every processor.")
+  nb::class_<ThreadPool>(m, "ThreadPool", "Worker threads; 0 means one per processor.")
       .def(nb::init<unsigned>(), nb::arg("threads") = 0)
       .def_prop_ro("threads", &ThreadPool::threads);
 }

@@ -32,7 +32,7 @@ void check_length(const char* what, std::size_t found, std::size_t expected) {
   if (found != expected) refuse(what, std::to_string(found), std::to_string(expected));
 }
 
-/// A NumPy array that owns `buffer`.
+/// Returns a NumPy array that owns `buffer`.
 template <class T, class... Size>
 auto own(Buffer<T>&& buffer, Size... size) {
   auto owned = std::make_unique<Buffer<T>>(std::move(buffer));
@@ -42,7 +42,7 @@ auto own(Buffer<T>&& buffer, Size... size) {
       data, {static_cast<std::size_t>(size)...}, owner);
 }
 
-/// Where products go: into the caller's array if there is one, else a new one.
+/// The output of products: the caller's array, or a new one.
 template <class T>
 class Products {
  public:
@@ -66,7 +66,7 @@ class Products {
   Buffer<T> own_;
 };
 
-/// A batch's vectors: their number.
+/// Returns the number of vectors of a batch.
 template <class T>
 std::size_t batch_of(const Vectors<T>& x, std::size_t columns) {
   check_length("columns of x", x.shape(1), columns);
@@ -144,8 +144,8 @@ std::vector<std::string> kernel_names(const std::string& tier) {
 
 void bind_bitserial(nb::module_& m) {
   nb::class_<BitMatrix>(m, "BitMatrix",
-                        "Weights of 1 to 8 bits from their planes (bit, row, column / 64), laid "
-                        "out for one CPU tier.")
+                        "Weights of 1 to 8 bits from their planes (bit, row, column / 64), in the "
+                        "layout of one CPU tier.")
       .def(nb::new_(&make_matrix), nb::arg("planes").noconvert(), nb::arg("columns"), nb::kw_only(),
            nb::arg("tier") = nb::none(), nb::arg("kernel") = nb::none())
       .def_prop_ro("rows", &BitMatrix::rows)
@@ -155,19 +155,19 @@ void bind_bitserial(nb::module_& m) {
                    [](const BitMatrix& self) { return std::string(tier_name(self.tier())); })
       .def_prop_ro("packed_bytes", &BitMatrix::packed_bytes, "Bytes that a product reads.")
       .def("kernel", &kernel_name, nb::arg("activation_bits"), nb::arg("batch"),
-           "The names of the kernels that such a product uses, joined by +.")
+           "Return the names of the kernels of such a product, joined by +.")
       .def("multiply", &multiply, nb::arg("x").noconvert(), nb::arg("activation_bits"),
            nb::arg("pool"), nb::arg("out").noconvert() = nb::none(),
-           "Exact products with vectors of integers, a row each.")
+           "Return the exact products with integer vectors, one per row.")
       .def("apply", &apply, nb::arg("x").noconvert(), nb::arg("activation_bits"),
            nb::arg("scale").noconvert(), nb::arg("bias").noconvert().none(), nb::arg("pool"),
            nb::arg("out").noconvert() = nb::none(),
-           "Products with vectors of floats, which are quantised first, scaled; a row each.");
+           "Quantize float vectors, one per row, and return their scaled products.");
   m.def("quantize_activations", &quantize_activations, nb::arg("x").noconvert(),
         nb::arg("activation_bits"), nb::arg("tier") = nb::none(),
-        "The integers of each vector of floats, and its step.");
+        "Return the integers of each float vector, and its step.");
   m.def("bitserial_kernels", &kernel_names, nb::arg("tier"),
-        "The names of the kernels that a tier has.");
+        "Return the names of a tier's kernels.");
 }
 
 }  // namespace nescio::bindings

@@ -23,7 +23,8 @@ std::vector<Block> to_blocks(const NumberPairs& pairs) {
   return blocks;
 }
 
-/// Two arrays of keys, a row each. With `roots`, a pair of seeds a key, nothing is secret.
+/// Returns two arrays of keys, one key per row. With `insecure_roots`, a pair of seeds per key, nothing
+/// is secret.
 std::pair<OutBytes, OutBytes> generate(const Numbers& alphas, const NumberPairs& payloads,
                                        std::uint64_t domain, const std::string& output,
                                        const std::string& generator,
@@ -32,7 +33,7 @@ std::pair<OutBytes, OutBytes> generate(const Numbers& alphas, const NumberPairs&
   const dpf::Shape shape = make_shape(domain, output, generator);
   const std::size_t n = alphas.size(), bytes = shape.key_bytes();
   if (payloads.shape(0) != n || (insecure_roots && insecure_roots->shape(0) != 2 * n)) {
-    throw Error(ErrorKind::argument, "each point needs one payload and two roots");
+    throw Error(ErrorKind::argument, "each point requires one payload and two roots");
   }
   const std::vector<Block> beta = to_blocks(payloads);
   Buffer<std::uint8_t> keys0(checked_product(n, bytes)), keys1(n * bytes);
@@ -63,7 +64,7 @@ OutBytes evaluate_range(const dpf::Keys& keys, std::uint64_t start, std::uint64_
 OutBytes evaluate_points(const dpf::Keys& keys, const InArray<std::uint64_t, nb::ndim<2>>& points,
                          ThreadPool& pool, const std::optional<std::string>& tier) {
   if (points.shape(0) != keys.size()) {
-    throw Error(ErrorKind::argument, "each key needs a row of points");
+    throw Error(ErrorKind::argument, "each key requires one row of points");
   }
   const std::size_t element = (dpf::element_bits(keys.shape().output) + 7) / 8;
   Buffer<std::uint8_t> out(checked_product(points.size(), element));
@@ -80,7 +81,8 @@ OutBytes combine(const std::string& output_name, const Bytes& a, const Bytes& b)
   const dpf::Output output = dpf::parse_output(output_name);
   const std::size_t element = (dpf::element_bits(output) + 7) / 8;
   if (a.size() != b.size() || a.size() % element != 0) {
-    throw Error(ErrorKind::argument, "shares that are added have one length, in whole elements");
+    throw Error(ErrorKind::argument,
+                "shares to combine must have the same length, in whole elements");
   }
   Buffer<std::uint8_t> sums(a.size());
   dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
@@ -90,14 +92,14 @@ OutBytes combine(const std::string& output_name, const Bytes& a, const Bytes& b)
 }  // namespace
 
 void bind_dpf(nb::module_& m) {
-  nb::class_<dpf::Keys>(m, "Keys", "Checked keys of one shape, from the rows of an array of bytes.")
+  nb::class_<dpf::Keys>(m, "Keys", "Validated keys of one shape, from the rows of a byte array.")
       .def(
           "__init__",
           [](dpf::Keys* keys, const ByteRows& rows) {
             new (keys) dpf::Keys(rows.data(), rows.shape(0), rows.shape(1));
           },
           nb::arg("rows"))
-      .def_static("join", &join, nb::arg("parts"), "All keys of several, in order.")
+      .def_static("join", &join, nb::arg("parts"), "Concatenate keys.")
       .def("__len__", &dpf::Keys::size)
       .def(
           "parties",
@@ -108,7 +110,7 @@ void bind_dpf(nb::module_& m) {
             }
             return to_array(std::move(parties), {keys.size()});
           },
-          "The party that each key is for.")
+          "Return the party of each key.")
       .def_prop_ro("domain", [](const dpf::Keys& keys) { return keys.shape().domain; })
       .def_prop_ro("output",
                    [](const dpf::Keys& keys) { return dpf::output_name(keys.shape().output); })
@@ -117,20 +119,22 @@ void bind_dpf(nb::module_& m) {
       });
   m.def("generate", &generate, nb::arg("alphas"), nb::arg("payloads"), nb::arg("domain"),
         nb::arg("output"), nb::arg("generator"), nb::arg("insecure_roots") = nb::none(),
-        nb::arg("tier") = nb::none(), "Keys of both parties, one in each row of two arrays.");
+        nb::arg("tier") = nb::none(),
+        "Return the keys of both parties, one per row of two arrays.");
   m.def("evaluate_range", &evaluate_range, nb::arg("keys"), nb::arg("start"), nb::arg("stop"),
         nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Shares at start..stop-1 as bytes, a row a key; bits are packed.");
+        "Return the shares at start..stop-1 as bytes, one row per key; bits are packed.");
   m.def("evaluate_points", &evaluate_points, nb::arg("keys"), nb::arg("points"), nb::arg("pool"),
-        nb::arg("tier") = nb::none(), "Shares at each key's points as bytes, a byte for a bit.");
+        nb::arg("tier") = nb::none(),
+        "Return the shares at each key's points as bytes, one byte per bit.");
   m.def("combine", &combine, nb::arg("output"), nb::arg("a"), nb::arg("b"),
-        "The sums of shares in the output group.");
+        "Return the sums of shares in the output group.");
   m.def(
       "key_bytes",
       [](std::uint64_t domain, const std::string& output, const std::string& generator) {
         return make_shape(domain, output, generator).key_bytes();
       },
-      nb::arg("domain"), nb::arg("output"), nb::arg("generator"), "The length of each key.");
+      nb::arg("domain"), nb::arg("output"), nb::arg("generator"), "Return the length of each key.");
 }
 
 }  // namespace nescio::bindings

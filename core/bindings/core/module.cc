@@ -3,8 +3,8 @@
 
 NB_MODULE(_core, m) {
   using namespace nescio::bindings;
-  m.doc() = "The engine of Nescio. Private: use the package's own modules.";
-  nb::set_leak_warnings(false);  // pools may outlive the interpreter; that is no fault of a user
+  m.doc() = "The engine of Nescio. Private: use the package's public modules.";
+  nb::set_leak_warnings(false);  // pools may outlive the interpreter, which is not a leak
   translate_errors();
   bind_base(m);
   bind_prg(m);

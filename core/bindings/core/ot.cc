@@ -24,7 +24,7 @@ bool is_aligned(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data) % alignof(Block) == 0;
 }
 
-/// An array's blocks, where they stand or, if blocks cannot stand there, in a copy.
+/// An array's blocks: its own memory, or a copy if it is not aligned.
 class InBlocks {
  public:
   explicit InBlocks(const NumberPairs& array) : size_(array.shape(0)) {
@@ -47,12 +47,13 @@ class InBlocks {
 
 Block to_block(const OneBlock& array) { return {array.data()[0], array.data()[1]}; }
 
-/// The blocks of an array that is written to.
+/// Returns the blocks of an output array.
 std::span<Block> in_place(const BlocksInPlace& array, const char* what) {
   if (!is_aligned(array.data())) {
-    throw Error(ErrorKind::argument, std::string(what) +
-                                         ": found an array that does not begin at a multiple of 16 "
-                                         "bytes, expected one that does, as NumPy makes them");
+    throw Error(ErrorKind::argument,
+                std::string(what) +
+                    ": found an array that is not aligned to 16 bytes, expected "
+                    "one that is, as NumPy allocates them");
   }
   return {reinterpret_cast<Block*>(array.data()), array.shape(0)};
 }
@@ -89,7 +90,7 @@ ot::TreeBase keys_of(const nb::bytes& key, std::uint64_t first_tree) {
   return {base, first_tree};
 }
 
-/// Where results of `size` blocks go: into the caller's array if there is one, else a new one.
+/// The output of `size` blocks: the caller's array, or a new one.
 class Result {
  public:
   Result(std::size_t size, std::optional<BlocksInPlace>&& out) : out_(std::move(out)) {
@@ -208,9 +209,9 @@ OutBlock multiply_blocks(const OneBlock& a, const OneBlock& b, const Tiers& tier
 void low_bits(const NumberPairs& blocks,
               const nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu, nb::ndim<1>>& out) {
   if (out.shape(0) != blocks.shape(0)) {
-    throw Error(ErrorKind::argument, "each block has one lowest bit: expected room for " +
-                                         std::to_string(blocks.shape(0)) + ", found " +
-                                         std::to_string(out.shape(0)));
+    throw Error(ErrorKind::argument, "bytes of out: found " + std::to_string(out.shape(0)) +
+                                         ", expected one per block, " +
+                                         std::to_string(blocks.shape(0)));
   }
   const nb::gil_scoped_release release;
   ot::low_bits(reinterpret_cast<const Block*>(blocks.data()), blocks.shape(0), out.data());
@@ -232,29 +233,30 @@ void bind_ot(nb::module_& m) {
   m.def("grow_trees", &grow_trees, nb::arg("seeds"), nb::arg("depth"), nb::arg("delta"),
         nb::arg("key"), nb::arg("pool"), nb::arg("tier") = nb::none(),
         nb::arg("out").noconvert() = nb::none(), nb::arg("first_tree") = 0,
-        "Leaves of correlated trees, and the sums of each level's left nodes, tree by tree.");
+        "Return the leaves of correlated trees, and the sums of each level's left nodes, by tree.");
   m.def("puncture_trees", &puncture_trees, nb::arg("sides"), nb::arg("choices"), nb::arg("depth"),
         nb::arg("key"), nb::arg("pool"), nb::arg("tier") = nb::none(),
         nb::arg("out").noconvert() = nb::none(), nb::arg("first_tree") = 0,
-        "Leaves of punctured trees; the lowest bit is set in the punctured leaf alone.");
+        "Return the leaves of punctured trees; only the punctured leaf has its lowest bit set.");
   m.def("encode_primal", &encode_primal, nb::arg("noise").noconvert(), nb::arg("seeds"),
         nb::arg("code_seed"), nb::arg("first_row"), nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Adds to each block of noise the ten seeds of its row of a public matrix.");
+        "XOR into each block of noise the ten seeds of its row of a public matrix.");
   m.def("hash_blocks", &hash_blocks, nb::arg("blocks"), nb::arg("first_index"), nb::arg("tag"),
         nb::arg("key"), nb::arg("pool"), nb::arg("delta") = nb::none(),
         nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
-        "Hashes of blocks, or of blocks ^ delta, each with its index.");
+        "Return the hashes of blocks, or of blocks ^ delta, each with its index.");
   m.def("chi_sum", &chi_sum, nb::arg("leaves"), nb::arg("chi_seed"), nb::arg("pool"),
-        nb::arg("tier") = nb::none(), "The sum of chi[i] * leaves[i] in GF(2^128).");
+        nb::arg("tier") = nb::none(), "Return the sum of chi[i] * leaves[i] in GF(2^128).");
   m.def("chi_at", &chi_at, nb::arg("positions"), nb::arg("chi_seed"), nb::arg("tier") = nb::none(),
-        "The coefficients at some positions.");
-  m.def("pack_bits", &pack_bits, nb::arg("blocks"), "The sum of blocks[i] * X^i in GF(2^128).");
+        "Return the coefficients chi at some positions.");
+  m.def("pack_bits", &pack_bits, nb::arg("blocks"),
+        "Return the sum of blocks[i] * X^i in GF(2^128).");
   m.def("multiply_blocks", &multiply_blocks, nb::arg("a"), nb::arg("b"),
-        nb::arg("tier") = nb::none(), "A product in GF(2^128), for known answers.");
+        nb::arg("tier") = nb::none(), "Return a product in GF(2^128), for known-answer tests.");
   m.def("transpose_bits", &transpose_bits, nb::arg("rows"),
-        "Bit i of row j as bit j of block i, for 128 rows.");
+        "Transpose 128 rows of bits: bit i of row j becomes bit j of block i.");
   m.def("low_bits", &low_bits, nb::arg("blocks"), nb::arg("out").noconvert(),
-        "The lowest bit of each block, a byte each.");
+        "Write the lowest bit of each block as a byte.");
 }
 
 }  // namespace nescio::bindings

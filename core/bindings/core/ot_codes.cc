@@ -45,16 +45,16 @@ using OutBlocks = nb::ndarray<nb::numpy, std::uint64_t, nb::shape<-1, 2>, nb::c_
 
 OutBlocks encode_qc(const NumberPairs& noise, const nb::bytes& code_seed, std::size_t count,
                     ThreadPool& pool, const std::optional<std::string>& tier,
-                    ot::QuasiCyclicScratch* room) {
+                    ot::QuasiCyclicScratch* scratch) {
   const std::span<const Block> blocks(blocks_of<const Block>(noise.data()), noise.shape(0));
   const std::uint8_t* seed = seed_of(code_seed);
   const Tier own = tier_of(tier);
   auto out = std::make_unique<Buffer<Block>>();
   {
     const nb::gil_scoped_release release;
-    ot::QuasiCyclicScratch room_of_this_call;
+    ot::QuasiCyclicScratch own_scratch;
     *out = ot::encode_quasi_cyclic(blocks, seed, count, pool, own,
-                                   room == nullptr ? room_of_this_call : *room);
+                                   scratch == nullptr ? own_scratch : *scratch);
   }
   Block* data = out->data();
   nb::capsule owner(out.release(), [](void* p) noexcept { delete static_cast<Buffer<Block>*>(p); });
@@ -64,17 +64,16 @@ OutBlocks encode_qc(const NumberPairs& noise, const nb::bytes& code_seed, std::s
 }  // namespace
 
 void bind_ot_codes(nb::module_& m) {
-  m.def(
-      "encode_ec", &encode_ec, nb::arg("noise").noconvert(), nb::arg("code_seed"), nb::arg("pool"),
-      nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
-      "Compresses 2n blocks into the first n by an expand-convolute code, as many as have room in "
-      "`out` into that.");
-  nb::class_<ot::QuasiCyclicScratch>(m, "QuasiCyclicRoom",
-                                     "Memory for encode_qc, kept from one call to the next.")
+  m.def("encode_ec", &encode_ec, nb::arg("noise").noconvert(), nb::arg("code_seed"),
+        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("out").noconvert() = nb::none(),
+        "Compress 2n blocks to the first n by an expand-convolute code, or to the first ones in "
+        "`out`.");
+  nb::class_<ot::QuasiCyclicScratch>(m, "QuasiCyclicScratch",
+                                     "Scratch memory for encode_qc, reused between calls.")
       .def(nb::init<>());
   m.def("encode_qc", &encode_qc, nb::arg("noise"), nb::arg("code_seed"), nb::arg("count"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("room").none() = nb::none(),
-        "The first outputs that a quasi-cyclic code makes of 2p blocks.");
+        nb::arg("pool"), nb::arg("tier") = nb::none(), nb::arg("scratch").none() = nb::none(),
+        "Return the first outputs of a quasi-cyclic code on 2p blocks.");
 }
 
 }  // namespace nescio::bindings

@@ -9,10 +9,10 @@
 namespace nescio::bindings {
 namespace {
 
-/// A table that owns its memory, or stands in an array of Python's.
-class HeldTable {
+/// A table in memory of its own, or in the memory of a Python array.
+class TableBuffer {
  public:
-  HeldTable(
+  TableBuffer(
       std::uint64_t rows, std::size_t row_bytes, const std::string& output,
       std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> data)
       : extent_{rows, row_bytes, pir::layout_for(dpf::parse_output(output))} {
@@ -39,7 +39,7 @@ class HeldTable {
   void replace(const Numbers& indices, const ByteRows& rows) {
     check_width(rows);
     if (rows.shape(0) != indices.size()) {
-      throw Error(ErrorKind::argument, "each index needs a row");
+      throw Error(ErrorKind::argument, "each index requires one row");
     }
     const nb::gil_scoped_release release;
     pir::replace_rows(extent_, span_of(indices), rows.data(), data_);
@@ -98,33 +98,34 @@ class HeldTable {
 }  // namespace
 
 void bind_pir(nb::module_& m) {
-  nb::class_<HeldTable>(m, "Table",
-                        "Rows in the layout that an output asks for; the memory is its own and not "
-                        "initialised, or `data`.")
+  nb::class_<TableBuffer>(
+      m, "Table",
+      "Rows in the layout of an output; in uninitialized memory of its own, or in "
+      "`data`.")
       .def(nb::init<std::uint64_t, std::size_t, const std::string&,
                     std::optional<
                         nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>(),
            nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
-      .def("store", &HeldTable::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
-           "Writes rows from row `first`, a multiple of TILE_ROWS, on.")
-      .def("replace", &HeldTable::replace, nb::arg("indices"), nb::arg("rows"),
-           "Overwrites the rows at some indices.")
-      .def("load_range", &HeldTable::load_range, nb::arg("first"), nb::arg("count"),
-           nb::arg("pool"), "Rows from row `first`, a multiple of TILE_ROWS, on.")
-      .def("load", &HeldTable::load, nb::arg("indices"), "The rows at some indices.")
-      .def("answer", &HeldTable::answer, nb::arg("keys"), nb::arg("pool"),
-           nb::arg("tier") = nb::none(), "Answers to keys, a row each.")
-      .def("read_all", &HeldTable::read_all, nb::arg("pool"),
-           "Reads every byte once: the speed limit of answers. The result is of no use.")
-      .def_prop_ro("bytes", &HeldTable::bytes, "Bytes of the table in its layout.")
+      .def("store", &TableBuffer::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
+           "Store rows, beginning with row `first`, a multiple of TILE_ROWS.")
+      .def("replace", &TableBuffer::replace, nb::arg("indices"), nb::arg("rows"),
+           "Overwrite the rows at some indices.")
+      .def("load_range", &TableBuffer::load_range, nb::arg("first"), nb::arg("count"),
+           nb::arg("pool"), "Return rows, beginning with row `first`, a multiple of TILE_ROWS.")
+      .def("load", &TableBuffer::load, nb::arg("indices"), "Return the rows at some indices.")
+      .def("answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
+           nb::arg("tier") = nb::none(), "Return the answers to keys, one per row.")
+      .def("read_all", &TableBuffer::read_all, nb::arg("pool"),
+           "Read every byte once, to measure an upper bound for answers; ignore the result.")
+      .def_prop_ro("bytes", &TableBuffer::bytes, "Bytes of the table in its layout.")
       .def(
           "memory",
-          [](nb::handle_t<HeldTable> self) {
-            const auto& table = nb::cast<const HeldTable&>(self);
+          [](nb::handle_t<TableBuffer> self) {
+            const auto& table = nb::cast<const TableBuffer&>(self);
             return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(table.data(), {table.bytes()},
                                                                      self);
           },
-          "The memory itself, without a copy.");
+          "Return the table's memory, without a copy.");
   m.attr("TILE_ROWS") = pir::kTileRows;
   m.def(
       "table_bytes",
@@ -133,13 +134,13 @@ void bind_pir(nb::module_& m) {
         return pir::Extent{rows, row_bytes, layout}.bytes();
       },
       nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"),
-      "Bytes of a table in the layout that its output asks for.");
+      "Return the bytes of a table in the layout of its output.");
   m.def(
       "answer_bytes",
       [](const std::string& output, std::size_t row_bytes) {
         return pir::answer_bytes(dpf::parse_output(output), row_bytes);
       },
-      nb::arg("output"), nb::arg("row_bytes"), "The length of each answer.");
+      nb::arg("output"), nb::arg("row_bytes"), "Return the length of each answer.");
 }
 
 }  // namespace nescio::bindings

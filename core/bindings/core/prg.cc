@@ -14,7 +14,7 @@
 namespace nescio::bindings {
 namespace {
 
-/// Copies bytes to where blocks may stand.
+/// Copies bytes to aligned blocks.
 Buffer<Block> to_blocks(const Bytes& bytes) {
   Buffer<Block> blocks(bytes.size() / sizeof(Block));
   std::memcpy(blocks.data(), bytes.data(), blocks.size() * sizeof(Block));
@@ -29,7 +29,8 @@ OutBytes to_bytes(const Buffer<Block>& blocks) {
 
 OutBytes aes128_encrypt(const Bytes& key, const Bytes& plaintext,
                         const std::optional<std::string>& tier) {
-  if (key.size() != sizeof(Block)) throw Error(ErrorKind::argument, "an AES-128 key has 16 bytes");
+  if (key.size() != sizeof(Block))
+    throw Error(ErrorKind::argument, "an AES-128 key must have 16 bytes");
   Block key_block;
   std::memcpy(&key_block, key.data(), sizeof(key_block));
   const Buffer<Block> in = to_blocks(plaintext);
@@ -42,7 +43,7 @@ OutBytes aes128_encrypt(const Bytes& key, const Bytes& plaintext,
 OutBytes chacha20_block(const Bytes& state) {
   std::array<std::uint32_t, 16> words;
   if (state.size() != sizeof(words)) {
-    throw Error(ErrorKind::argument, "a ChaCha20 state has 64 bytes");
+    throw Error(ErrorKind::argument, "a ChaCha20 state must have 64 bytes");
   }
   std::memcpy(words.data(), state.data(), sizeof(words));
   words = prg::chacha20_block(words);
@@ -59,7 +60,7 @@ OutBytes generate_blocks(const std::string& name, const Bytes& nodes, const Byte
   if (group_bits >= 64 || in.size() == 0 ||
       correction.size() != width * (((in.size() - 1) >> group_bits) + 1)) {
     throw Error(ErrorKind::argument,
-                "each group of nodes has " + std::to_string(width) + " blocks of corrections");
+                "each group of nodes requires " + std::to_string(width) + " blocks of corrections");
   }
   Buffer<Block> out(in.size() * width);
   const prg::Corrections corrections_of_all = {correction.data(), group_bits};
@@ -68,13 +69,13 @@ OutBytes generate_blocks(const std::string& name, const Bytes& nodes, const Byte
   return to_bytes(out);
 }
 
-/// Seconds that one call takes for each node when its data stays in the first-level cache: the
-/// speed limit that a benchmark holds an evaluation against.
+/// Measures the seconds of a call per node with all data in the first-level cache: the upper bound that
+/// benchmarks compare an evaluation with.
 double seconds_per_node(const std::string& name, bool leaves,
                         const std::optional<std::string>& tier) {
   constexpr std::size_t kNodes = 128, kRuns = 200, kTries = 20;
   const prg::Generator& generator = prg::generator(prg::parse_generator(name), tier_of(tier));
-  Buffer<Block> nodes(kNodes), out(kNodes * prg::kMostArity);
+  Buffer<Block> nodes(kNodes), out(kNodes * prg::kMaxArity);
   for (std::size_t i = 0; i < kNodes; ++i) nodes[i] = {i, i};
   const auto call = leaves ? generator.leaves : generator.expand;
   double best = 1e9;
@@ -93,15 +94,16 @@ double seconds_per_node(const std::string& name, bool leaves,
 
 void bind_prg(nb::module_& m) {
   m.def("aes128_encrypt", &aes128_encrypt, nb::arg("key"), nb::arg("plaintext"),
-        nb::arg("tier") = nb::none(), "AES-128 of whole blocks, for known answers.");
+        nb::arg("tier") = nb::none(), "Encrypt whole blocks with AES-128, for known-answer tests.");
   m.def("chacha20_block", &chacha20_block, nb::arg("state"),
-        "The ChaCha20 block function on its 64-byte state, for known answers.");
+        "Return the ChaCha20 block function of its 64-byte state, for known-answer tests.");
   m.def("generate_blocks", &generate_blocks, nb::arg("generator"), nb::arg("nodes"),
         nb::arg("corrections"), nb::arg("leaves"),
         nb::arg("group_bits") = prg::Corrections::kOneTree, nb::arg("tier") = nb::none(),
-        "The children (or leaves) of nodes, corrected, for known answers.");
+        "Return the corrected children (or leaves) of nodes, for known-answer tests.");
   m.def("seconds_per_node", &seconds_per_node, nb::arg("generator"), nb::arg("leaves"),
-        nb::arg("tier") = nb::none(), "Time of one expansion (or leaf) in the cache, measured.");
+        nb::arg("tier") = nb::none(),
+        "Measure the seconds of one expansion (or leaf) in the cache.");
 }
 
 }  // namespace nescio::bindings

@@ -11,7 +11,8 @@ constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 32;
 
 double seconds_per_read(std::uint64_t blocks) {
   if (blocks == 0 || blocks > kMaxBlocks) {
-    throw Error(ErrorKind::argument, "blocks: expected 1 to 2^32");
+    throw Error(ErrorKind::argument,
+                "blocks: found " + std::to_string(blocks) + ", expected 1 to 2^32");
   }
   const nb::gil_scoped_release release;
   return ot::seconds_per_read(blocks);
@@ -26,7 +27,7 @@ void bind_probes(nb::module_& m) {
         return pir::seconds_per_byte(dpf::parse_output(output), tier_of(tier));
       },
       nb::arg("output"), nb::arg("tier") = nb::none(),
-      "Time of the product with a byte of table, for each key, in the cache, measured.");
+      "Measure the seconds of the product per key and byte of table, in the cache.");
   m.def(
       "seconds_per_weight",
       [](unsigned weight_bits, unsigned activation_bits, std::size_t rows, std::size_t batch,
@@ -36,9 +37,9 @@ void bind_probes(nb::module_& m) {
       },
       nb::arg("weight_bits"), nb::arg("activation_bits"), nb::arg("rows"), nb::arg("batch") = 1,
       nb::arg("tier") = nb::none(),
-      "Time of a product's inner loops with a weight, in the cache, for all vectors, measured.");
+      "Measure the seconds of a product's inner loops per weight, for all vectors, in the cache.");
   m.def("seconds_per_read", &seconds_per_read, nb::arg("blocks"),
-        "Time of one read at random among so many blocks, measured.");
+        "Measure the seconds of one random read among `blocks` blocks.");
 }
 
 }  // namespace nescio::bindings

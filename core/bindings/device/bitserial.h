@@ -1,6 +1,6 @@
 #pragma once
 
-// The bindings of products of bits on a device, the same for every kind of device.
+// The bindings of bit-serial products on a device, the same for every kind of device.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -18,8 +18,8 @@
 
 namespace nescio::bindings {
 
-/// What is bound for one kind of device.
-template <class Device>
+/// The bindings for one kind of device.
+template <gpu::ComputeDevice Device>
 struct BitSerialBindings {
   using Owner = bitserial::BitSerialDevice<Device>;
   using Matrix = bitserial::DeviceBitMatrix<Device>;
@@ -67,7 +67,7 @@ struct BitSerialBindings {
     return std::make_unique<Product>(matrix, activation_bits, batch, kernel.value_or(""));
   }
 
-  /// Products of vectors in the host's memory, as an array that owns them.
+  /// Returns the products of vectors in host memory as an array that owns them.
   template <class T, class Array, class Work>
   static HostProducts<T> on_host(const Product& product, const Array& x, const Work& work) {
     check_shape("x", x, product.batch(), product.matrix().columns());
@@ -98,7 +98,7 @@ struct BitSerialBindings {
   }
 
   template <class Array>
-  static void check_place(const std::string& what, const Array& array, const Product& product) {
+  static void check_memory(const std::string& what, const Array& array, const Product& product) {
     if (array.device_type() == memory_type() && array.device_id() == memory_number(product)) return;
     throw Error(ErrorKind::argument, what + " is not in the memory of device " +
                                          std::to_string(product.matrix().memory()->number()) +
@@ -107,8 +107,8 @@ struct BitSerialBindings {
 
   static void queue(Product& self, const AnyVectors& x, const AnyProducts& out,
                     bitserial::Stream stream) {
-    check_place("x", x, self);
-    check_place("out", out, self);
+    check_memory("x", x, self);
+    check_memory("out", out, self);
     check_shape("x", x, self.batch(), self.matrix().columns());
     check_shape("out", out, self.batch(), self.matrix().rows());
     const nb::gil_scoped_release release;
@@ -116,12 +116,12 @@ struct BitSerialBindings {
   }
 
   static DeviceProducts empty(const Product& self) {
-    using Array = gpu::Array<Device, float>;
-    auto array = std::make_unique<std::shared_ptr<Array>>(self.empty());
-    (*array)->share();
-    float* data = (*array)->data();
-    nb::capsule owner(array.release(),
-                      [](void* p) noexcept { delete static_cast<std::shared_ptr<Array>*>(p); });
+    using Products = gpu::PooledBuffer<Device, float>;
+    auto products = std::make_unique<std::shared_ptr<Products>>(self.empty());
+    (*products)->share();
+    float* data = (*products)->data();
+    nb::capsule owner(products.release(),
+                      [](void* p) noexcept { delete static_cast<std::shared_ptr<Products>*>(p); });
     return DeviceProducts(data, {self.batch(), self.matrix().rows()}, owner, {}, nb::dtype<float>(),
                           memory_type(), memory_number(self));
   }
@@ -136,7 +136,7 @@ struct BitSerialBindings {
              "True while a graph is captured from the stream of that number.")
         .def("product", &product, nb::arg("activation_bits"), nb::arg("batch") = 1,
              nb::arg("kernel") = nb::none(),
-             "What multiplies it with batches of one size and precision.");
+             "Return an object that multiplies it with batches of one size and precision.");
   }
 
   static void bind_product(nb::module_& m) {
@@ -145,15 +145,17 @@ struct BitSerialBindings {
         .def_prop_ro("batch", &Product::batch)
         .def_prop_ro("activation_bits", &Product::activation_bits)
         .def_prop_ro("kernel", [](const Product& self) { return std::string(self.kernel()); })
-        .def("apply", &apply, nb::arg("x").noconvert(), "Of floats in the host's memory.")
+        .def("apply", &apply, nb::arg("x").noconvert(),
+             "Return the products of float vectors in host memory.")
         .def("multiply", &multiply, nb::arg("x").noconvert(),
-             "Exact products with integers in the host's memory.")
+             "Return the exact products of integer vectors in host memory.")
         .def("queue", &queue, nb::arg("x").noconvert(), nb::arg("out").noconvert(),
              nb::arg("stream") = nb::none(),
-             "Of floats in the device's memory: queued on the stream of that number, or done.")
-        .def("empty", &empty, "An array for products in the device's memory.")
+             "Multiply float vectors in device memory: queued on the given stream, or at once.")
+        .def("empty", &empty, "Return an array for products in device memory.")
         .def("seconds_each", &Product::seconds_each, nb::arg("count"),
-             nb::call_guard<nb::gil_scoped_release>(), "Time of a product in a graph, measured.");
+             nb::call_guard<nb::gil_scoped_release>(),
+             "Measure the seconds of a product in a graph.");
   }
 
   static void bind(nb::module_& m) {
@@ -164,17 +166,17 @@ struct BitSerialBindings {
     m.attr("BITSERIAL_KERNELS") = nb::tuple(names);
     bind_matrix(m);
     bind_product(m);
-    nb::class_<Owner>(m, "BitSerialDevice", "Products of weights of few bits on a device.")
+    nb::class_<Owner>(m, "BitSerialDevice", "Products of low-bit weights on a device.")
         .def(nb::init<unsigned>(), nb::arg("device"))
         .def_prop_ro("number", &Owner::number, "The device's number.")
         .def("upload", &upload, nb::arg("planes").noconvert(), nb::arg("columns"),
              nb::arg("scale").noconvert(), nb::arg("bias").noconvert().none() = nb::none(),
-             "Copies planes (bit, row, column / 64), a scale a row and a bias a row.");
+             "Copy planes (bit, row, column / 64), and a scale and a bias per row.");
   }
 };
 
-template <class Device>
-void bind_bitserial_gpu(nb::module_& m) {
+template <gpu::ComputeDevice Device>
+void bind_bitserial_device(nb::module_& m) {
   BitSerialBindings<Device>::bind(m);
 }
 

@@ -5,8 +5,8 @@
 
 NB_MODULE(_cuda, m) {
   m.doc() =
-      "Tables, transfers and products on NVIDIA GPUs. Private: use the package's own modules.";
-  nescio::bindings::bind_gpu<nescio::gpu::CudaDevice>(m);
-  nescio::bindings::bind_ot_gpu<nescio::gpu::CudaDevice>(m);
-  nescio::bindings::bind_bitserial_gpu<nescio::gpu::CudaDevice>(m);
+      "Tables, transfers and products on NVIDIA GPUs. Private: use the package's public modules.";
+  nescio::bindings::bind_pir_device<nescio::gpu::CudaDevice>(m);
+  nescio::bindings::bind_ot_device<nescio::gpu::CudaDevice>(m);
+  nescio::bindings::bind_bitserial_device<nescio::gpu::CudaDevice>(m);
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bindings of oblivious transfers on a device, the same for every kind of device.
+// The bindings of oblivious transfer on a device, the same for every kind of device.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -26,18 +26,18 @@ inline std::span<const Block> blocks_of(const HostBlocks& array) {
 }
 inline Block block_of(const HostBlock128& array) { return {array.data()[0], array.data()[1]}; }
 
-/// A NumPy array of shape (n, 2), or (2,) for a block alone, that owns `blocks`.
-inline OutBlocks to_array(Buffer<Block>&& blocks, bool alone = false) {
+/// Returns a NumPy array that owns `blocks`, of shape (n, 2), or (2,) for a single block.
+inline OutBlocks to_array(Buffer<Block>&& blocks, bool single = false) {
   auto owned = std::make_unique<Buffer<Block>>(std::move(blocks));
   void* data = owned->data();
   const std::size_t count = owned->size();
   nb::capsule owner(owned.release(),
                     [](void* p) noexcept { delete static_cast<Buffer<Block>*>(p); });
-  if (alone) return OutBlocks(data, {2}, owner);
+  if (single) return OutBlocks(data, {2}, owner);
   return OutBlocks(data, {count, 2}, owner);
 }
 
-/// The sixteen bytes of a public seed.
+/// Returns the 16 bytes of a public seed.
 inline ot::Seed seed_of(const nb::bytes& bytes) {
   if (bytes.size() != 16) {
     throw Error(ErrorKind::argument,
@@ -46,7 +46,7 @@ inline ot::Seed seed_of(const nb::bytes& bytes) {
   return ot::Seed(reinterpret_cast<const std::uint8_t*>(bytes.data()), 16);
 }
 
-/// The keys of trees, or of transfers, from a base of sixteen bytes.
+/// Returns the keys of trees, or of transfers, from a base of 16 bytes.
 inline ot::TreeBase keys_of(const nb::bytes& base, std::uint64_t first_tree) {
   const ot::Seed bytes = seed_of(base);
   Block block;
@@ -58,7 +58,7 @@ template <class Ways>
 auto way_of(const Ways& ways, const std::string& name) {
   const auto found = std::find(ways.begin(), ways.end(), name);
   if (found == ways.end()) {
-    throw Error(ErrorKind::argument, "no way to do it: found '" + name + "', expected '" +
+    throw Error(ErrorKind::argument, "way: found '" + name + "', expected '" +
                                          std::string(ways[0]) + "', '" + std::string(ways[1]) +
                                          "' or '" + std::string(ways[2]) + "'");
   }
@@ -75,16 +75,15 @@ OutBlocks to_host(const Blocks& blocks) {
   return to_array(std::move(out));
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 std::pair<int, int> dlpack_device(const ot::DeviceBlocks<Device>& blocks) {
   if (!Device::kReadsCuda) return {nb::device::cpu::value, 0};
   return {nb::device::cuda::value, static_cast<int>(blocks.device())};
 }
 
-/// The blocks for other libraries (the DLPack protocol of the array API standard), which they share,
-/// unless they ask for them on the host. Nothing is queued that they would have to wait for: what is
-/// said of their stream is not needed.
-template <class Device>
+/// Exports the blocks by the DLPack protocol of the array API standard: shared, or as a copy on the host
+/// if the caller requests one. All work on the blocks is done, so the `stream` argument is ignored.
+template <gpu::ComputeDevice Device>
 nb::object dlpack(nb::handle_t<ot::DeviceBlocks<Device>> self, nb::kwargs arguments) {
   using Blocks = ot::DeviceBlocks<Device>;
   const auto& blocks = nb::cast<const Blocks&>(self);
@@ -100,7 +99,7 @@ nb::object dlpack(nb::handle_t<ot::DeviceBlocks<Device>> self, nb::kwargs argume
   }
   if (copy || wanted != own) {
     if (wanted.first != nb::device::cpu::value) {
-      throw nb::buffer_error("blocks are copied to the host, and nowhere else");
+      throw nb::buffer_error("blocks can be copied only to the host");
     }
     return nb::cast(to_host(blocks)).attr("__dlpack__")(**others);
   }
@@ -115,25 +114,25 @@ template <class Blocks>
 Blocks sliced(const Blocks& blocks, const nb::slice& slice) {
   const auto [start, stop, step, count] = slice.compute(blocks.size());
   static_cast<void>(stop);
-  if (step != 1) throw Error(ErrorKind::argument, "blocks of a device are sliced in steps of 1");
+  if (step != 1) throw Error(ErrorKind::argument, "slices of device blocks must have step 1");
   return blocks.part(static_cast<std::size_t>(start), count);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void bind_device_blocks(nb::module_& m) {
   using Blocks = ot::DeviceBlocks<Device>;
-  nb::class_<Blocks>(m, "DeviceBlocks", "Blocks in a device's memory; a slice shares them.")
+  nb::class_<Blocks>(m, "DeviceBlocks", "Blocks in a device's memory; slices share it.")
       .def("__len__", &Blocks::size)
       .def("__getitem__", &sliced<Blocks>, nb::arg("slice"))
       .def_prop_ro("shape",
                    [](const Blocks& blocks) { return std::pair(blocks.size(), std::size_t{2}); })
       .def_prop_ro("device", &Blocks::device, "The device's number.")
-      .def("to_host", &to_host<Blocks>, "A copy as a NumPy array of shape (n, 2).")
+      .def("to_host", &to_host<Blocks>, "Return a copy as a NumPy array of shape (n, 2).")
       .def("__dlpack__", &dlpack<Device>)
       .def("__dlpack_device__", &dlpack_device<Device>);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void bind_trees(nb::class_<ot::OtDevice<Device>>& device) {
   using OtDevice = ot::OtDevice<Device>;
   device
@@ -153,7 +152,7 @@ void bind_trees(nb::class_<ot::OtDevice<Device>>& device) {
           },
           nb::arg("seeds"), nb::arg("depth"), nb::arg("delta"), nb::arg("key"),
           nb::arg("first_tree") = 0, nb::arg("way") = "fused",
-          "Leaves of correlated trees, and the XOR of the left nodes of each level.")
+          "Return the leaves of correlated trees, and the XOR of each level's left nodes.")
       .def(
           "puncture_trees",
           [](OtDevice& self, const HostBlocks& sides, const Bytes& choices, unsigned depth,
@@ -163,10 +162,10 @@ void bind_trees(nb::class_<ot::OtDevice<Device>>& device) {
             return self.puncture_trees(blocks_of(sides), span_of(choices), depth, keys);
           },
           nb::arg("sides"), nb::arg("choices"), nb::arg("depth"), nb::arg("key"),
-          nb::arg("first_tree") = 0, "Leaves of punctured trees.");
+          nb::arg("first_tree") = 0, "Return the leaves of punctured trees.");
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void bind_codes(nb::class_<ot::OtDevice<Device>>& device) {
   using OtDevice = ot::OtDevice<Device>;
   using Blocks = typename OtDevice::Blocks;
@@ -181,7 +180,7 @@ void bind_codes(nb::class_<ot::OtDevice<Device>>& device) {
             self.encode_primal(noise, seeds, seed, first_row, primal_way);
           },
           nb::arg("noise"), nb::arg("seeds"), nb::arg("code_seed"), nb::arg("first_row") = 0,
-          nb::arg("way") = "fused", "XORs rows of the code times `seeds` into `noise`.")
+          nb::arg("way") = "fused", "XOR rows of the code times `seeds` into `noise`.")
       .def(
           "encode_ec",
           [](OtDevice& self, const Blocks& noise, const nb::bytes& code_seed,
@@ -191,10 +190,10 @@ void bind_codes(nb::class_<ot::OtDevice<Device>>& device) {
             self.encode_ec(noise, seed, {segment});
           },
           nb::arg("noise"), nb::arg("code_seed"), nb::arg("segment") = ot::EcTuning().segment,
-          "Compresses 2n blocks into the first n of them; the others are spoilt.");
+          "Compress 2n blocks to the first n; overwrites the others.");
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
   using OtDevice = ot::OtDevice<Device>;
   using Blocks = typename OtDevice::Blocks;
@@ -210,7 +209,7 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
           },
           nb::arg("blocks"), nb::arg("first_index"), nb::arg("tag"), nb::arg("key"),
           nb::arg("delta") = nb::none(),
-          "h(x, i), or h(x ^ delta, i), for transfers from `first_index` on.")
+          "Return h(x, i), or h(x ^ delta, i), for transfers beginning with `first_index`.")
       .def(
           "chi_sum",
           [](OtDevice& self, const Blocks& leaves, const nb::bytes& chi_seed, std::uint64_t first) {
@@ -223,7 +222,7 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
             return to_array(std::move(sum), true);
           },
           nb::arg("leaves"), nb::arg("chi_seed"), nb::arg("first") = 0,
-          "The sum of chi[first + i] * leaves[i].")
+          "Return the sum of chi[first + i] * leaves[i].")
       .def(
           "chi_at",
           [](OtDevice& self, const Numbers& positions, const nb::bytes& chi_seed) {
@@ -235,7 +234,7 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
             }
             return to_array(std::move(out));
           },
-          nb::arg("positions"), nb::arg("chi_seed"), "chi at some positions.")
+          nb::arg("positions"), nb::arg("chi_seed"), "Return chi at some positions.")
       .def(
           "low_bits",
           [](OtDevice& self, const Blocks& blocks) {
@@ -246,7 +245,7 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
             }
             return to_array(std::move(out), {blocks.size()});
           },
-          nb::arg("blocks"), "The lowest bit of each block, as a byte.")
+          nb::arg("blocks"), "Return the lowest bit of each block, as a byte.")
       .def(
           "transpose_bits",
           [](OtDevice& self, const ByteRows& rows) {
@@ -258,10 +257,10 @@ void bind_sums(nb::class_<ot::OtDevice<Device>>& device) {
             const nb::gil_scoped_release release;
             return self.transpose_bits(rows.data(), rows.shape(1));
           },
-          nb::arg("rows"), "Bit i of row j to bit j of block i.");
+          nb::arg("rows"), "Transpose 128 rows of bits: bit i of row j becomes bit j of block i.");
 }
 
-/// The ways of a step by their names, as a tuple.
+/// Returns the names of a step's variants as a tuple.
 template <class Ways>
 nb::tuple names_of(const Ways& ways) {
   nb::list names;
@@ -269,32 +268,32 @@ nb::tuple names_of(const Ways& ways) {
   return nb::tuple(names);
 }
 
-template <class Device>
-void bind_ot_gpu(nb::module_& m) {
+template <gpu::ComputeDevice Device>
+void bind_ot_device(nb::module_& m) {
   using OtDevice = ot::OtDevice<Device>;
   using Blocks = typename OtDevice::Blocks;
   m.attr("TREE_WAYS") = names_of(ot::kTreeWays);
   m.attr("PRIMAL_WAYS") = names_of(ot::kPrimalWays);
   bind_device_blocks<Device>(m);
-  nb::class_<OtDevice> device(m, "OtDevice", "Oblivious transfers on a device.");
+  nb::class_<OtDevice> device(m, "OtDevice", "Oblivious transfer on a device.");
   device.def(nb::init<unsigned>(), nb::arg("device"))
       .def_prop_ro("number", &OtDevice::number, "The device's number.")
       .def("empty", &OtDevice::empty, nb::arg("count"), nb::call_guard<nb::gil_scoped_release>(),
-           "Blocks that are zero.")
+           "Return blocks of zeros.")
       .def(
           "upload",
           [](OtDevice& self, const HostBlocks& blocks) {
             const nb::gil_scoped_release release;
             return self.upload(blocks_of(blocks));
           },
-          nb::arg("blocks"), "A copy of blocks of the host.")
+          nb::arg("blocks"), "Copy blocks from the host.")
       .def(
           "join",
           [](OtDevice& self, const std::vector<Blocks>& parts) {
             const nb::gil_scoped_release release;
             return self.join(parts);
           },
-          nb::arg("parts"), "Blocks one after the other, from here and other devices.");
+          nb::arg("parts"), "Concatenate blocks of this and other devices.");
   bind_trees<Device>(device);
   bind_codes<Device>(device);
   bind_sums<Device>(device);

@@ -1,6 +1,6 @@
 #pragma once
 
-// The bindings of a device's tables, the same for every kind of device: each is a module of its own.
+// The bindings of tables on a device, the same for every kind of device. Each kind is a module.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -17,7 +17,7 @@
 
 namespace nescio::bindings {
 
-/// Rows in the host's memory or in a device's.
+/// Rows in host or device memory.
 using AnyRows = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig>;
 
 inline nb::dict to_dict(const gpu::DeviceInfo& info) {
@@ -46,15 +46,15 @@ void check_width(const Table& table, std::size_t bytes) {
               std::to_string(table.row_bytes()) + " bytes");
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& rows) {
   check_width(table, rows.shape(1));
   std::optional<unsigned> device;
   if (rows.device_type() != nb::device::cpu::value) {
     if (!Device::kReadsCuda || rows.device_type() != nb::device::cuda::value) {
-      throw Error(
-          ErrorKind::argument,
-          "the rows are on a device that this one cannot read: copy them to the host first");
+      throw Error(ErrorKind::argument,
+                  "rows: found an array on a device that this device cannot read; copy it to the "
+                  "host first");
     }
     device = static_cast<unsigned>(rows.device_id());
   }
@@ -62,17 +62,17 @@ void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& row
   table.store(first, rows.data(), rows.shape(0), device);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void replace(pir::GpuTable<Device>& table, const Numbers& indices, const ByteRows& rows) {
   check_width(table, rows.shape(1));
   if (rows.shape(0) != indices.size()) {
-    throw Error(ErrorKind::argument, "each index needs a row");
+    throw Error(ErrorKind::argument, "each index requires one row");
   }
   const nb::gil_scoped_release release;
   table.replace(span_of(indices), rows.data());
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 std::pair<OutBytes, nb::dict> answer(pir::GpuTable<Device>& table, const dpf::Keys& keys,
                                      const std::string& strategy, unsigned run) {
   const pir::GpuOptions options = {pir::parse_strategy(strategy), run};
@@ -86,20 +86,20 @@ std::pair<OutBytes, nb::dict> answer(pir::GpuTable<Device>& table, const dpf::Ke
   return {to_array(std::move(out), {keys.size(), bytes}), to_dict(work)};
 }
 
-template <class Device>
-void bind_gpu(nb::module_& m) {
+template <gpu::ComputeDevice Device>
+void bind_pir_device(nb::module_& m) {
   using Table = pir::GpuTable<Device>;
   nb::set_leak_warnings(false);
   translate_errors();
-  m.def("devices", &Device::count, "Devices that can be used.");
+  m.def("devices", &Device::count, "Return the number of usable devices.");
   m.def(
       "device_info", [](unsigned device) { return to_dict(Device::info(device)); },
-      nb::arg("device"), "What a device is.");
+      nb::arg("device"), "Return the properties of a device.");
   nb::list strategies;
   for (std::string_view name : pir::kStrategies)
     strategies.append(nb::str(name.data(), name.size()));
   m.attr("STRATEGIES") = nb::tuple(strategies);
-  nb::class_<Table>(m, "Table", "Rows of a table in a device's memory; not initialised.")
+  nb::class_<Table>(m, "Table", "Rows of a table in a device's memory; uninitialized.")
       .def(
           "__init__",
           [](Table* self, unsigned device, std::uint64_t first_row, std::uint64_t rows,
@@ -110,16 +110,17 @@ void bind_gpu(nb::module_& m) {
           nb::arg("device"), nb::arg("first_row"), nb::arg("rows"), nb::arg("domain"),
           nb::arg("row_bytes"), nb::arg("output"))
       .def("store", &store<Device>, nb::arg("first"), nb::arg("rows"),
-           "Writes rows from row `first`, a multiple of 512, on; they may be on the device.")
+           "Store rows, beginning with row `first`, a multiple of 512; they may be on the device.")
       .def("replace", &replace<Device>, nb::arg("indices"), nb::arg("rows"),
-           "Overwrites the rows at some indices, which are all different.")
+           "Overwrite the rows at some distinct indices.")
       .def("answer", &answer<Device>, nb::arg("keys"), nb::arg("strategy") = "auto",
            nb::arg("run") = pir::GpuPlan::kRun,
-           "This shard's part of the answers, a row each, and what they took.")
+           "Return this shard's part of the answers, one per row, and the work done.")
       .def("seconds_per_pass", &Table::seconds_per_pass, nb::call_guard<nb::gil_scoped_release>(),
-           "Time to read the table once, measured.")
+           "Measure the seconds to read the table once.")
       .def("products_per_second", &Table::products_per_second,
-           nb::call_guard<nb::gil_scoped_release>(), "Rate of the matrix instructions, measured.")
+           nb::call_guard<nb::gil_scoped_release>(),
+           "Measure the products per second of matrix instructions.")
       .def(
           "calls_per_second",
           [](Table& table, const std::string& generator, bool leaves) {
@@ -127,8 +128,9 @@ void bind_gpu(nb::module_& m) {
             const nb::gil_scoped_release release;
             return table.calls_per_second(id, leaves);
           },
-          nb::arg("generator"), nb::arg("leaves"), "Rate of a generator alone, measured.")
-      .def_prop_ro("bytes", &Table::bytes, "Bytes of the table as it stands.");
+          nb::arg("generator"), nb::arg("leaves"),
+          "Measure the calls per second of a generator alone.")
+      .def_prop_ro("bytes", &Table::bytes, "Bytes of the table in device memory.");
 }
 
 }  // namespace nescio::bindings

@@ -38,7 +38,7 @@ struct Quantizer {
   /// value; the error of the correction is at most 2^-104 of it, so that the sum is the correctly
   /// rounded quotient. Adding 1.5 x 2^52 rounds that to an integer, which is the lower half of the
   /// result.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint32_t quantize(float x) const {
     const double product = static_cast<double>(x) * q_max;
     const double guess = product * reciprocal;
@@ -57,7 +57,7 @@ struct FloatVectors {
   NESCIO_DEVICE std::uint32_t magnitude(std::uint64_t i) const {
     return std::bit_cast<std::uint32_t>(x[i]) & 0x7FFFFFFF;
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint32_t integer(const Quantizer& quantizer, std::uint64_t i) const {
     return quantizer.quantize<B>(x[i]);
   }
@@ -68,7 +68,7 @@ struct IntegerVectors {
   static constexpr bool kFloats = false;
   const std::int32_t* x;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint32_t integer(const Quantizer&, std::uint64_t i) const {
     return static_cast<std::uint32_t>(x[i]);
   }
@@ -107,7 +107,7 @@ NESCIO_DEVICE inline std::uint32_t block_largest(const std::uint32_t* warp_maxim
 
 /// Transposes the 32 x 32 bits of a warp's words: bit i of lane j's word becomes bit j of lane i's.
 /// For w = 16 down to 1, the off-diagonal quarters of blocks of 2w lanes by 2w bits are exchanged.
-template <class B>
+template <gpu::ThreadBlock B>
 NESCIO_DEVICE inline std::uint32_t transpose_lanes(B& block, std::uint32_t word) {
   std::uint32_t low = 0x0000FFFF;
   NESCIO_UNROLL
@@ -133,7 +133,7 @@ struct PlaneWriter {
   std::uint32_t* to;
 
   /// Packs the share of warp number `warp` of `warps`.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void write(B& block, std::uint32_t warp, std::uint32_t warps) const {
     if (tiles.bits == 8) return write_words<8>(block, warp, warps);
     if (tiles.bits == 16) return write_words<16>(block, warp, warps);
@@ -181,7 +181,7 @@ struct WriteVectors {
   std::size_t shared_bytes() const { return kWarps * sizeof(std::uint32_t); }
   gpu::Grid grid() const { return {blocks, tiles.batch}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t first = std::uint64_t{block.y()} * tiles.columns;
     Quantizer quantizer{};

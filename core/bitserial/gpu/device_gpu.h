@@ -15,7 +15,7 @@
 #include "bitserial/gpu/product_gpu.h"
 #include "bitserial/planes.h"
 #include "gpu/device.h"
-#include "gpu/memory.h"
+#include "gpu/memory_pool.h"
 
 namespace nescio::bitserial {
 
@@ -23,21 +23,21 @@ namespace nescio::bitserial {
 using Stream = std::optional<std::uintptr_t>;
 
 /// A device that holds weights. Throws Error(resource) if the device does not exist.
-template <class Device>
+template <gpu::ComputeDevice Device>
 class BitSerialDevice {
  public:
   explicit BitSerialDevice(unsigned device)
-      : memory_(std::make_shared<gpu::Memory<Device>>(device)) {}
+      : memory_(std::make_shared<gpu::MemoryPool<Device>>(device)) {}
 
   unsigned number() const { return memory_->number(); }
-  const std::shared_ptr<gpu::Memory<Device>>& memory() const { return memory_; }
+  const std::shared_ptr<gpu::MemoryPool<Device>>& memory() const { return memory_; }
 
  private:
-  std::shared_ptr<gpu::Memory<Device>> memory_;
+  std::shared_ptr<gpu::MemoryPool<Device>> memory_;
 };
 
 /// Immutable weights in device memory. Safe to use from several threads.
-template <class Device>
+template <gpu::ComputeDevice Device>
 class DeviceBitMatrix {
  public:
   /// Copies planes, of `row_words` words per row, a scale per row, and a bias per row if `bias` is
@@ -54,7 +54,7 @@ class DeviceBitMatrix {
   const WeightTiles& tiles() const { return tiles_; }
   const float* scale() const { return scale_.data(); }
   const float* bias() const { return bias_ ? bias_->data() : nullptr; }
-  const std::shared_ptr<gpu::Memory<Device>>& memory() const { return memory_; }
+  const std::shared_ptr<gpu::MemoryPool<Device>>& memory() const { return memory_; }
 
   /// True if the caller is recording a graph from this stream.
   bool capturing(std::uintptr_t stream) const { return memory_->device().capturing(stream); }
@@ -68,10 +68,10 @@ class DeviceBitMatrix {
 
  private:
   template <class T>
-  using Array = gpu::Array<Device, T>;
+  using Array = gpu::PooledBuffer<Device, T>;
   static WeightTiles checked_tiles(const Planes& planes, std::size_t row_words);
 
-  std::shared_ptr<gpu::Memory<Device>> memory_;
+  std::shared_ptr<gpu::MemoryPool<Device>> memory_;
   WeightTiles tiles_;
   Array<gpu::Quad> quads_;
   Array<float> scale_;
@@ -80,7 +80,7 @@ class DeviceBitMatrix {
 
 /// Products of a matrix and batches of one size and one precision. They run one at a time, because
 /// they share memory.
-template <class Device>
+template <gpu::ComputeDevice Device>
 class DeviceBitProduct {
  public:
   /// `kernel` is a name of kGpuKernels, or empty for the expected fastest. Throws Error(argument)
@@ -107,20 +107,20 @@ class DeviceBitProduct {
   void queue(const float* x, float* out, Stream stream);
 
   /// Allocates device memory for the products of a batch.
-  std::shared_ptr<gpu::Array<Device, float>> empty() const;
+  std::shared_ptr<gpu::PooledBuffer<Device, float>> empty() const;
 
   /// Measures `count` products of zero vectors in a CUDA graph; returns the seconds per product.
   double seconds_each(unsigned count);
 
  private:
   template <class T>
-  using Array = gpu::Array<Device, T>;
+  using Array = gpu::PooledBuffer<Device, T>;
 
   Device& device() { return matrix_->memory()->device(); }
   std::size_t inputs() const { return batch() * matrix_->columns(); }
   std::size_t outputs() const { return batch() * matrix_->rows(); }
 
-  template <class Kernel>
+  template <gpu::Kernel Kernel>
   void launch(const Kernel& kernel, Stream stream);
   void run(const float* x, float* out, Stream stream);
   template <class Source>

@@ -16,7 +16,7 @@ inline Error argument_error(const std::string& what, const std::string& found,
   return Error(ErrorKind::argument, what + ": found " + found + ", expected " + expected);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 WeightTiles DeviceBitMatrix<Device>::checked_tiles(const Planes& planes, std::size_t row_words) {
   check_planes(planes, row_words);
   if (planes.rows > std::numeric_limits<std::int32_t>::max()) {
@@ -26,7 +26,7 @@ WeightTiles DeviceBitMatrix<Device>::checked_tiles(const Planes& planes, std::si
           static_cast<std::uint32_t>(planes.columns), planes.bits};
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
                                          const Planes& planes, std::size_t row_words,
                                          const float* scale, const float* bias)
@@ -60,7 +60,7 @@ inline unsigned checked_bits(unsigned bits) {
   return bits;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBitProduct<Device>::DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Device>> matrix,
                                            unsigned activation_bits, std::size_t batch,
                                            std::string_view kernel)
@@ -77,8 +77,8 @@ DeviceBitProduct<Device>::DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Devic
   device().finish();
 }
 
-template <class Device>
-template <class Kernel>
+template <gpu::ComputeDevice Device>
+template <gpu::Kernel Kernel>
 void DeviceBitProduct<Device>::launch(const Kernel& kernel, Stream stream) {
   if (stream) {
     device().launch_on(*stream, kernel, kernel.grid());
@@ -87,7 +87,7 @@ void DeviceBitProduct<Device>::launch(const Kernel& kernel, Stream stream) {
   }
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <template <unsigned> class Sums, unsigned tiles, bool fused>
 void DeviceBitProduct<Device>::run_slices(const FloatVectors& source, const Products& to,
                                           Stream stream) {
@@ -96,7 +96,7 @@ void DeviceBitProduct<Device>::run_slices(const FloatVectors& source, const Prod
          stream);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <template <unsigned> class Sums, bool fused>
 void DeviceBitProduct<Device>::run_product(const FloatVectors& source, const Products& to,
                                            Stream stream) {
@@ -108,7 +108,7 @@ void DeviceBitProduct<Device>::run_product(const FloatVectors& source, const Pro
   run_slices<Sums, 4, fused>(source, to, stream);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class Source>
 void DeviceBitProduct<Device>::write_vectors(const Source& source, Stream stream) {
   launch(WriteVectors<Source>{source, vectors_, blocks_,
@@ -116,7 +116,7 @@ void DeviceBitProduct<Device>::write_vectors(const Source& source, Stream stream
          stream);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
   const FloatVectors source = {x};
   const Products to = {nullptr, out, matrix_->scale(), matrix_->bias()};
@@ -129,7 +129,7 @@ void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
                       : run_product<PopcountSums, false>(source, to, stream);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::queue(const float* x, float* out, Stream stream) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (stream) {
@@ -143,7 +143,7 @@ void DeviceBitProduct<Device>::queue(const float* x, float* out, Stream stream) 
   device().finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::apply(const float* x, float* out) {
   for (std::size_t v = 0; v < batch(); ++v) {
     check_finite(x + v * matrix_->columns(), matrix_->columns(), v);
@@ -156,7 +156,7 @@ void DeviceBitProduct<Device>::apply(const float* x, float* out) {
   device().finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out) {
   for (std::size_t v = 0; v < batch(); ++v) {
     check_range(x + v * matrix_->columns(), matrix_->columns(), activation_bits(), v);
@@ -173,12 +173,12 @@ void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out
   device().finish();
 }
 
-template <class Device>
-std::shared_ptr<gpu::Array<Device, float>> DeviceBitProduct<Device>::empty() const {
+template <gpu::ComputeDevice Device>
+std::shared_ptr<gpu::PooledBuffer<Device, float>> DeviceBitProduct<Device>::empty() const {
   return std::make_shared<Array<float>>(matrix_->memory(), outputs());
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 double DeviceBitProduct<Device>::seconds_each(unsigned count) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Array<float> vectors(matrix_->memory(), inputs()), products(matrix_->memory(), outputs());

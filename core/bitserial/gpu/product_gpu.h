@@ -37,7 +37,7 @@ struct PopcountSums {
   std::uint32_t c[kTiles][2][kTilePlanes] = {};
 
   /// A lane reads the words number lane % 4 of B, for all planes.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void add(B& block, const gpu::Quad& a, const Pair* chunk) {
     NESCIO_UNROLL
     for (unsigned tile = 0; tile < kTiles; ++tile) {
@@ -67,7 +67,7 @@ struct PopcountSums {
 
   /// This lane's partial product of a row and a tile. `has_sign`: the highest plane of the tile is
   /// the sign.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::int64_t value(const B&, unsigned tile, unsigned half, bool has_sign) const {
     std::int64_t sum = 0;
     NESCIO_UNROLL
@@ -86,7 +86,7 @@ struct MatrixSums {
 
   std::uint32_t c[kTiles][4] = {};
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void add(B& block, const gpu::Quad& a, const Pair* chunk) {
     NESCIO_UNROLL
     for (unsigned tile = 0; tile < kTiles; ++tile) {
@@ -104,7 +104,7 @@ struct MatrixSums {
     }
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::int64_t value(const B& block, unsigned tile, unsigned half,
                                    bool has_sign) const {
     const unsigned t = block.lane() % 4;
@@ -114,7 +114,7 @@ struct MatrixSums {
   }
 };
 
-template <class B>
+template <gpu::ThreadBlock B>
 NESCIO_DEVICE inline std::int64_t shuffle_xor_64(B& block, std::int64_t value, unsigned mask) {
   const auto bits = static_cast<std::uint64_t>(value);
   const std::uint64_t low = block.shuffle_xor(static_cast<std::uint32_t>(bits), mask);
@@ -153,7 +153,7 @@ struct BitProduct {
     return {static_cast<std::uint32_t>(ceil_div(weights.row_tiles(), kTeams)), vectors.slices()};
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint32_t rows = row_tile(block);
     const std::uint32_t tile_count = rows < weights.row_tiles() ? weights.tile_count() : 0;
@@ -175,30 +175,30 @@ struct BitProduct {
 
  private:
   /// The sixteen rows of this warp's team, and the index of the warp in the team.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::uint32_t row_tile(const B& block) {
     return block.x() * kTeams + block.warp() / kWarps;
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::uint32_t warp(const B& block) {
     return block.warp() % kWarps;
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::int64_t* shared_sums(const B& block) {
     return reinterpret_cast<std::int64_t*>(block.shared());
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::int64_t* team_sums(const B& block) {
     return shared_sums(block) + block.warp() / kWarps * (kSums / kTeams);
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::uint32_t* shared_largest(const B& block) {
     return reinterpret_cast<std::uint32_t*>(shared_sums(block) + kSums);
   }
 
   /// The number of vectors of this block's slice.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint32_t vectors_here(const B& block) const {
     const std::uint32_t all = vectors.slice_vectors(), left = vectors.batch - block.y() * all;
     return left < all ? left : all;
@@ -206,7 +206,7 @@ struct BitProduct {
 
   /// Returns the tiles of the slice. Tiles beyond the last vector have arbitrary content: they
   /// affect only sums that are not read.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE const Pair* slice_tiles(B& block) const {
     if constexpr (!kFused) {
       return tiles + block.y() * vectors.slice_pairs();
@@ -231,7 +231,7 @@ struct BitProduct {
     }
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE Quantizer quantizer_of(const B& block, std::uint32_t vector) const {
     constexpr unsigned kAll = kTeams * kWarps;
     const std::uint32_t* largest = shared_largest(block) + vector * kAll;
@@ -239,7 +239,7 @@ struct BitProduct {
   }
 
   /// Adds this warp's tiles of all planes.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void add_tiles(B& block, const gpu::Quad* quads, std::uint32_t tile_count,
                                gpu::Quad (&prefetched)[kPrefetch], const Pair* planes,
                                Sums<kTiles>& sums) const {
@@ -268,7 +268,7 @@ struct BitProduct {
   }
 
   /// Doubles the sums and subtracts those of a plane of ones, over this warp's chunks.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void subtract_ones(B& block, const Pair* planes, Sums<kTiles>& sums) const {
     const gpu::Quad ones = {{~0u, ~0u, ~0u, ~0u}};
     sums.transform([](std::uint32_t sum) { return 0 - 2 * sum; });
@@ -280,7 +280,7 @@ struct BitProduct {
 
   /// Adds this warp's sums over the planes of each tile and writes them to shared memory, one per
   /// row.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void store_sums(B& block, const Sums<kTiles>& sums) const {
     NESCIO_UNROLL
     for (unsigned tile = 0; tile < kTiles; ++tile) {
@@ -298,7 +298,7 @@ struct BitProduct {
   }
 
   /// Adds the sums over warps and tiles and writes the products, one per thread.
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void write_products(B& block) const {
     const std::uint32_t thread = block.thread() % (kWarps * gpu::kWarp);  // in its team
     const std::uint32_t v = thread / kTileRows, row_here = thread % kTileRows;

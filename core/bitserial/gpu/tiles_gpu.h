@@ -64,7 +64,7 @@ struct PackWeights {
   NESCIO_INLINE std::uint64_t words() const { return 4 * tiles.quad_count(); }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(words(), kThreads)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
     if (id >= words()) return;

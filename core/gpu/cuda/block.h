@@ -1,7 +1,7 @@
 #pragma once
 
-// A thread block on an NVIDIA GPU: each function of thread_block.h is one instruction, or what an
-// older card has in its place. Compiled by nvcc only.
+// A thread's view of its block on an NVIDIA GPU: each function of gpu/thread_block.h is one
+// instruction, or its replacement on an older GPU. Compiled by nvcc only.
 
 #include <cuda_pipeline_primitives.h>
 
@@ -17,7 +17,7 @@ class CudaBlock {
   __device__ std::uint32_t y() const { return blockIdx.y; }
   __device__ unsigned thread() const { return threadIdx.x; }
   __device__ unsigned warp() const { return threadIdx.x / kWarp; }
-  /// Read, not computed from the thread: ptxas would compute it again at every use.
+  /// Read from a register: ptxas would compute it again from the thread at every use.
   __device__ unsigned lane() const {
     unsigned lane;
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
@@ -42,7 +42,7 @@ class CudaBlock {
                  : "memory");
   }
 
-  /// Plans leave it to cards that have it.
+  /// Plans choose it only on GPUs that have it.
   __device__ void multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                 const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -84,8 +84,10 @@ class CudaBlock {
   }
   __device__ static double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
 
-  __device__ static void add(std::uint32_t* to, std::uint32_t value) { atomicAdd(to, value); }
-  __device__ static void add(std::uint64_t* to, std::uint64_t value) {
+  __device__ static void atomic_add(std::uint32_t* to, std::uint32_t value) {
+    atomicAdd(to, value);
+  }
+  __device__ static void atomic_add(std::uint64_t* to, std::uint64_t value) {
     static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
     atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
   }
@@ -102,5 +104,7 @@ class CudaBlock {
     __pipeline_wait_prior(newest);
   }
 };
+
+static_assert(ThreadBlock<CudaBlock>);
 
 }  // namespace nescio::gpu

@@ -14,34 +14,35 @@
 
 namespace nescio::gpu {
 
-/// Throws Error(resource), naming what was tried, unless `status` is success.
+/// Throws Error(resource), or Error(device) after which the process must restart, unless `status` is
+/// success. The message begins with `what`.
 void check_cuda(cudaError_t status, const char* what);
 
-/// Makes a device the current one for a while: its caller may be at work on another, and gets that
-/// back if it has been used at all. (To name a device that has not would make a context there.)
-class Current {
+/// Makes a device the current one in this scope. The caller's device is restored only if it has a
+/// context: cudaSetDevice would otherwise create one.
+class CurrentDevice {
  public:
-  explicit Current(int device);
-  ~Current();
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
+  explicit CurrentDevice(int device);
+  ~CurrentDevice();
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
 
  private:
   int before_ = 0;
   int device_;
 };
 
-/// Blocks that a processor is to have registers for at once; a kernel may ask for more than one.
-template <class Kernel>
-constexpr unsigned least_blocks() {
-  if constexpr (requires { Kernel::kMinBlocks; }) return Kernel::kMinBlocks;
+/// The kernel's kMinBlocks, or 1.
+template <Kernel K>
+constexpr unsigned min_blocks() {
+  if constexpr (requires { K::kMinBlocks; }) return K::kMinBlocks;
   return 1;
 }
 
 /// Runs a kernel for one thread of a grid.
-template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, least_blocks<Kernel>())
-    run_kernel(const __grid_constant__ Kernel kernel) {
+template <Kernel K>
+__global__ void __launch_bounds__(K::kThreads, min_blocks<K>())
+    run_kernel(const __grid_constant__ K kernel) {
   CudaBlock block;
   kernel(block);
 }
@@ -49,19 +50,20 @@ __global__ void __launch_bounds__(Kernel::kThreads, least_blocks<Kernel>())
 class CudaDevice {
  public:
   using Block = CudaBlock;
-  static constexpr unsigned kLoad = 16;
+  static constexpr unsigned kMeasurementScale = 16;
   static constexpr bool kReadsCuda = true;
 
-  /// Throws Error(resource) if there is no such device, saying why.
+  /// Throws Error(resource) if the device does not exist or cannot be used.
   explicit CudaDevice(unsigned device);
   ~CudaDevice();
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
-  /// Devices that can be used. Throws Error(resource), saying why, if there is none.
+  /// The number of usable devices. Throws Error(resource) with the reason if there is none.
   static unsigned count();
 
-  /// What a device is, without beginning to use it. Throws Error(resource) if it is not there.
+  /// Properties of a device, read without making a context. Throws Error(resource) if the device does
+  /// not exist.
   static DeviceInfo info(unsigned device);
 
   void* allocate(std::size_t bytes);
@@ -78,17 +80,17 @@ class CudaDevice {
   void zero(void* memory, std::size_t bytes);
   void finish();
   static void synchronize(unsigned device);
-  /// True if the caller is recording a graph from this stream.
+  /// Returns true if the caller is recording a graph from this stream.
   bool capturing(std::uintptr_t stream) const;
   MemoryUse memory_use() const { return memory_use_; }
-  void forget_peak() { memory_use_.most = memory_use_.now; }
+  void reset_peak() { memory_use_.peak = memory_use_.now; }
 
-  template <class Kernel>
-  void launch(const Kernel& kernel, Grid grid) {
+  template <Kernel K>
+  void launch(const K& kernel, Grid grid) {
     launch_in(stream_, kernel, grid);
   }
-  template <class Kernel>
-  void launch_on(std::uintptr_t stream, const Kernel& kernel, Grid grid) {
+  template <Kernel K>
+  void launch_on(std::uintptr_t stream, const K& kernel, Grid grid) {
     launch_in(reinterpret_cast<cudaStream_t>(stream), kernel, grid);
   }
 
@@ -104,9 +106,9 @@ class CudaDevice {
     return seconds_of_graph() / count;
   }
 
-  template <class Kernel>
-  unsigned resident_blocks(const Kernel& kernel) const {
-    return resident_blocks_of(reinterpret_cast<const void*>(&run_kernel<Kernel>), Kernel::kThreads,
+  template <Kernel K>
+  unsigned resident_blocks(const K& kernel) const {
+    return resident_blocks_of(reinterpret_cast<const void*>(&run_kernel<K>), K::kThreads,
                               kernel.shared_bytes());
   }
 
@@ -114,35 +116,36 @@ class CudaDevice {
   unsigned resident_blocks_of(const void* kernel, unsigned threads, std::size_t shared) const;
   void allow_shared(const void* kernel, std::size_t bytes) const;
 
-  /// What is queued from now on is recorded, until it is timed or dropped.
+  /// Records the work that is queued from now on, until the graph is timed or dropped.
   void begin_graph();
   void drop_graph() noexcept;
-  /// The least seconds that a replay of the recorded work took.
+  /// Seconds of the fastest replay of the recorded work.
   double seconds_of_graph();
 
-  template <class Kernel>
-  void launch_in(cudaStream_t stream, const Kernel& kernel, Grid grid) {
+  template <Kernel K>
+  void launch_in(cudaStream_t stream, const K& kernel, Grid grid) {
     if (grid.x == 0 || grid.y == 0) return;
-    const Current current(device_);
+    const CurrentDevice current(device_);
     std::size_t shared = 0;
-    if constexpr (Kernel::kCooperative) {
+    if constexpr (K::kCooperative) {
       shared = kernel.shared_bytes();
-      allow_shared(reinterpret_cast<const void*>(&run_kernel<Kernel>), shared);
+      allow_shared(reinterpret_cast<const void*>(&run_kernel<K>), shared);
     }
-    auto* argument = const_cast<Kernel*>(&kernel);  // it is copied
+    auto* argument = const_cast<K*>(&kernel);  // CUDA copies it
     void* arguments[] = {argument};
-    check_cuda(
-        cudaLaunchKernel(reinterpret_cast<const void*>(&run_kernel<Kernel>), dim3(grid.x, grid.y),
-                         dim3(Kernel::kThreads), arguments, shared, stream),
-        "a kernel could not be started");
+    check_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&run_kernel<K>), dim3(grid.x, grid.y),
+                                dim3(K::kThreads), arguments, shared, stream),
+               "cannot launch a kernel");
   }
 
   int device_;
   DeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   MemoryUse memory_use_;
-  mutable std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards the member below
   mutable std::map<std::pair<const void*, std::size_t>, unsigned> resident_;  ///< by shared bytes
 };
+
+static_assert(ComputeDevice<CudaDevice>);
 
 }  // namespace nescio::gpu

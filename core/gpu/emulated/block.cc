@@ -27,28 +27,28 @@ constexpr std::size_t kStackBytes = 128 << 10;
 
 }  // namespace
 
-/// A fiber: a stack of its own, and where it stands.
+/// A fiber: its stack and its saved registers.
 struct Fiber {
   ucontext_t context{};
   Buffer<std::uint8_t> stack{kStackBytes};
   bool done = false;
 };
 
-struct HostTeam::State {
-  State(unsigned count, std::size_t shared_bytes, Turns order)
-      : turns(order),
+struct FiberTeam::State {
+  State(unsigned count, std::size_t shared_bytes, ThreadOrder of_threads)
+      : order(of_threads),
         fibers(count),
-        meetings(count),
+        collectives(count),
         messages(count),
         answers(count),
         memory(shared_bytes + 1) {}
 
   unsigned threads() const { return static_cast<unsigned>(fibers.size()); }
   unsigned at(unsigned turn) const {
-    return turns == Turns::forwards ? turn : threads() - 1 - turn;
+    return order == ThreadOrder::forwards ? turn : threads() - 1 - turn;
   }
 
-  // The switches to a fiber and back, of which the address sanitizer wants to know.
+  // The switches to a fiber and back, with the calls that the address sanitizer needs.
   void enter(unsigned thread) {
     running = thread;
     Fiber& fiber = fibers[thread];
@@ -92,7 +92,7 @@ struct HostTeam::State {
   void start(unsigned thread) {
     Fiber& fiber = fibers[thread];
     fiber.done = false;
-    meetings[thread] = Meeting::none;
+    collectives[thread] = Collective::none;
     getcontext(&fiber.context);
     fiber.context.uc_stack.ss_sp = fiber.stack.data();
     fiber.context.uc_stack.ss_size = kStackBytes;
@@ -102,14 +102,14 @@ struct HostTeam::State {
                 static_cast<unsigned>(self >> 32), static_cast<unsigned>(self));
   }
 
-  Turns turns;
-  HostTeam* team = nullptr;
+  ThreadOrder order;
+  FiberTeam* team = nullptr;
   Grid block_at;
   const std::function<void(EmulatedBlock&)>* work = nullptr;
   unsigned running = 0;
   ucontext_t scheduler{};
   std::vector<Fiber> fibers;
-  std::vector<Meeting> meetings;
+  std::vector<Collective> collectives;
   std::vector<Message> messages;
   std::vector<Message> answers;
   Buffer<std::byte> memory;
@@ -121,25 +121,25 @@ struct HostTeam::State {
 #endif
 };
 
-HostTeam::HostTeam(unsigned threads, std::size_t shared_bytes, Turns turns)
-    : state_(std::make_unique<State>(threads, shared_bytes, turns)) {
+FiberTeam::FiberTeam(unsigned threads, std::size_t shared_bytes, ThreadOrder order)
+    : state_(std::make_unique<State>(threads, shared_bytes, order)) {
   state_->team = this;
   shared_ = state_->memory.data();
 }
 
-HostTeam::~HostTeam() = default;
+FiberTeam::~FiberTeam() = default;
 
-void HostTeam::run(Grid at, const std::function<void(EmulatedBlock&)>& work) {
+void FiberTeam::run(Grid at, const std::function<void(EmulatedBlock&)>& work) {
   State& s = *state_;
   s.block_at = at;
   s.work = &work;
   s.error = nullptr;
-  std::memset(shared_, 0xA5, s.memory.size());  // a card's is not initialised either
+  std::memset(shared_, 0xA5, s.memory.size());  // a GPU's is not initialized either
   for (unsigned i = 0; i < s.threads(); ++i) s.start(i);
   for (bool going = true; going;) {
     for (unsigned turn = 0; turn < s.threads(); ++turn) {
       const unsigned thread = s.at(turn);
-      if (s.fibers[thread].done || s.meetings[thread] != Meeting::none) continue;
+      if (s.fibers[thread].done || s.collectives[thread] != Collective::none) continue;
       s.enter(thread);
       if (s.error) std::rethrow_exception(s.error);
     }
@@ -147,34 +147,35 @@ void HostTeam::run(Grid at, const std::function<void(EmulatedBlock&)>& work) {
   }
 }
 
-/// Lets those go on who have all met; false when every thread is done.
-bool HostTeam::release() {
+/// Completes the collectives that all of their threads have reached. Returns false when every thread
+/// is done.
+bool FiberTeam::release() {
   const State& s = *state_;
   bool released = false, all_done = true, all_here = true;
   for (unsigned warp = 0; warp < s.threads() / kWarp; ++warp) released |= release_warp(warp);
   for (unsigned i = 0; i < s.threads(); ++i) {
     all_done = all_done && s.fibers[i].done;
-    all_here = all_here && !s.fibers[i].done && s.meetings[i] == Meeting::block;
+    all_here = all_here && !s.fibers[i].done && s.collectives[i] == Collective::block;
   }
   if (all_done) return false;
   if (all_here) {
-    for (Meeting& meeting : state_->meetings) meeting = Meeting::none;
+    for (Collective& collective : state_->collectives) collective = Collective::none;
   } else if (!released) {
-    throw std::logic_error("threads of a block wait for others that never come");
+    throw std::logic_error("threads of a block wait for threads that never arrive");
   }
   return true;
 }
 
-bool HostTeam::release_warp(unsigned warp) {
+bool FiberTeam::release_warp(unsigned warp) {
   State& s = *state_;
   const unsigned first = warp * kWarp;
-  const Meeting meeting = s.meetings[first];
-  if (meeting == Meeting::none || meeting == Meeting::block) return false;
+  const Collective collective = s.collectives[first];
+  if (collective == Collective::none || collective == Collective::block) return false;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if (s.fibers[first + lane].done || s.meetings[first + lane] != meeting) return false;
+    if (s.fibers[first + lane].done || s.collectives[first + lane] != collective) return false;
   }
-  exchange(warp, meeting);
-  for (unsigned lane = 0; lane < kWarp; ++lane) s.meetings[first + lane] = Meeting::none;
+  exchange(warp, collective);
+  for (unsigned lane = 0; lane < kWarp; ++lane) s.collectives[first + lane] = Collective::none;
   return true;
 }
 
@@ -186,21 +187,21 @@ std::uint32_t count_and(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
 
 }  // namespace
 
-void HostTeam::exchange(unsigned warp, Meeting meeting) {
+void FiberTeam::exchange(unsigned warp, Collective collective) {
   const Message* in = &state_->messages[warp * kWarp];
   Message* out = &state_->answers[warp * kWarp];
   std::uint32_t votes = 0;
   for (unsigned lane = 0; lane < kWarp; ++lane) votes |= (in[lane].a[0] & 1) << lane;
   for (unsigned lane = 0; lane < kWarp; ++lane) {
-    if (meeting == Meeting::shuffle) out[lane].a[0] = in[lane ^ in[lane].mask].a[0];
-    if (meeting == Meeting::ballot) out[lane].a[0] = votes;
-    if (meeting == Meeting::words) {
+    if (collective == Collective::shuffle) out[lane].a[0] = in[lane ^ in[lane].mask].a[0];
+    if (collective == Collective::ballot) out[lane].a[0] = votes;
+    if (collective == Collective::words) {
       for (unsigned i = 0; i < 4; ++i) {
         out[lane].a[i] = in[8 * i + lane / 4].quad->w[lane % 4];
       }
     }
-    if (meeting != Meeting::bits && meeting != Meeting::bytes) continue;
-    const auto multiply = meeting == Meeting::bits ? count_and : EmulatedBlock::dot_bytes;
+    if (collective != Collective::bits && collective != Collective::bytes) continue;
+    const auto multiply = collective == Collective::bits ? count_and : EmulatedBlock::dot_bytes;
     for (unsigned i = 0; i < 4; ++i) {
       const unsigned row = lane / 4 + 8 * (i / 2), column = 2 * (lane % 4) + i % 2;
       std::uint32_t sum = in[lane].c[i];
@@ -215,47 +216,49 @@ void HostTeam::exchange(unsigned warp, Meeting meeting) {
   }
 }
 
-const HostTeam::Message& HostTeam::meet(unsigned thread, Meeting meeting, const Message& message) {
+const FiberTeam::Message& FiberTeam::join(unsigned thread, Collective collective,
+                                          const Message& message) {
   state_->messages[thread] = message;
-  state_->meetings[thread] = meeting;
+  state_->collectives[thread] = collective;
   state_->leave(thread, false);
   return state_->answers[thread];
 }
 
 std::byte* EmulatedBlock::shared() const { return team_->shared(); }
 
-void EmulatedBlock::sync() { team_->meet(thread_, HostTeam::Meeting::block, {}); }
+void EmulatedBlock::sync() { team_->join(thread_, FiberTeam::Collective::block, {}); }
 
 std::uint32_t EmulatedBlock::shuffle_xor(std::uint32_t value, unsigned mask) {
-  return team_->meet(thread_, HostTeam::Meeting::shuffle, {{value}, {}, {}, mask, nullptr}).a[0];
+  return team_->join(thread_, FiberTeam::Collective::shuffle, {{value}, {}, {}, mask, nullptr})
+      .a[0];
 }
 
 std::uint32_t EmulatedBlock::ballot(bool bit) {
-  return team_->meet(thread_, HostTeam::Meeting::ballot, {{bit ? 1u : 0u}, {}, {}, 0, nullptr})
+  return team_->join(thread_, FiberTeam::Collective::ballot, {{bit ? 1u : 0u}, {}, {}, 0, nullptr})
       .a[0];
 }
 
 void EmulatedBlock::load_words(std::uint32_t (&out)[4], const Quad* quad) {
-  const HostTeam::Message message{{}, {}, {}, 0, quad};
-  std::memcpy(out, team_->meet(thread_, HostTeam::Meeting::words, message).a, sizeof(out));
+  const FiberTeam::Message message{{}, {}, {}, 0, quad};
+  std::memcpy(out, team_->join(thread_, FiberTeam::Collective::words, message).a, sizeof(out));
 }
 
 void EmulatedBlock::multiply_bits(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                   const std::uint32_t (&b)[2]) {
-  HostTeam::Message message{};
+  FiberTeam::Message message{};
   std::memcpy(message.a, a, sizeof(a));
   std::memcpy(message.b, b, sizeof(b));
   std::memcpy(message.c, c, sizeof(c));
-  std::memcpy(c, team_->meet(thread_, HostTeam::Meeting::bits, message).c, sizeof(c));
+  std::memcpy(c, team_->join(thread_, FiberTeam::Collective::bits, message).c, sizeof(c));
 }
 
 void EmulatedBlock::multiply_bytes(std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                    const std::uint32_t (&b)[2]) {
-  HostTeam::Message message{};
+  FiberTeam::Message message{};
   std::memcpy(message.a, a, sizeof(a));
   std::memcpy(message.b, b, sizeof(b));
   std::memcpy(message.c, c, sizeof(c));
-  std::memcpy(c, team_->meet(thread_, HostTeam::Meeting::bytes, message).c, sizeof(c));
+  std::memcpy(c, team_->join(thread_, FiberTeam::Collective::bytes, message).c, sizeof(c));
 }
 
 std::uint32_t EmulatedBlock::dot_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t c) {

@@ -1,8 +1,8 @@
 #pragma once
 
-// A thread block on the processor: every thread is a fiber, and what threads do together happens
-// when all of them have come to it. For tests, of a few blocks: a fiber's switch costs as much as
-// hundreds of a card's instructions.
+// A thread block on the CPU: every thread is a fiber, and a collective operation happens when all of
+// its threads have reached it. For tests with a few blocks: a fiber switch costs as much as hundreds
+// of a GPU's instructions.
 
 #include <bit>
 #include <cmath>
@@ -17,12 +17,13 @@
 
 namespace nescio::gpu {
 
-class HostTeam;
+class FiberTeam;
 
-/// A thread's view of its block; see thread_block.h.
+/// A thread's view of its block; see gpu/thread_block.h.
 class EmulatedBlock {
  public:
-  EmulatedBlock(HostTeam* team, Grid at, unsigned thread) : team_(team), at_(at), thread_(thread) {}
+  EmulatedBlock(FiberTeam* team, Grid at, unsigned thread)
+      : team_(team), at_(at), thread_(thread) {}
 
   std::uint32_t x() const { return at_.x; }
   std::uint32_t y() const { return at_.y; }
@@ -46,7 +47,7 @@ class EmulatedBlock {
   static double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
 
   template <class T>
-  static void add(T* to, T value) {
+  static void atomic_add(T* to, T value) {
     *to += value;
   }
   static void atomic_xor(std::uint32_t* to, std::uint32_t value) { *to ^= value; }
@@ -65,27 +66,26 @@ class EmulatedBlock {
   };
   void finish_copies(std::size_t newest);
 
-  HostTeam* team_;
+  FiberTeam* team_;
   Grid at_;
   unsigned thread_;
-  std::vector<Copy> open_;                  // of the group that is not committed
+  std::vector<Copy> open_;                  // copies of the group that is not committed
   std::vector<std::vector<Copy>> pending_;  // committed groups, oldest first
 };
 
-/// The order in which the threads of a block are given their turns. What a kernel writes does not
-/// depend on it, or threads race.
-enum class Turns { forwards, backwards };
+/// The order in which the threads of a block run. A kernel whose output depends on it has a data race.
+enum class ThreadOrder { forwards, backwards };
 
-/// The fibers of a block, and the memory they share.
-class HostTeam {
+/// The fibers of a block, and their shared memory.
+class FiberTeam {
  public:
-  HostTeam(unsigned threads, std::size_t shared_bytes, Turns turns);
-  ~HostTeam();
-  HostTeam(const HostTeam&) = delete;
-  HostTeam& operator=(const HostTeam&) = delete;
+  FiberTeam(unsigned threads, std::size_t shared_bytes, ThreadOrder order);
+  ~FiberTeam();
+  FiberTeam(const FiberTeam&) = delete;
+  FiberTeam& operator=(const FiberTeam&) = delete;
 
-  /// Runs `work` for every thread of a block. Throws std::logic_error where a card's behaviour would
-  /// be undefined, and what `work` throws.
+  /// Runs `work` for every thread of a block. Throws std::logic_error where a GPU's behaviour would be
+  /// undefined. Exceptions of `work` propagate.
   void run(Grid at, const std::function<void(EmulatedBlock&)>& work);
 
   std::byte* shared() { return shared_; }
@@ -94,18 +94,18 @@ class HostTeam {
   friend class EmulatedBlock;
   struct State;
 
-  enum class Meeting { none, block, shuffle, ballot, words, bits, bytes };
+  enum class Collective { none, block, shuffle, ballot, words, bits, bytes };
   struct Message {
     std::uint32_t a[4], b[2], c[4];
     unsigned mask;
     const Quad* quad;
   };
 
-  /// Ends the thread's turn until all whom it wants to meet have come.
-  const Message& meet(unsigned thread, Meeting meeting, const Message& message);
+  /// Suspends the thread until all threads of the collective have reached it.
+  const Message& join(unsigned thread, Collective collective, const Message& message);
   bool release();
   bool release_warp(unsigned warp);
-  void exchange(unsigned warp, Meeting meeting);
+  void exchange(unsigned warp, Collective collective);
 
   std::byte* shared_ = nullptr;
   std::unique_ptr<State> state_;

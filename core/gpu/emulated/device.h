@@ -1,6 +1,7 @@
 #pragma once
 
-// The processor as a device: memory is memory, and a kernel runs when it is launched, block by block.
+// The CPU as a device: device memory is host memory, and a launched kernel runs at once, block by
+// block.
 
 #include <atomic>
 #include <chrono>
@@ -17,21 +18,23 @@ namespace nescio::gpu {
 
 class EmulatedDevice {
  public:
-  /// `device` is 0, 1 for one whose threads take turns in the other order (answers are the same, or
-  /// threads race), or 2 for an older one without matrix instructions on bits. Throws Error(resource)
-  /// for any other.
-  explicit EmulatedDevice(unsigned device)
-      : turns_(device == 1 ? Turns::backwards : Turns::forwards), info_(info(device)) {}
+  using Block = EmulatedBlock;
 
-  /// How much larger than the smallest a measurement is to be.
-  static constexpr unsigned kLoad = 1;
+  /// Device 0 runs threads in order, device 1 in reverse order (different results mean a data race),
+  /// and device 2 is an older GPU without matrix instructions on bits. Throws Error(resource) for any
+  /// other number.
+  explicit EmulatedDevice(unsigned device)
+      : order_(device == 1 ? ThreadOrder::backwards : ThreadOrder::forwards), info_(info(device)) {}
+
+  static constexpr unsigned kMeasurementScale = 1;
   static constexpr bool kReadsCuda = false;
 
   static constexpr unsigned count() { return 3; }
   static DeviceInfo info(unsigned device) {
     if (device >= count()) {
-      throw Error(ErrorKind::resource, "there is no emulated:" + std::to_string(device) +
-                                           ": found " + std::to_string(count()));
+      throw Error(ErrorKind::resource, "emulated:" + std::to_string(device) +
+                                           " does not exist: found " + std::to_string(count()) +
+                                           " emulated devices");
     }
     const bool old = device == 2;
     return {"emulated", 4, old ? 75u : 80u, 64 << 10, kMemory, (old ? 64u : 99u) << 10};
@@ -41,11 +44,11 @@ class EmulatedDevice {
     check_not_capturing("an allocation");
     void* memory = bytes > kMemory ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
     if (memory == nullptr) {
-      throw Error(ErrorKind::resource,
-                  "the emulated device is out of memory: " + std::to_string(bytes) +
-                      " bytes were asked for, " + std::to_string(kMemory) + " are there");
+      throw Error(ErrorKind::resource, "the emulated device is out of memory: requested " +
+                                           std::to_string(bytes) + " of " +
+                                           std::to_string(kMemory) + " bytes");
     }
-    std::memset(memory, 0xA5, bytes);  // a card's is not initialised either
+    std::memset(memory, 0xA5, bytes);  // a GPU's is not initialized either
     memory_use_.add(bytes);
     return memory;
   }
@@ -59,7 +62,7 @@ class EmulatedDevice {
     void* memory = std::malloc(bytes == 0 ? 1 : bytes);
     if (memory == nullptr) {
       throw Error(ErrorKind::resource,
-                  "out of memory: " + std::to_string(bytes) + " bytes were asked for");
+                  "out of memory: requested " + std::to_string(bytes) + " bytes");
     }
     return memory;
   }
@@ -97,29 +100,29 @@ class EmulatedDevice {
   static bool capturing(std::uintptr_t) { return capturing_; }
 
   MemoryUse memory_use() const { return memory_use_; }
-  void forget_peak() { memory_use_.most = memory_use_.now; }
+  void reset_peak() { memory_use_.peak = memory_use_.now; }
 
-  template <class Kernel>
-  void launch(const Kernel& kernel, Grid grid) {
-    if constexpr (Kernel::kCooperative) {
+  template <Kernel K>
+  void launch(const K& kernel, Grid grid) {
+    if constexpr (K::kCooperative) {
       if (kernel.shared_bytes() > info_.shared_bytes_max)
-        throw too_much_shared(kernel.shared_bytes(), info_);
-      HostTeam team(Kernel::kThreads, kernel.shared_bytes(), turns_);
+        throw too_much_shared_memory(kernel.shared_bytes(), info_);
+      FiberTeam team(K::kThreads, kernel.shared_bytes(), order_);
       for_each_block(grid,
                      [&](Grid at) { team.run(at, [&](EmulatedBlock& block) { kernel(block); }); });
     } else {
       for_each_block(grid, [&](Grid at) {
-        for (unsigned i = 0; i < Kernel::kThreads; ++i) {
+        for (unsigned i = 0; i < K::kThreads; ++i) {
           EmulatedBlock block(nullptr, at,
-                              turns_ == Turns::forwards ? i : Kernel::kThreads - 1 - i);
+                              order_ == ThreadOrder::forwards ? i : K::kThreads - 1 - i);
           kernel(block);
         }
       });
     }
   }
 
-  template <class Kernel>
-  void launch_on(std::uintptr_t, const Kernel& kernel, Grid grid) {
+  template <Kernel K>
+  void launch_on(std::uintptr_t, const K& kernel, Grid grid) {
     launch(kernel, grid);
   }
 
@@ -131,8 +134,8 @@ class EmulatedDevice {
     return taken.count() / count;
   }
 
-  template <class Kernel>
-  unsigned resident_blocks(const Kernel&) const {
+  template <Kernel K>
+  unsigned resident_blocks(const K&) const {
     return 2;
   }
 
@@ -153,14 +156,17 @@ class EmulatedDevice {
   void for_each_block(Grid grid, Work work) const {
     for (std::uint32_t y = 0; y < grid.y; ++y) {
       for (std::uint32_t x = 0; x < grid.x; ++x) {
-        work(turns_ == Turns::forwards ? Grid{x, y} : Grid{grid.x - 1 - x, grid.y - 1 - y});
+        work(order_ == ThreadOrder::forwards ? Grid{x, y} : Grid{grid.x - 1 - x, grid.y - 1 - y});
       }
     }
   }
 
-  Turns turns_;
+  ThreadOrder order_;
   DeviceInfo info_;
   MemoryUse memory_use_;
 };
+
+static_assert(ThreadBlock<EmulatedBlock>);
+static_assert(ComputeDevice<EmulatedDevice>);
 
 }  // namespace nescio::gpu

@@ -91,7 +91,7 @@ struct ChiFactors : AesKernel {
   std::uint64_t half;
   Block* out;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles,
@@ -113,7 +113,7 @@ struct ChiSum : AesKernel {
 
   std::size_t shared_bytes() const { return kXorScratchBytes; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t inside = first % kChiRow + block.thread();
     ProductSum under_rows, total;
@@ -131,7 +131,7 @@ struct ChiAt : AesKernel {
   const std::uint64_t* positions;
   Block* out;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t i) {

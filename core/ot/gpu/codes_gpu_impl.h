@@ -9,7 +9,7 @@
 
 namespace nescio::ot {
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, Seed code_seed,
                                      std::uint64_t first_row, PrimalWay way) {
   prepare(noise);
@@ -50,7 +50,7 @@ void OtDevice<Device>::encode_primal(const Blocks& noise, const Blocks& seeds, S
 
 /// Computes the state at the start of each segment from the states that segments end in if they
 /// start with a zero state, and from their maps.
-template <class Device>
+template <gpu::ComputeDevice Device>
 auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments)
     -> std::unique_ptr<Array<std::uint32_t>> {
   const auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(segments)));
@@ -65,7 +65,7 @@ auto OtDevice<Device>::chain(const std::uint32_t* states, std::uint64_t segments
 }
 
 /// Accumulates `count` blocks in place.
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::convolute(Block* y, std::uint64_t count, const prg::AesColumns& keys,
                                  const EcTuning& tuning) {
   const auto masks = allocate<Block>(ceil_div(count, kBlockWords));
@@ -86,7 +86,7 @@ void OtDevice<Device>::convolute(Block* y, std::uint64_t count, const prg::AesCo
   launch(WrapAround{{end_state->size()}, end_state->data(), words});
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const EcTuning& tuning) {
   prepare(noise);
   const std::uint64_t n = noise.size() / 2;
@@ -106,7 +106,7 @@ void OtDevice<Device>::encode_ec(const Blocks& noise, Seed code_seed, const EcTu
   device().finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t first,
                                             std::uint64_t tag, Block base, Block delta) {
   prepare(blocks);
@@ -119,7 +119,7 @@ DeviceBlocks<Device> OtDevice<Device>::hash(const Blocks& blocks, std::uint64_t 
   return out;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64_t first) {
   prepare(leaves);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -138,7 +138,7 @@ Block OtDevice<Device>::chi_sum(const Blocks& leaves, Seed chi_seed, std::uint64
   return out;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi_seed, Block* out) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto own = to_device(positions);
@@ -149,7 +149,7 @@ void OtDevice<Device>::chi_at(std::span<const std::uint64_t> positions, Seed chi
   device().finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::low_bits(const Blocks& blocks, std::uint8_t* out) {
   prepare(blocks);
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -159,7 +159,7 @@ void OtDevice<Device>::low_bits(const Blocks& blocks, std::uint8_t* out) {
   device().finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::transpose_bits(const std::uint8_t* rows,
                                                       std::size_t row_bytes) {
   constexpr std::size_t kRows = 128;

@@ -14,7 +14,7 @@
 
 #include "base/block.h"
 #include "gpu/device.h"
-#include "gpu/memory.h"
+#include "gpu/memory_pool.h"
 #include "ot/gpu/threads_gpu.h"
 #include "ot/trees/tree.h"
 
@@ -45,10 +45,10 @@ struct EcTuning {
 };
 
 /// Blocks in the memory of a device: an array or a part of one, which it shares.
-template <class Device>
+template <gpu::ComputeDevice Device>
 class DeviceBlocks {
  public:
-  using Array = gpu::Array<Device, Block>;
+  using Array = gpu::PooledBuffer<Device, Block>;
 
   explicit DeviceBlocks(std::shared_ptr<Array> array)
       : array_(std::move(array)), count_(array_->size()) {}
@@ -77,7 +77,7 @@ class DeviceBlocks {
 /// The operations on one device. Safe to use from several threads; operations run one at a time.
 /// Throws Error(resource) if the device does not exist or is out of memory, Error(argument) for
 /// sizes that do not match.
-template <class Device>
+template <gpu::ComputeDevice Device>
 class OtDevice {
  public:
   using Blocks = DeviceBlocks<Device>;
@@ -123,7 +123,7 @@ class OtDevice {
 
  private:
   template <class T>
-  using Array = gpu::Array<Device, T>;
+  using Array = gpu::PooledBuffer<Device, T>;
 
   Device& device() { return memory_->device(); }
   template <class T>
@@ -132,9 +132,9 @@ class OtDevice {
   std::unique_ptr<Array<T>> to_device(std::span<const T> from);
   Blocks new_blocks(std::size_t count);
 
-  template <class Kernel>
+  template <gpu::Kernel Kernel>
   void launch(const Kernel& kernel);
-  template <class Kernel>
+  template <gpu::Kernel Kernel>
   void launch_tiles(Kernel kernel, std::uint64_t items);
   AesKernel aes() const { return {{0, 0}, table_->data()}; }
 
@@ -151,7 +151,7 @@ class OtDevice {
   std::unique_ptr<Array<std::uint32_t>> chain(const std::uint32_t* states, std::uint64_t segments);
   void prepare(const Blocks& blocks) const;
 
-  std::shared_ptr<gpu::Memory<Device>> memory_;
+  std::shared_ptr<gpu::MemoryPool<Device>> memory_;
   gpu::DeviceInfo info_;
   std::unique_ptr<Array<std::uint32_t>> table_;
   std::mutex mutex_;

@@ -37,7 +37,7 @@ inline std::size_t checked_leaves(std::size_t trees, unsigned depth) {
   return trees << depth;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t count) const {
   if (first > count_ || count > count_ - first) {
     throw Error(ErrorKind::index, "blocks: found " + std::to_string(first) + " to " +
@@ -50,7 +50,7 @@ DeviceBlocks<Device> DeviceBlocks<Device>::part(std::size_t first, std::size_t c
   return some;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void DeviceBlocks<Device>::download(Block* to) const {
   synchronize();
   Device& device = array_->memory().device();
@@ -58,19 +58,19 @@ void DeviceBlocks<Device>::download(Block* to) const {
   device.finish();
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 OtDevice<Device>::OtDevice(unsigned device)
-    : memory_(std::make_shared<gpu::Memory<Device>>(device)),
+    : memory_(std::make_shared<gpu::MemoryPool<Device>>(device)),
       info_(Device::info(device)),
       table_(to_device<std::uint32_t>(prg::aes_table())) {}
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class T>
 auto OtDevice<Device>::allocate(std::size_t size) -> std::unique_ptr<Array<T>> {
   return std::make_unique<Array<T>>(memory_, size);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class T>
 auto OtDevice<Device>::to_device(std::span<const T> from) -> std::unique_ptr<Array<T>> {
   auto to = allocate<T>(from.size());
@@ -79,14 +79,14 @@ auto OtDevice<Device>::to_device(std::span<const T> from) -> std::unique_ptr<Arr
   return to;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::new_blocks(std::size_t count) {
   checked_product(count, sizeof(Block));
   return Blocks(std::make_shared<typename Blocks::Array>(memory_, count));
 }
 
 /// Prepares blocks for use. Throws Error(argument) if they are on another device.
-template <class Device>
+template <gpu::ComputeDevice Device>
 void OtDevice<Device>::prepare(const Blocks& blocks) const {
   if (blocks.device() != number()) {
     throw argument_error("device of the blocks", blocks.device(),
@@ -95,15 +95,15 @@ void OtDevice<Device>::prepare(const Blocks& blocks) const {
   blocks.synchronize();
 }
 
-template <class Device>
-template <class Kernel>
+template <gpu::ComputeDevice Device>
+template <gpu::Kernel Kernel>
 void OtDevice<Device>::launch(const Kernel& kernel) {
   if (kernel.grid().x > 0) device().launch(kernel, kernel.grid());
 }
 
 /// Divides the items among at most as many blocks of threads as the device holds at once.
-template <class Device>
-template <class Kernel>
+template <gpu::ComputeDevice Device>
+template <gpu::Kernel Kernel>
 void OtDevice<Device>::launch_tiles(Kernel kernel, std::uint64_t items) {
   if (items == 0) return;
   const std::uint64_t most = std::uint64_t{device().resident_blocks(kernel)} * info_.processors;
@@ -112,7 +112,7 @@ void OtDevice<Device>::launch_tiles(Kernel kernel, std::uint64_t items) {
   device().launch(kernel, {kernel.tiles.blocks, 1});
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::empty(std::size_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks blocks = new_blocks(count);
@@ -121,7 +121,7 @@ DeviceBlocks<Device> OtDevice<Device>::empty(std::size_t count) {
   return blocks;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::upload(std::span<const Block> from) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Blocks blocks = new_blocks(from.size());
@@ -130,7 +130,7 @@ DeviceBlocks<Device> OtDevice<Device>::upload(std::span<const Block> from) {
   return blocks;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::size_t count = 0;
@@ -147,7 +147,7 @@ DeviceBlocks<Device> OtDevice<Device>::join(std::span<const Blocks> parts) {
 }
 
 /// Expands the keys of the levels of trees, `depth` keys per tree.
-template <class Device>
+template <gpu::ComputeDevice Device>
 auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned depth) -> Keys {
   auto keys = allocate<prg::AesColumns>(checked_product(trees, depth));
   const std::uint64_t first = base.first_tree << kLevelBits;
@@ -157,7 +157,7 @@ auto OtDevice<Device>::tree_keys(TreeBase base, std::uint64_t trees, unsigned de
 }
 
 /// Expands the keys of transfers first to first + count - 1, one per key period.
-template <class Device>
+template <gpu::ComputeDevice Device>
 auto OtDevice<Device>::period_keys(Block base, std::uint64_t first, std::uint64_t count) -> Keys {
   constexpr std::uint64_t kPeriod = std::uint64_t{1} << kPeriodBits;
   auto keys = allocate<prg::AesColumns>((first % kPeriod + count + kPeriod - 1) / kPeriod);
@@ -167,7 +167,7 @@ auto OtDevice<Device>::period_keys(Block base, std::uint64_t first, std::uint64_
 
 /// Trees that are being grown. Levels alternate between the memory of the leaves and a scratch
 /// buffer of half its size.
-template <class Device>
+template <gpu::ComputeDevice Device>
 struct OtDevice<Device>::Trees {
   std::uint64_t count;
   unsigned depth;
@@ -183,7 +183,7 @@ struct OtDevice<Device>::Trees {
 };
 
 /// Allocates the leaves and writes level 1.
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::start_trees(Trees& trees) {
   const Blocks leaves = new_blocks(checked_leaves(trees.count, trees.depth));
   trees.nodes[0] = leaves.data();
@@ -192,7 +192,7 @@ DeviceBlocks<Device> OtDevice<Device>::start_trees(Trees& trees) {
   return leaves;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <bool punctured>
 void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused) {
   const GrowLevel<punctured> grow = {aes(),
@@ -209,7 +209,7 @@ void OtDevice<Device>::grow_level(const Trees& trees, unsigned level, bool fused
   launch_tiles(sum, trees.count << level);
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::grow_trees(std::span<const Block> seeds, unsigned depth,
                                                   Block delta, TreeBase base, Block* sums,
                                                   TreeWay way) {
@@ -255,7 +255,7 @@ inline std::vector<std::uint32_t> punctured_leaves(std::span<const std::uint8_t>
   return alphas;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 DeviceBlocks<Device> OtDevice<Device>::puncture_trees(std::span<const Block> sides,
                                                       std::span<const std::uint8_t> choices,
                                                       unsigned depth, TreeBase base) {

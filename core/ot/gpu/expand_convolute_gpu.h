@@ -89,7 +89,7 @@ struct MeasureSegments : PlainKernel {
   Segments of;
   std::uint32_t* states;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = item(block);
     if (id >= items) return;
@@ -124,7 +124,7 @@ struct ChainSegments {
   std::size_t shared_bytes() const { return 2 * kStateWords * sizeof(std::uint32_t); }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(count, group)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     auto* x = reinterpret_cast<std::uint32_t*>(block.shared());
     const unsigned id = block.thread(), entry = id / kEntryWords, word = id % kEntryWords;
@@ -160,7 +160,7 @@ struct RunSegments : PlainKernel {
   const std::uint32_t* before;  ///< the state before each segment; null if there is only one
   std::uint32_t* end_state;     ///< out: the state after the last segment, four words per block
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = item(block);
     if (id >= items) return;
@@ -186,7 +186,7 @@ struct WrapAround : PlainKernel {
   const std::uint32_t* end_state;
   SharedWord* y;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     if (item(block) < items) y[item(block)] ^= end_state[item(block)];
   }
@@ -204,7 +204,7 @@ struct ExpandRows : AesKernel {
   Block* out;
   std::uint64_t count;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t item) { rows(cipher, item); });

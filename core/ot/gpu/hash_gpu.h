@@ -23,7 +23,7 @@ struct HashTransfers : AesKernel {
   /// The largest key period: numbers of transfers wrap around at 2^64, and periods with them.
   static constexpr std::uint64_t kPeriodMask = ~std::uint64_t{0} >> kPeriodBits;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t i) {
@@ -40,7 +40,7 @@ struct LowBits : PlainKernel {
   const Block* from;
   std::uint8_t* to;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t i = item(block);
     if (i < items) to[i] = static_cast<std::uint8_t>(from[i].lo & 1);
@@ -56,7 +56,7 @@ struct TransposeBits : PlainKernel {
   std::uint64_t row_bytes;
   Block* to;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t column = item(block);
     if (column >= items) return;

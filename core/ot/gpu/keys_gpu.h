@@ -18,7 +18,7 @@ struct ExpandKeys : PlainKernel {
   unsigned shift;
   prg::AesColumns* keys;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t i = item(block);
     if (i >= items) return;

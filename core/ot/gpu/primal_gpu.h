@@ -16,7 +16,7 @@ struct MakeWords : AesKernel {
   std::uint64_t first;  ///< index of the first block of the stream
   Block* out;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles,
@@ -44,7 +44,7 @@ struct EncodePrimal : AesKernel {
     return ceil_div(first_row + count, kPrimalRows) - first_row / kPrimalRows;
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     for_each_item(block, tiles, [&](std::uint64_t pair) { rows(cipher, pair); });
@@ -81,7 +81,7 @@ struct AddBlocks : PlainKernel {
   const Block* from;
   Block* to;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t i = item(block);
     if (i < items) to[i] ^= from[i];

@@ -35,7 +35,7 @@ struct Tiles {
 };
 
 /// Calls work(item) for the items of the calling thread.
-template <class B, class Work>
+template <gpu::ThreadBlock B, class Work>
 NESCIO_DEVICE inline void for_each_item(const B& block, const Tiles& tiles, const Work& work) {
   const std::uint64_t end = tiles.first(block.x() + 1);
   for (std::uint64_t tile = tiles.first(block.x()); tile < end; ++tile) {
@@ -46,7 +46,7 @@ NESCIO_DEVICE inline void for_each_item(const B& block, const Tiles& tiles, cons
 
 /// The XOR of `value` over groups of `width` lanes of a warp, a power of two, by butterfly
 /// shuffles.
-template <class B>
+template <gpu::ThreadBlock B>
 NESCIO_DEVICE inline Block xor_lanes(B& block, Block value, unsigned width) {
   for (unsigned mask = 1; mask < width; mask <<= 1) {
     const std::uint64_t lo = block.shuffle_xor(static_cast<std::uint32_t>(value.lo), mask);
@@ -69,7 +69,7 @@ NESCIO_INLINE Block block_of(const std::uint32_t* words) {
 }
 
 /// XORs a block into four words atomically.
-template <class B>
+template <gpu::ThreadBlock B>
 NESCIO_DEVICE inline void atomic_xor_block(B& block, std::uint32_t* to, Block value) {
   NESCIO_UNROLL
   for (unsigned word = 0; word < kBlockWords; ++word)
@@ -81,7 +81,7 @@ inline constexpr std::size_t kXorScratchBytes = kWarps * sizeof(Block);
 
 /// XORs `value` over all threads of a block into four words. All threads must call it, with the
 /// same `shared` and `to`.
-template <class B>
+template <gpu::ThreadBlock B>
 NESCIO_DEVICE inline void xor_threads(B& block, Block value, std::uint32_t* shared,
                                       std::uint32_t* to) {
   value = xor_lanes(block, value, gpu::kWarp);
@@ -112,11 +112,11 @@ struct AesKernel {
 
   std::size_t shared_bytes() const { return prg::AesGpu::kSharedBytes + kXorScratchBytes; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE prg::AesGpu aes(B& block) const {
     return prg::AesGpu(block, table, block.shared(), kAesThreads);
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint32_t* xor_scratch(const B& block) const {
     return reinterpret_cast<std::uint32_t*>(block.shared() + prg::AesGpu::kSharedBytes);
   }
@@ -130,7 +130,7 @@ struct PlainKernel {
   std::uint64_t items;
 
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(items, kThreads)), 1}; }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE std::uint64_t item(const B& block) const {
     return std::uint64_t{block.x()} * kThreads + block.thread();
   }

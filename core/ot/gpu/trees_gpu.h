@@ -23,7 +23,7 @@ namespace nescio::ot {
 
 /// XORs the results of work(node) over the nodes of a level into `sums`, four words per tree, those
 /// of neighbouring trees `stride` words apart. `level` is the level of the nodes.
-template <class B, class Work>
+template <gpu::ThreadBlock B, class Work>
 NESCIO_DEVICE inline void sum_trees(B& block, const Tiles& tiles, unsigned level,
                                     std::uint32_t* shared, std::uint32_t* sums,
                                     std::uint64_t stride, const Work& work) {
@@ -58,7 +58,7 @@ struct StartTrees : PlainKernel {
   Block* nodes;
   std::uint32_t* sums;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t tree = item(block);
     if (tree >= items) return;
@@ -97,7 +97,7 @@ struct GrowLevel : AesKernel {
   std::uint32_t* sums;  ///< `depth` blocks per tree; null if SumLevel sums this level
   Puncture puncture;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const prg::AesGpu cipher = aes(block);
     if (!punctured && sums == nullptr) {
@@ -144,7 +144,7 @@ struct SumLevel : AesKernel {
 
   std::size_t shared_bytes() const { return kXorScratchBytes; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     sum_trees(block, tiles, level, reinterpret_cast<std::uint32_t*>(block.shared()),
               sums + level * kBlockWords, std::uint64_t{depth} * kBlockWords,
@@ -172,7 +172,7 @@ struct RecoverLeaves : PlainKernel {
   Puncture puncture;
   Block* missing;  ///< two per tree
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t tree = item(block);
     if (tree >= items) return;
@@ -193,7 +193,7 @@ struct StoreMissingLeaves : PlainKernel {
   const Block* missing;
   Block* leaves;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = item(block);
     if (id >= items) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// Answers from a table in the memory of a device (gpu/device.h): the same bits as pir/answer.h.
+// Answers from a table in the memory of a device (gpu/device.h), bit for bit those of pir/answer.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,34 +22,34 @@ struct GpuOptions {
   unsigned run = GpuPlan::kRun;  ///< nodes that a bounded walk expands at a time
 };
 
-/// Where the rows of a device stand among those of the whole table, whose keys it is sent.
+/// The rows of a device within the whole table. Keys are for the whole table.
 struct GpuShard {
   std::uint64_t first_row;  ///< a multiple of kTileRows
   std::uint64_t rows;
   std::uint64_t domain;  ///< rows of the whole table
 };
 
-/// Rows first_row..first_row+rows-1 of a table, in a device's memory. May be used from several
-/// threads; one answer at a time is made.
-template <class Device>
+/// Rows first_row..first_row+rows-1 of a table, in a device's memory. Thread-safe; computes one answer
+/// at a time.
+template <gpu::ComputeDevice Device>
 class GpuTable {
  public:
-  /// Throws Error(argument) for a shard that cannot be, Error(resource) if there is no such device or
-  /// its memory is short. The rows are not initialised.
+  /// Allocates uninitialized rows. Throws Error(argument) for an invalid shard, Error(resource) if the
+  /// device does not exist or is out of memory.
   GpuTable(unsigned device, const GpuShard& shard, std::size_t row_bytes, dpf::Output output);
 
-  /// Writes `count` rows from row `first` of the shard on, a multiple of kTileRows; the rest of their
-  /// last tile becomes zero. The rows lie in the host's memory, or in that of the device with the
-  /// number `rows_device`; if it is this one, they are not copied.
+  /// Stores `count` rows, beginning with row `first` of the shard, a multiple of kTileRows; the rest of
+  /// their last tile becomes zero. The rows are in host memory, or in that of device `rows_device`; on
+  /// this device they are read without a copy.
   void store(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count,
              std::optional<unsigned> rows_device);
 
-  /// Overwrites the rows at `indices` of the shard, which are all different.
+  /// Overwrites the rows at `indices` of the shard, which must be distinct.
   void replace(std::span<const std::uint64_t> indices, const std::uint8_t* rows);
 
-  /// Writes this shard's part of the answer to key i at out + i * answer_bytes(...): parts add up to
-  /// the answer. Throws Error(mismatch) unless the keys are for the whole table, Error(argument) for
-  /// options that cannot be.
+  /// Writes this shard's part of the answer to key i to out + i * answer_bytes(...). The answer is the
+  /// sum of all parts. Throws Error(mismatch) unless the keys are for the whole table, Error(argument)
+  /// for invalid options.
   GpuWork answer(const dpf::Keys& keys, const GpuOptions& options, std::uint8_t* out);
 
   const gpu::DeviceInfo& info() const { return info_; }
@@ -58,19 +58,19 @@ class GpuTable {
   std::size_t row_bytes() const { return table_.row_bytes; }
   dpf::Output output() const { return output_; }
 
-  /// Seconds in which the device reads the whole table once, measured.
+  /// Measures the seconds in which the device reads the whole table once.
   double seconds_per_pass();
-  /// Products (of bits, or of bytes) a second by matrix instructions alone, measured.
+  /// Measures the products (of bits, or of bytes) per second by matrix instructions alone.
   double products_per_second();
-  /// Calls of a generator a second (for children, or for leaves) with everything in registers.
+  /// Measures the calls of a generator per second (for children, or for leaves), on registers.
   double calls_per_second(prg::GeneratorId generator, bool leaves);
 
  private:
   template <class T>
   using Buffer = gpu::DeviceBuffer<Device, T>;
 
-  void take(const RowsPart& part, std::uint64_t first);
-  void take_by_parts(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count);
+  void store_part(const RowsPart& part, std::uint64_t first);
+  void store_by_parts(std::uint64_t first, const std::uint8_t* rows, std::uint64_t count);
 
   struct Group;
   template <class Op>
@@ -82,15 +82,15 @@ class GpuTable {
   template <class G, class Op>
   void cooperative(Group& group);
   template <class G>
-  void grow(Group& group, std::uint64_t begin, std::uint64_t end);
+  void expand(Group& group, std::uint64_t begin, std::uint64_t end);
   template <class Op>
   void multiply(Group& group, std::uint64_t first_chunk, std::uint64_t chunks);
 
   void load(Group& group, const dpf::Keys& keys, std::size_t first, std::size_t count);
-  template <class Kernel>
+  template <gpu::Kernel Kernel>
   void launch(Group& group, const Kernel& kernel);
   void check(const dpf::Keys& keys, const GpuOptions& options) const;
-  template <class Kernel>
+  template <gpu::Kernel Kernel>
   double seconds(const Kernel& kernel);
 
   unsigned number_;
@@ -104,7 +104,7 @@ class GpuTable {
   prg::GpuTables tables_;
   Buffer<std::uint32_t> aes_;
 
-  // Room of answers, kept from one to the next.
+  // Buffers of answers, kept from one to the next.
   std::mutex mutex_;
   Buffer<std::uint8_t> staging_;
   gpu::HostBuffer<Device> host_keys_, host_answers_;

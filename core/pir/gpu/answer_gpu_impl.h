@@ -1,4 +1,4 @@
-// The body of pir/gpu/answer_gpu.h, included once for each device.
+// The implementation of pir/gpu/answer_gpu.h, included once for each device.
 
 #include <algorithm>
 #include <bit>
@@ -16,51 +16,50 @@
 
 namespace nescio::pir {
 
-/// Keys that are answered together, in the device's memory, with as much of their trees as has been
-/// grown.
-template <class Device>
+/// Keys that are answered together, in device memory, with the levels of their trees that are expanded
+/// so far.
+template <gpu::ComputeDevice Device>
 struct GpuTable<Device>::Group {
   dpf::GpuKeys keys;
   prg::GeneratorId generator;
   unsigned radix_bits;
-  std::uint64_t first_leaf;  ///< of the shard, in the domain
+  std::uint64_t first_leaf;  ///< first leaf of the shard in the domain
   std::uint64_t leaves;
-  std::vector<ggm::GpuNodes> levels;  ///< what is held of each level
+  std::vector<ggm::GpuNodes> levels;  ///< the stored nodes of each level
   GpuWork work;
 
   std::uint32_t count() const { return keys.forest.trees; }
   std::uint64_t rows() const { return std::uint64_t{count()} * keys.shape.planes(); }
-  /// The ancestors of leaves begin..end-1 at a level.
+  /// Returns the ancestors of leaves begin..end-1 at a level.
   ggm::GpuNodes ancestors(unsigned level, std::uint64_t begin, std::uint64_t end) const {
     const unsigned shift = radix_bits * (keys.forest.depth - level);
     return {nullptr, begin >> shift, ((end - 1) >> shift) + 1 - (begin >> shift)};
   }
 };
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 void GpuTable<Device>::check(const dpf::Keys& keys, const GpuOptions& options) const {
   dpf::Shape expected = keys.shape();
   expected.domain = shard_.domain;
   expected.output = output_;
   if (keys.shape() != expected) {
-    throw Error("a key is not for this table", keys.shape().describe(), expected.describe());
+    throw Error("a key does not match the table", keys.shape().describe(), expected.describe());
   }
   const bool power = std::has_single_bit(options.run);
-  if (!power || options.run < GpuPlan::kLeastRun || options.run > GpuPlan::kMostRun) {
-    throw Error(ErrorKind::argument, "nodes at a time: found " + std::to_string(options.run) +
-                                         ", expected a power of two from " +
-                                         std::to_string(GpuPlan::kLeastRun) + " to " +
-                                         std::to_string(GpuPlan::kMostRun));
+  if (!power || options.run < GpuPlan::kMinRun || options.run > GpuPlan::kMaxRun) {
+    throw Error(ErrorKind::argument,
+                "run: found " + std::to_string(options.run) + ", expected a power of two from " +
+                    std::to_string(GpuPlan::kMinRun) + " to " + std::to_string(GpuPlan::kMaxRun));
   }
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& options,
                                  std::uint8_t* out) {
   if (keys.size() == 0) return {};
   check(keys, options);
   const std::lock_guard<std::mutex> lock(mutex_);
-  device_.forget_peak();
+  device_.reset_peak();
   const std::size_t sum_bytes =
       table_.shape.bits()
           ? sum_words<BitOp>(table_.columns) * sizeof(BitOp::Sum)
@@ -68,8 +67,8 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
   const GpuPlan plan(keys.size(), table_.shape, sum_bytes);
   const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
   GpuWork work;
-  for (std::size_t first = 0; first < keys.size(); first += plan.keys_together) {
-    const std::size_t count = std::min(plan.keys_together, keys.size() - first);
+  for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_group) {
+    const std::size_t count = std::min(plan.keys_per_group, keys.size() - first);
     Group group{};
     load(group, keys, first, count);
     if (table_.shape.bits()) {
@@ -81,13 +80,13 @@ GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& option
     work.leaves += group.work.leaves;
     work.launches += group.work.launches;
   }
-  const std::size_t lasting = table_bytes_ + aes_.size() * sizeof(std::uint32_t);
-  work.peak_bytes = device_.memory_use().most - lasting;
+  const std::size_t permanent = table_bytes_ + aes_.size() * sizeof(std::uint32_t);
+  work.peak_bytes = device_.memory_use().peak - permanent;
   return work;
 }
 
-/// Brings keys to the device.
-template <class Device>
+/// Copies keys to the device.
+template <gpu::ComputeDevice Device>
 void GpuTable<Device>::load(Group& group, const dpf::Keys& keys, std::size_t first,
                             std::size_t count) {
   const ggm::Forest forest = keys.forest(first, count, Tier::portable);
@@ -112,14 +111,14 @@ void GpuTable<Device>::load(Group& group, const dpf::Keys& keys, std::size_t fir
   if (levels_.size() <= forest.depth) levels_.resize(forest.depth + 1);
 }
 
-template <class Device>
-template <class Kernel>
+template <gpu::ComputeDevice Device>
+template <gpu::Kernel Kernel>
 void GpuTable<Device>::launch(Group& group, const Kernel& kernel) {
   device_.launch(kernel, kernel.grid());
   ++group.work.launches;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class Op>
 void GpuTable<Device>::answer_group(Group& group, const GpuOptions& options, std::uint8_t* out) {
   const std::size_t row_words = sum_words<Op>(table_.columns);
@@ -149,8 +148,8 @@ void GpuTable<Device>::answer_group(Group& group, const GpuOptions& options, std
   std::memcpy(out, host, group.count() * bytes);
 }
 
-/// A slab of chunks after the other: its bottom nodes, their shares, the product.
-template <class Device>
+/// For each slab of chunks: expands its bottom nodes, computes their shares, then the product.
+template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::slabs(Group& group, Strategy strategy) {
   const std::uint64_t all = table_.chunks(), leaves = table_.shape.leaves();
@@ -169,7 +168,7 @@ void GpuTable<Device>::slabs(Group& group, Strategy strategy) {
                         group.keys, {nullptr, begin, end - begin}, begin / leaves, chunks, shares});
       group.work.expansions += group.count() * (end - begin) * group.keys.forest.depth;
     } else {
-      grow<G>(group, begin, end);
+      expand<G>(group, begin, end);
       launch(group, dpf::WriteLines<G, false>{group.keys, group.levels.back(), begin / leaves,
                                               chunks, shares});
     }
@@ -178,15 +177,15 @@ void GpuTable<Device>::slabs(Group& group, Strategy strategy) {
   }
 }
 
-/// Grows the trees down to bottom nodes begin..end-1. Upper levels that are small enough are grown
-/// for the whole shard at once, so that later slabs find them.
-template <class Device>
+/// Expands the trees down to bottom nodes begin..end-1. Small upper levels are expanded for the whole
+/// shard at once, so later slabs reuse them.
+template <gpu::ComputeDevice Device>
 template <class G>
-void GpuTable<Device>::grow(Group& group, std::uint64_t begin, std::uint64_t end) {
+void GpuTable<Device>::expand(Group& group, std::uint64_t begin, std::uint64_t end) {
   for (unsigned level = 1; level <= group.keys.forest.depth; ++level) {
     ggm::GpuNodes wanted = group.ancestors(level, begin, end);
-    const ggm::GpuNodes& held = group.levels[level];
-    if (held.count > 0 && held.first <= wanted.first && wanted.end() <= held.end()) continue;
+    const ggm::GpuNodes& stored = group.levels[level];
+    if (stored.count > 0 && stored.first <= wanted.first && wanted.end() <= stored.end()) continue;
     const ggm::GpuNodes all =
         group.ancestors(level, group.first_leaf, group.first_leaf + group.leaves);
     const ggm::GpuNodes& parents = group.levels[level - 1];
@@ -194,38 +193,38 @@ void GpuTable<Device>::grow(Group& group, std::uint64_t begin, std::uint64_t end
                              ((all.end() - 1) >> group.radix_bits) < parents.end();
     const std::size_t bytes = all.count * group.count() * sizeof(Block);
     if (has_parents && bytes <= GpuPlan::small_level(info_)) wanted = all;
-    Block* room = levels_[level].at_least(device_, wanted.count * group.count());
-    wanted.data = room;
-    const ggm::ExpandLevel<G> expand = {group.keys.forest, level - 1, parents, wanted, room};
-    launch(group, expand);
-    group.work.expansions += expand.parent_count() * group.count();
+    Block* out = levels_[level].at_least(device_, wanted.count * group.count());
+    wanted.data = out;
+    const ggm::ExpandLevel<G> kernel = {group.keys.forest, level - 1, parents, wanted, out};
+    launch(group, kernel);
+    group.work.expansions += kernel.parent_count() * group.count();
     group.levels[level] = wanted;
   }
 }
 
-/// Adds the product of the shares in `shares_` with their chunks.
-template <class Device>
+/// Adds the product of the shares in `shares_` with their chunks of the table.
+template <gpu::ComputeDevice Device>
 template <class Op>
 void GpuTable<Device>::multiply(Group& group, std::uint64_t first_chunk, std::uint64_t chunks) {
   const ProductArguments<Op> of = {
       shares_.data(), static_cast<std::uint32_t>(group.rows()),         table_, first_chunk,
       chunks,         reinterpret_cast<typename Op::Sum*>(sums_.data())};
-  const auto fill_card = [&]<class Kernel>(std::type_identity<Kernel>) {
-    // As many blocks as are at work at once: another wave would be part empty.
+  const auto fill_device = [&]<class Kernel>(std::type_identity<Kernel>) {
+    // As many blocks as can be resident: a further wave would be partly empty.
     const unsigned resident = device_.resident_blocks(Kernel(of, 1));
     launch(group, Kernel(of, std::uint64_t{resident} * info_.processors));
   };
   switch (GpuPlan::product(info_, table_.shape, group.rows())) {
     case Product::plain:
-      if constexpr (Op::kBits) fill_card(std::type_identity<PlainProduct<Op>>());
+      if constexpr (Op::kBits) fill_device(std::type_identity<PlainProduct<Op>>());
       return;
-    case Product::narrow: return fill_card(std::type_identity<MatrixProduct<Op, 1, 1, 4>>());
-    case Product::middle: return fill_card(std::type_identity<MatrixProduct<Op, 2, 2, 2>>());
-    case Product::wide: return fill_card(std::type_identity<MatrixProduct<Op, 4, 2, 2>>());
+    case Product::narrow: return fill_device(std::type_identity<MatrixProduct<Op, 1, 1, 4>>());
+    case Product::middle: return fill_device(std::type_identity<MatrixProduct<Op, 2, 2, 2>>());
+    case Product::wide: return fill_device(std::type_identity<MatrixProduct<Op, 4, 2, 2>>());
   }
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::bounded(Group& group, unsigned run) {
   auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
@@ -240,7 +239,7 @@ void GpuTable<Device>::bounded(Group& group, unsigned run) {
   group.work.leaves += group.count() * group.leaves;
 }
 
-template <class Device>
+template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::cooperative(Group& group) {
   auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
@@ -255,7 +254,7 @@ void GpuTable<Device>::cooperative(Group& group) {
     group.keys.parties = all.parties + key;
     for (ggm::GpuNodes& level : group.levels) level.count = 0;
     group.levels[0] = {tree.roots, 0, 1};
-    grow<G>(group, group.first_leaf, group.first_leaf + group.leaves);
+    expand<G>(group, group.first_leaf, group.first_leaf + group.leaves);
     auto* own = sums + key * all.shape.planes() * sum_words<Op>(table_.columns);
     launch(group, MultiplyLeaves<G, Op>{{group.keys, table_, group.first_leaf, group.leaves, own},
                                         group.levels.back(),

@@ -1,8 +1,8 @@
 #pragma once
 
-// Walks fused with the product, as the paper has them ("GPU-based Private Information Retrieval for
+// Walks fused with the product, as in the paper ("GPU-based Private Information Retrieval for
 // On-Device Machine Learning Inference", 2024, sections 3.2.3 to 3.2.5): a block expands some leaves
-// of one key into shared memory, multiplies them with their rows, and forgets them.
+// of one key into shared memory, multiplies them with their rows, and discards them.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,19 +12,20 @@
 
 namespace nescio::pir {
 
-/// Keys, the table's part of their domain, and where their sums are.
+/// Keys, the table's part of their domain, and their sums.
 template <class Op>
 struct FusedArguments {
   dpf::GpuKeys keys;
   LineTable table;
-  std::uint64_t first_leaf;  ///< of the table, in the domain: of a whole chunk
+  std::uint64_t first_leaf;  ///< first leaf of the table in the domain; begins a chunk
   std::uint64_t leaves;
   typename Op::Sum* sums;
 };
 
 /// Expands the leaves of `count` bottom nodes of a key, which begin a chunk, and adds their product
-/// with the table to the key's sums. `lines` is shared memory for them. All threads of a block call it.
-template <class G, class Op, class B>
+/// with the table to the key's sums. `lines` is shared memory for the leaves. Called by all threads of
+/// a block.
+template <class G, class Op, gpu::ThreadBlock B>
 NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
                                           const FusedArguments<Op>& of, std::uint32_t key,
                                           const Block* nodes, std::uint64_t first, unsigned count,
@@ -41,11 +42,11 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
   }
   block.sync();
   const std::uint64_t chunk = (first - of.first_leaf) / shape.leaves();
-  // A thread has a column, whose line it reads once for all planes: the table comes from far away, the
-  // shares from shared memory, where all threads read the same word.
+  // Each thread has a column, whose line it reads once for all planes: the table is in global memory,
+  // the shares are in shared memory, where all threads read the same word.
   constexpr unsigned kPlanes = Op::kBits ? 1 : 16;
   const unsigned planes = shape.planes(), last = of.table.columns - 1;
-  const unsigned columns = (last / gpu::kWarp + 1) * gpu::kWarp;  // of whole warps
+  const unsigned columns = (last / gpu::kWarp + 1) * gpu::kWarp;  // rounded up to whole warps
   for (unsigned column = block.thread(); column < columns; column += threads) {
     std::uint32_t c[kPlanes] = {};
     for (unsigned k = 0; k < chunks; ++k) {
@@ -70,8 +71,8 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
   block.sync();
 }
 
-/// Memory-bounded traversal: a block a key walks its tree depth first, `run` nodes of a level at a
-/// time, of which it keeps one run for each level. `run` is a power of two, 64 at least.
+/// Memory-bounded traversal. One block per key walks its tree depth first, `run` nodes of a level at a
+/// time, and stores one run per level. `run` is a power of two, at least 64.
 template <class G, class Op>
 struct BoundedWalk {
   static constexpr unsigned kThreads = 128;
@@ -79,7 +80,7 @@ struct BoundedWalk {
 
   FusedArguments<Op> of;
   unsigned run;
-  Block* scratch;  ///< run nodes a level and key
+  Block* scratch;  ///< `run` nodes per level and key
 
   std::size_t shared_bytes() const { return G::kSharedBytes + run * sizeof(Block) * 4; }
   std::size_t scratch_blocks() const {
@@ -87,7 +88,7 @@ struct BoundedWalk {
   }
   gpu::Grid grid() const { return {of.keys.forest.trees, 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, of.keys.forest.tables, block.shared(), kThreads);
     auto* lines = reinterpret_cast<std::uint32_t*>(block.shared() + G::kSharedBytes);
@@ -111,12 +112,12 @@ struct BoundedWalk {
   }
 
  private:
-  /// The run of a level that holds the ancestor of a leaf.
+  /// Returns the run of a level with the ancestor of a leaf.
   NESCIO_DEVICE std::uint64_t run_of(std::uint64_t leaf, unsigned level) const {
     return (leaf >> (G::kRadixBits * (of.keys.forest.depth - level))) / run;
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void expand_run(B& block, const G& generator, std::uint32_t key, unsigned level,
                                 std::uint64_t index, Block* levels) const {
     constexpr unsigned kArity = 1u << G::kRadixBits;
@@ -138,8 +139,8 @@ struct BoundedWalk {
   }
 };
 
-/// Leaves and product for bottom nodes of one key that are in memory, by as many blocks as there are
-/// runs of `run` nodes: the end of a walk by the whole card.
+/// Expands the leaves of one key's bottom nodes in memory and adds their product. One block per `run`
+/// nodes: the last step of a walk on the whole GPU.
 template <class G, class Op>
 struct MultiplyLeaves {
   static constexpr unsigned kThreads = 128;
@@ -152,7 +153,7 @@ struct MultiplyLeaves {
   std::size_t shared_bytes() const { return G::kSharedBytes + run * sizeof(Block) * 4; }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(of.leaves, run)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const G generator(block, of.keys.forest.tables, block.shared(), kThreads);
     auto* lines = reinterpret_cast<std::uint32_t*>(block.shared() + G::kSharedBytes);

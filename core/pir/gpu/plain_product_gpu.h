@@ -1,7 +1,7 @@
 #pragma once
 
-// The product of share lines with table lines without matrix instructions, and the fusion of walks
-// with it: LOP3 for bits, four products of bytes at a time for words.
+// The product of share lines with table lines without matrix instructions, also used by fused walks:
+// LOP3 for bits, four products of bytes at a time for words.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace nescio::pir {
 
-/// The sum of c and the product of two lines.
-template <class Op, class B>
+/// Returns c plus the product of two lines.
+template <class Op, gpu::ThreadBlock B>
 NESCIO_DEVICE inline std::uint32_t dot_lines(const gpu::Quad* shares, const gpu::Quad* table,
                                              std::uint32_t c) {
   NESCIO_UNROLL
@@ -23,9 +23,9 @@ NESCIO_DEVICE inline std::uint32_t dot_lines(const gpu::Quad* shares, const gpu:
   return c;
 }
 
-/// Adds what the threads of a warp have summed up for row m and 32 neighbouring columns, the last of
-/// which the table may lack.
-template <class Op, class B>
+/// Adds the results of a warp for row m and 32 neighbouring columns, some of which may be beyond the
+/// last column of the table.
+template <class Op, gpu::ThreadBlock B>
 NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable& table,
                                       std::uint32_t column, std::uint32_t value,
                                       typename Op::Sum* sums) {
@@ -34,17 +34,17 @@ NESCIO_DEVICE inline void add_columns(B& block, std::uint64_t m, const LineTable
     const std::uint32_t word = block.ballot(Op::parity(value) != 0);
     if (block.lane() == 0) block.atomic_xor(row + column / 32, word);
   } else {
-    if (column < table.columns) block.add(row + column, typename Op::Sum{value});
+    if (column < table.columns) block.atomic_add(row + column, typename Op::Sum{value});
   }
 }
 
-/// The product for eight rows of C and 128 columns over a part of the chunks: a thread a column.
+/// The product for eight rows of C and 128 columns over a part of the chunks. One thread per column.
 template <class Op>
 struct PlainProduct {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kCooperative = true;
   static constexpr unsigned kTileM = 8;
-  static constexpr unsigned kAtOnce = 8;  // chunks whose shares are in shared memory
+  static constexpr unsigned kStageChunks = 8;  // chunks whose shares are in shared memory
 
   ProductArguments<Op> of;
   Tiles tiles;
@@ -52,10 +52,12 @@ struct PlainProduct {
   PlainProduct(const ProductArguments<Op>& arguments, std::uint64_t blocks)
       : of(arguments), tiles(of, kTileM, kThreads, blocks) {}
 
-  std::size_t shared_bytes() const { return kAtOnce * kTileM * kLineQuads * sizeof(gpu::Quad); }
+  std::size_t shared_bytes() const {
+    return kStageChunks * kTileM * kLineQuads * sizeof(gpu::Quad);
+  }
   gpu::Grid grid() const { return tiles.grid(); }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint32_t m0 = block.x() % tiles.m * kTileM;
     const std::uint32_t column = block.x() / tiles.m * kThreads + block.thread();
@@ -63,8 +65,9 @@ struct PlainProduct {
     const std::uint64_t begin = tiles.begin(block.y()), end = tiles.end(block.y());
     auto* shares = reinterpret_cast<gpu::Quad*>(block.shared());
     std::uint32_t c[kTileM] = {};
-    for (std::uint64_t chunk = begin; chunk < end; chunk += kAtOnce) {
-      const auto count = static_cast<unsigned>(end - chunk < kAtOnce ? end - chunk : kAtOnce);
+    for (std::uint64_t chunk = begin; chunk < end; chunk += kStageChunks) {
+      const auto count =
+          static_cast<unsigned>(end - chunk < kStageChunks ? end - chunk : kStageChunks);
       load_shares(block, m0, chunk, count, shares);
       block.sync();
       for (unsigned i = 0; i < count; ++i) {
@@ -78,7 +81,7 @@ struct PlainProduct {
       }
       block.sync();
     }
-    if (column - block.lane() > last) return;  // all of a warp
+    if (column - block.lane() > last) return;  // uniform in a warp
     NESCIO_UNROLL
     for (unsigned m = 0; m < kTileM; ++m) {
       if (m0 + m < of.rows) add_columns<Op>(block, m0 + m, of.table, column, c[m], of.sums);
@@ -86,7 +89,7 @@ struct PlainProduct {
   }
 
  private:
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void load_shares(B& block, std::uint32_t m0, std::uint64_t chunk, unsigned count,
                                  gpu::Quad* shares) const {
     const auto* from = reinterpret_cast<const gpu::Quad*>(of.shares);
@@ -98,7 +101,7 @@ struct PlainProduct {
   }
 };
 
-/// From the sums of the planes of each key its answer: a thread a word of `element_bytes`.
+/// Combines the sums of the planes of each key to its answer. One thread per word of `element_bytes`.
 struct FinishWords {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kCooperative = false;
@@ -107,14 +110,14 @@ struct FinishWords {
   std::uint32_t keys;
   std::uint32_t columns;
   std::uint32_t element_bytes;
-  std::uint32_t words;  ///< of an answer
+  std::uint32_t words;  ///< words of an answer
   std::uint8_t* answers;
 
   gpu::Grid grid() const {
     return {static_cast<std::uint32_t>(ceil_div(std::uint64_t{keys} * words, kThreads)), 1};
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
     if (id >= std::uint64_t{keys} * words) return;

@@ -1,6 +1,6 @@
 #pragma once
 
-// How a batch is answered on a GPU: what there is to choose, and the choices, in one place.
+// The choices for answering a batch on a GPU, all in one place.
 
 #include <algorithm>
 #include <bit>
@@ -16,21 +16,21 @@
 
 namespace nescio::pir {
 
-/// Ways to walk the keys' trees. `automatic` is ours; the others are those that the paper compares
-/// ("GPU-based Private Information Retrieval for On-Device Machine Learning Inference", 2024,
-/// sections 3.2.2 to 3.2.5), for comparison here.
+/// Strategies for walking the keys' trees. `automatic` is Nescio's default; the others are the ones
+/// compared in "GPU-based Private Information Retrieval for On-Device Machine Learning Inference" (2024,
+/// sections 3.2.2 to 3.2.5).
 enum class Strategy : std::uint8_t {
-  automatic,    ///< a slab of all trees level by level, its shares, their product; the next slab
-  branch,       ///< as automatic, but every leaf from the root anew
-  level,        ///< the trees whole, level by level; then all shares; then the product
-  bounded,      ///< a block a key, some nodes at a time, fused with the product
-  cooperative,  ///< one key after the other, each by the whole card, fused with the product
+  automatic,    ///< slab by slab: all trees level by level, the shares, the product
+  branch,       ///< as automatic, but every leaf is computed from the root
+  level,        ///< whole trees level by level; then all shares; then the product
+  bounded,      ///< one block per key, some nodes at a time, fused with the product
+  cooperative,  ///< one key after the other, each on the whole GPU, fused with the product
 };
 
 inline constexpr std::string_view kStrategies[] = {"auto", "branch", "level", "bounded",
                                                    "cooperative"};
 
-/// Throws Error(argument), listing the names there are, if `name` is none of them.
+/// Returns the strategy with that name. Throws Error(argument) with all names if it does not exist.
 inline Strategy parse_strategy(std::string_view name) {
   std::string names;
   for (std::size_t i = 0; i < std::size(kStrategies); ++i) {
@@ -38,59 +38,58 @@ inline Strategy parse_strategy(std::string_view name) {
     names += (i == 0 ? "" : ", ") + std::string(kStrategies[i]);
   }
   throw Error(ErrorKind::argument,
-              "there is no strategy '" + std::string(name) + "'; there are: " + names);
+              "strategy: found '" + std::string(name) + "', expected one of " + names);
 }
 
-/// How the product is made.
+/// Kernels for the product.
 enum class Product : std::uint8_t {
   plain,   ///< without matrix instructions
-  narrow,  ///< matrix tiles of 16 x 256: all that counts is to read the table
-  middle,  ///< of 64 x 128
-  wide,    ///< of 128 x 128
+  narrow,  ///< matrix tiles of 16 x 256: bound by reading the table
+  middle,  ///< tiles of 64 x 128
+  wide,    ///< tiles of 128 x 128
 };
 
 struct GpuPlan {
-  /// Nodes of a level that a bounded walk expands at a time: the paper's K, which it sets to 128.
+  /// Nodes of a level that a bounded walk expands at a time: K = 128 in the paper.
   static constexpr unsigned kRun = 128;
-  static constexpr unsigned kLeastRun = 64;
-  static constexpr unsigned kMostRun = 512;
+  static constexpr unsigned kMinRun = 64;
+  static constexpr unsigned kMaxRun = 512;
 
-  /// Bytes of sums, and of shares, that bound the keys that are answered together.
-  static constexpr std::size_t kRoomBytes = std::size_t{1} << 30;
-  static constexpr std::size_t kMostKeys = 1 << 14;
+  /// Maximum bytes of sums, and of shares, of the keys that are answered together.
+  static constexpr std::size_t kGroupBytes = std::size_t{1} << 30;
+  static constexpr std::size_t kMaxKeys = 1 << 14;
 
-  /// Chunks of a slab at least: fewer rows would not pay for adding up their sums.
-  static constexpr std::uint64_t least_chunks(dpf::LineShape shape) {
+  /// Minimum chunks of a slab: fewer rows do not amortize the addition of their sums.
+  static constexpr std::uint64_t min_chunks(dpf::LineShape shape) {
     return (std::uint64_t{1} << 14) / shape.rows();
   }
 
-  std::size_t keys_together;
+  std::size_t keys_per_group;
 
   GpuPlan(std::size_t keys, dpf::LineShape shape, std::size_t sum_bytes_per_key) {
-    const std::size_t share_bytes = least_chunks(shape) * shape.planes() * prg::kLeafBytes;
-    const std::size_t room = kRoomBytes / std::max(sum_bytes_per_key, share_bytes);
-    keys_together = std::min({keys, kMostKeys, std::max<std::size_t>(1, room)});
+    const std::size_t share_bytes = min_chunks(shape) * shape.planes() * prg::kLeafBytes;
+    const std::size_t fit = kGroupBytes / std::max(sum_bytes_per_key, share_bytes);
+    keys_per_group = std::min({keys, kMaxKeys, std::max<std::size_t>(1, fit)});
   }
 
-  /// Chunks of a slab: its nodes and lines stay in the second-level cache between the kernels.
+  /// Returns the chunks of a slab, whose nodes and lines fit in the second-level cache.
   static std::uint64_t slab_chunks(const gpu::DeviceInfo& device, dpf::LineShape shape,
                                    std::size_t keys) {
     constexpr std::size_t kBytesPerLeaf = 64 + 16 + 16;  // its line, its node, the nodes above
     const std::uint64_t fit = device.cache_bytes / (keys * shape.leaves() * kBytesPerLeaf);
-    // So many at least that a kernel has work for the whole card.
-    const std::uint64_t least =
+    // Enough work for the whole GPU in a kernel.
+    const std::uint64_t fill =
         ceil_div(std::uint64_t{device.processors} * 1024, keys * shape.leaves());
-    return std::bit_floor(std::max({least_chunks(shape), fit, least}));
+    return std::bit_floor(std::max({min_chunks(shape), fit, fill}));
   }
 
-  /// Whether to take every leaf from the root: more calls, but one kernel instead of one a level, which
-  /// is sooner done if a thread of the card has no more than a leaf.
+  /// Returns true if every leaf is to be computed from the root. This takes more generator calls, but
+  /// one kernel instead of one per level: faster if each thread of the GPU has at most one leaf.
   static bool from_roots(const gpu::DeviceInfo& device, std::uint64_t leaves) {
     return leaves <= std::uint64_t{device.processors} * 128;
   }
 
-  /// Nodes that a block of the cooperative strategy turns into leaves: few enough to give every
-  /// processor two blocks.
+  /// Returns the nodes per block of the cooperative strategy, so that every processor has two blocks.
   static unsigned cooperative_run(const gpu::DeviceInfo& device, dpf::LineShape shape,
                                   std::uint64_t leaves) {
     const std::uint64_t even = std::bit_floor(leaves / (2 * device.processors) + 1);
@@ -98,10 +97,10 @@ struct GpuPlan {
         std::clamp<std::uint64_t>(even, shape.leaves(), std::uint64_t{kRun}));
   }
 
-  /// Bytes of a level's nodes up to which it is grown for the whole shard at once.
+  /// Maximum bytes of a level that is expanded for the whole shard at once.
   static std::size_t small_level(const gpu::DeviceInfo& device) { return device.cache_bytes / 8; }
 
-  /// `rows` of the product: keys times planes.
+  /// Returns the kernel for a product of `rows` rows: keys times planes.
   static Product product(const gpu::DeviceInfo& device, dpf::LineShape shape, std::uint64_t rows) {
     if (shape.bits() && device.capability < 80) return Product::plain;
     if (rows <= 16) return Product::narrow;
@@ -109,12 +108,12 @@ struct GpuPlan {
   }
 };
 
-/// What an answer took.
+/// The work of an answer.
 struct GpuWork {
   std::uint64_t expansions = 0;  ///< calls of the generator for children
-  std::uint64_t leaves = 0;      ///< calls for a leaf
-  std::uint64_t launches = 0;    ///< of kernels
-  std::uint64_t peak_bytes = 0;  ///< of device memory beyond the table
+  std::uint64_t leaves = 0;      ///< calls of the generator for a leaf
+  std::uint64_t launches = 0;    ///< kernel launches
+  std::uint64_t peak_bytes = 0;  ///< peak device memory without the table
 };
 
 }  // namespace nescio::pir

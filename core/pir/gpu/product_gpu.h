@@ -5,9 +5,9 @@
 //
 //     C[m][n] = sum over chunks c of <share line (c, m), table line (c, n)>
 //
-// m counts the keys and within them the planes of their shares, n the columns. For bits only the
-// parity of C is wanted, and sums are packed: bit n % 32 of word n / 32 of row m. For words C is summed
-// up in 64 bits, to which every block adds what it has of at most 2^16 rows, so that nothing is lost.
+// m indexes the keys and, within a key, the planes of its shares; n indexes the columns. For bits only
+// the parity of C is needed, and sums are packed: bit n % 32 of word n / 32 of row m. For words sums
+// have 64 bits, and every block adds its 32-bit partial sums of at most 2^16 rows, so none overflows.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,20 +18,20 @@
 
 namespace nescio::pir {
 
-/// Rows after which sums of products of bytes might leave 32 bits: 2^16 x 255^2 < 2^32.
-inline constexpr std::uint64_t kMostRowsOfSum = std::uint64_t{1} << 16;
+/// Maximum rows of a 32-bit sum of products of bytes: 2^16 x 255^2 < 2^32.
+inline constexpr std::uint64_t kMaxRowsOfSum = std::uint64_t{1} << 16;
 
-/// The operation on bits: products are ANDs, and only parities count.
+/// The operation on bits: products are ANDs, and only parities matter.
 struct BitOp {
   using Sum = std::uint32_t;
   static constexpr bool kBits = true;
 
-  /// A running product of two lines, a word of each at a time, whose parity counts.
-  template <class B>
+  /// Accumulates the product of two words, of which only the parity matters.
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return c ^ (a & b);
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static void multiply(B& block, std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                      const std::uint32_t (&b)[2]) {
     block.multiply_bits(c, a, b);
@@ -49,11 +49,11 @@ struct ByteOp {
   using Sum = std::uint64_t;
   static constexpr bool kBits = false;
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static std::uint32_t dot(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
     return B::dot_bytes(a, b, c);
   }
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static void multiply(B& block, std::uint32_t (&c)[4], const std::uint32_t (&a)[4],
                                      const std::uint32_t (&b)[2]) {
     block.multiply_bytes(c, a, b);
@@ -66,18 +66,18 @@ NESCIO_INLINE std::uint64_t sum_words(std::uint32_t columns) {
   return Op::kBits ? ceil_div(columns, 32) : columns;
 }
 
-/// What a product reads and where it adds: `chunks` chunks of the table from `first_chunk` on.
+/// The arguments of a product over `chunks` chunks of the table, beginning with `first_chunk`.
 template <class Op>
 struct ProductArguments {
-  const std::uint32_t* shares;  ///< lines of the chunks, `rows` a chunk
-  std::uint32_t rows;           ///< of C: keys x planes
+  const std::uint32_t* shares;  ///< lines of the chunks, `rows` per chunk
+  std::uint32_t rows;           ///< rows of C: keys x planes
   LineTable table;
   std::uint64_t first_chunk;
   std::uint64_t chunks;
   typename Op::Sum* sums;
 };
 
-/// How a product is cut: tiles of C, and its chunks among `blocks` blocks, or rather fewer.
+/// The division of a product into tiles of C, and of its chunks among at most about `blocks` blocks.
 struct Tiles {
   std::uint32_t m, n;
   std::uint64_t chunks, chunks_per_block;
@@ -89,14 +89,14 @@ struct Tiles {
         chunks(of.chunks) {
     const std::uint64_t splits = blocks / (std::uint64_t{m} * n);
     chunks_per_block = ceil_div(chunks, splits > 0 ? splits : 1);
-    const std::uint64_t most = kMostRowsOfSum / of.table.shape.rows();
-    if (!Op::kBits && chunks_per_block > most) chunks_per_block = most;
+    const std::uint64_t max = kMaxRowsOfSum / of.table.shape.rows();
+    if (!Op::kBits && chunks_per_block > max) chunks_per_block = max;
   }
 
   gpu::Grid grid() const {
     return {m * n, static_cast<std::uint32_t>(ceil_div(chunks, chunks_per_block))};
   }
-  /// The chunks of a block: begin..end-1.
+  /// Return the chunks of a block: begin..end-1.
   NESCIO_INLINE std::uint64_t begin(std::uint32_t y) const { return y * chunks_per_block; }
   NESCIO_INLINE std::uint64_t end(std::uint32_t y) const {
     const std::uint64_t stop = (y + std::uint64_t{1}) * chunks_per_block;
@@ -106,19 +106,19 @@ struct Tiles {
 
 inline constexpr unsigned kLineQuads = 4;
 
-/// Where quad i of a tile's lines stands in shared memory. Lines of 64 bytes would put the same quad
-/// of every second line into the same banks; with the quads of a line exchanged by its number, the
-/// eight lines that are read together meet in none.
-NESCIO_INLINE unsigned exchanged(unsigned i) { return i ^ ((i >> 3) & 3); }
+/// Returns the position of quad i of a tile's lines in shared memory. With lines of 64 bytes, the same
+/// quad of every second line would be in the same banks. The swizzle permutes the quads of a line by
+/// its number, so the eight lines that are read together have no bank conflicts.
+NESCIO_INLINE unsigned swizzled(unsigned i) { return i ^ ((i >> 3) & 3); }
 
-/// A thread's part in copying `kLines` lines of each chunk: which quads, of lines that stand side by
-/// side from `first` on. Beyond the last line there are others, which count in no sum that is kept.
+/// A thread's part in copying `kLines` lines of each chunk, beginning with line `first`: the quads to
+/// copy. In place of lines beyond the last one it copies the last one, whose sums are discarded.
 template <unsigned kLines, unsigned kThreads>
 class LineCopies {
  public:
   static constexpr unsigned kQuads = kLines * kLineQuads;
   static constexpr unsigned kCopies = (kQuads + kThreads - 1) / kThreads;
-  static_assert(kThreads % 32 == 0, "lines that a thread copies are exchanged alike");
+  static_assert(kThreads % 32 == 0, "the lines that a thread copies have the same swizzle");
 
   NESCIO_DEVICE LineCopies(unsigned thread, std::uint32_t first, std::uint32_t lines) {
     NESCIO_UNROLL
@@ -129,12 +129,12 @@ class LineCopies {
     }
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void copy(B& block, const gpu::Quad* chunk, gpu::Quad* to) const {
     NESCIO_UNROLL
     for (unsigned k = 0; k < kCopies; ++k) {
       const unsigned i = block.thread() + k * kThreads;
-      if (i < kQuads) block.copy_async(to + exchanged(i), chunk + offsets_[k]);
+      if (i < kQuads) block.copy_async(to + swizzled(i), chunk + offsets_[k]);
     }
   }
 
@@ -142,9 +142,9 @@ class LineCopies {
   std::uint32_t offsets_[kCopies];
 };
 
-/// The product by matrix instructions. A block makes a tile of C over a part of the chunks: kWarpsM
-/// by kWarpsN warps of 16 kRowBlocks rows by 64 columns each. Lines go to shared memory kStages - 1
-/// chunks ahead, and come from there as the words that each lane of an instruction wants.
+/// The product by matrix instructions. A block computes a tile of C over a part of the chunks, with
+/// kWarpsM by kWarpsN warps of 16 kRowBlocks rows by 64 columns each. Lines are copied to shared memory
+/// kStages - 1 chunks ahead, and loaded from there in the operand layout of the instruction.
 template <class Op, unsigned kRowBlocks, unsigned kWarpsM, unsigned kWarpsN>
 struct MatrixProduct {
   static constexpr unsigned kThreads = gpu::kWarp * kWarpsM * kWarpsN;
@@ -163,9 +163,9 @@ struct MatrixProduct {
   std::size_t shared_bytes() const { return kStages * kStageQuads * sizeof(gpu::Quad); }
   gpu::Grid grid() const { return tiles.grid(); }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
-    // Neighbouring blocks share a tile of the table, which so comes from memory once.
+    // Neighbouring blocks use the same tile of the table, which is thus read from memory once.
     const std::uint32_t m0 = block.x() % tiles.m * kTileM, n0 = block.x() / tiles.m * kTileN;
     const std::uint64_t begin = tiles.begin(block.y()), count = tiles.end(block.y()) - begin;
     auto* stages = reinterpret_cast<gpu::Quad*>(block.shared());
@@ -203,17 +203,17 @@ struct MatrixProduct {
     return reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk, 0));
   }
 
-  /// Adds the product of a chunk's lines. Of 16 share lines half a line is A of one instruction: lane
-  /// l names quad l / 16 of line l % 16. Of eight table lines all is B of two: it names quad l / 8 of
-  /// line l % 8.
-  template <class B>
+  /// Adds the product of a chunk's lines. Half of each of 16 share lines is operand A of one
+  /// instruction: lane l addresses quad l / 16 of line l % 16. Eight whole table lines are operand B of
+  /// two instructions: lane l addresses quad l / 8 of line l % 8.
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE static void multiply(B& block, const gpu::Quad* stage, unsigned row,
                                      unsigned column, std::uint32_t (&c)[kRowBlocks][8][4]) {
     const unsigned lane = block.lane();
     const gpu::Quad* shares = stage + row * kLineQuads;
     const gpu::Quad* table = stage + (kTileM + column) * kLineQuads;
-    const unsigned share_quad = exchanged(lane % 16 * kLineQuads + lane / 16);
-    const unsigned table_quad = exchanged(lane % 8 * kLineQuads + lane / 8);
+    const unsigned share_quad = swizzled(lane % 16 * kLineQuads + lane / 16);
+    const unsigned table_quad = swizzled(lane % 8 * kLineQuads + lane / 8);
     std::uint32_t a[kRowBlocks][2][4];
     NESCIO_UNROLL
     for (unsigned r = 0; r < kRowBlocks; ++r) {
@@ -232,8 +232,8 @@ struct MatrixProduct {
     }
   }
 
-  /// Adds 16 rows by 64 columns of C, as they lie in a warp's lanes, to the sums.
-  template <class B>
+  /// Adds 16 rows by 64 columns of C, from the registers of a warp, to the sums.
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void add_up(B& block, std::uint32_t m0, std::uint32_t n0,
                             const std::uint32_t (&c)[8][4]) const {
     const std::uint64_t words = sum_words<Op>(of.table.columns);
@@ -248,7 +248,7 @@ struct MatrixProduct {
     }
   }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void add_counts(B& block, std::uint32_t m, std::uint32_t n0, std::uint64_t words,
                                 unsigned half, const std::uint32_t (&c)[8][4]) const {
     NESCIO_UNROLL
@@ -257,13 +257,13 @@ struct MatrixProduct {
       for (unsigned i = 0; i < 2; ++i) {
         const std::uint32_t column = n0 + 8 * n + 2 * (block.lane() % 4) + i;
         if (m >= of.rows || column >= of.table.columns) continue;
-        block.add(of.sums + m * words + column, typename Op::Sum{c[n][2 * half + i]});
+        block.atomic_add(of.sums + m * words + column, typename Op::Sum{c[n][2 * half + i]});
       }
     }
   }
 
-  /// Packs the parities of a row of C, two a lane and block of columns, and flips those of the sum.
-  template <class B>
+  /// Packs the parities of a row of C, two per lane and block of columns, and XORs them to the sums.
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void flip_parities(B& block, std::uint32_t m, std::uint64_t first_word,
                                    std::uint64_t words, unsigned half,
                                    const std::uint32_t (&c)[8][4]) const {

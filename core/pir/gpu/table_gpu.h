@@ -1,6 +1,6 @@
 #pragma once
 
-// A table as lines in a GPU's memory (see dpf/lines.h), and the kernels that put rows there.
+// A table as lines in a GPU's memory (see dpf/lines.h), and the kernels that store rows.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace nescio::pir {
 
-/// The lines of a table: `columns` a chunk, one for each bit of a row, or for each byte of its words.
+/// The lines of a table: `columns` per chunk, one for each bit of a row, or each byte of its words.
 struct LineTable {
   std::uint32_t* lines;
   dpf::LineShape shape;
@@ -27,11 +27,11 @@ struct LineTable {
   NESCIO_INLINE std::uint32_t* line(std::uint64_t chunk, std::uint32_t column) const {
     return lines + (chunk * columns + column) * dpf::kLineWords;
   }
-  /// Bytes of a row's columns: a row, up to a whole word.
+  /// Bytes of a row, rounded up to a whole word.
   NESCIO_INLINE std::uint32_t padded_bytes() const { return shape.bits() ? columns / 8 : columns; }
 };
 
-/// Bytes first_byte..first_byte+bytes-1 of `count` rows, in the device's memory, `stride` apart.
+/// Bytes first_byte..first_byte+bytes-1 of `count` rows, in device memory, `stride` apart.
 struct RowsPart {
   const std::uint8_t* data;
   std::uint64_t count;
@@ -40,10 +40,9 @@ struct RowsPart {
   std::uint32_t bytes;
 };
 
-/// Puts a part of rows into the table from row `first` (of a new chunk) on; the rest of the last
-/// chunk, and with the rows' last byte what pads them, becomes zero. A thread a word of a byte's
-/// columns.
-struct TakeRows {
+/// Stores a part of some rows in the table, beginning with row `first`, which begins a chunk. The rest of
+/// the last chunk and the padding of rows become zero. One thread per word of a byte's columns.
+struct StoreRows {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kCooperative = false;
 
@@ -60,14 +59,14 @@ struct TakeRows {
   }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
     if (id >= threads()) return;
     const auto byte = from.first_byte + static_cast<std::uint32_t>(id % bytes());
-    const std::uint64_t place = id / bytes();
-    const auto word = static_cast<std::uint32_t>(place % dpf::kLineWords);
-    const std::uint64_t chunk = place / dpf::kLineWords;
+    const std::uint64_t position = id / bytes();
+    const auto word = static_cast<std::uint32_t>(position % dpf::kLineWords);
+    const std::uint64_t chunk = position / dpf::kLineWords;
     const std::uint64_t row = chunk * table.shape.rows() + word * (table.shape.bits() ? 32 : 4);
     if (!table.shape.bits()) {
       std::uint32_t value = 0;
@@ -93,14 +92,14 @@ struct TakeRows {
 
  private:
   NESCIO_INLINE std::uint8_t at(std::uint64_t row, std::uint32_t byte) const {
-    const std::uint32_t place = byte - from.first_byte;
-    return row < from.count && place < from.bytes ? from.data[row * from.stride + place]
-                                                  : std::uint8_t{0};
+    const std::uint32_t offset = byte - from.first_byte;
+    return row < from.count && offset < from.bytes ? from.data[row * from.stride + offset]
+                                                   : std::uint8_t{0};
   }
 };
 
-/// Overwrites the rows at `indices`, which are all different: a thread a byte.
-struct PutRows {
+/// Overwrites the rows at `indices`, which are distinct. One thread per byte.
+struct ReplaceRows {
   static constexpr unsigned kThreads = 128;
   static constexpr bool kCooperative = false;
 
@@ -112,23 +111,23 @@ struct PutRows {
   NESCIO_INLINE std::uint64_t threads() const { return count * table.row_bytes; }
   gpu::Grid grid() const { return {static_cast<std::uint32_t>(ceil_div(threads(), kThreads)), 1}; }
 
-  template <class B>
+  template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
     const std::uint64_t id = std::uint64_t{block.x()} * kThreads + block.thread();
     if (id >= threads()) return;
     const auto byte = static_cast<std::uint32_t>(id % table.row_bytes);
     const std::uint64_t row = indices[id / table.row_bytes];
     const std::uint64_t chunk = row / table.shape.rows();
-    const auto place = static_cast<std::uint32_t>(row % table.shape.rows());
+    const auto position = static_cast<std::uint32_t>(row % table.shape.rows());
     if (!table.shape.bits()) {
-      reinterpret_cast<std::uint8_t*>(table.line(chunk, byte))[place] = rows[id];
+      reinterpret_cast<std::uint8_t*>(table.line(chunk, byte))[position] = rows[id];
       return;
     }
     for (unsigned c = 0; c < 8; ++c) {
-      // Others may change other bits of the word meanwhile; this one is this thread's alone.
-      std::uint32_t* word = table.line(chunk, 8 * byte + c) + place / 32;
-      const std::uint32_t wanted = (rows[id] >> c) & 1u, found = (*word >> (place % 32)) & 1u;
-      block.atomic_xor(word, (wanted ^ found) << (place % 32));
+      // Other threads may change other bits of the word; only this thread changes this bit.
+      std::uint32_t* word = table.line(chunk, 8 * byte + c) + position / 32;
+      const std::uint32_t wanted = (rows[id] >> c) & 1u, found = (*word >> (position % 32)) & 1u;
+      block.atomic_xor(word, (wanted ^ found) << (position % 32));
     }
   }
 };

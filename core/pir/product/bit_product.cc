@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::size_t kWords = kLineBytes / sizeof(std::uint64_t);
 
-// The portable sums keep a line of 64 bytes for each key and block: the XOR of lines under the
-// key's bytes as masks. The parity of each byte, taken once at the end, is a bit of the sum: parity
-// is linear.
+// The portable sums have a line of 64 bytes for each key and block: the XOR of the lines masked with
+// the key's bytes. Parity is linear, so the parity of each byte, computed once at the end, is a bit of
+// the sum.
 
 void read_parities(const std::uint8_t* sums, std::size_t first, std::size_t count,
                    std::size_t row_bytes, std::uint8_t* rows) {
@@ -63,24 +63,25 @@ const BitProduct& bit_product(Tier tier) { return NESCIO_PICK(tier, kBitProduct)
 
 namespace portable {
 
-std::size_t room_bytes(std::size_t keys) { return keys * kLines; }
+std::size_t scratch_bytes(std::size_t keys) { return keys * kLines; }
 
-void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+             std::uint8_t* scratch) {
   for (std::size_t q = 0; q < keys; ++q)
-    std::memcpy(room + q * kLines, shares + q * stride, kLines);
+    std::memcpy(scratch + q * kLines, shares + q * stride, kLines);
 }
 
-void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
+void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
   auto* totals = reinterpret_cast<std::uint64_t*>(sums);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     for (std::size_t key = 0; key < keys; ++key) {
-      add_block(tile.block(block), tile.lines, room + key * kLines,
+      add_block(tile.block(block), tile.lines, scratch + key * kLines,
                 totals + (key * tile.blocks + block) * kWords);
     }
   }
 }
 
-constexpr BitProduct kBitProduct = {1, room_bytes, lay_out, add_tile, read_parities};
+constexpr BitProduct kBitProduct = {1, scratch_bytes, lay_out, add_tile, read_parities};
 
 }  // namespace portable
 }  // namespace nescio::pir

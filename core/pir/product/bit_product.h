@@ -1,16 +1,17 @@
 #pragma once
 
-// The GF(2) product of share bits with a tile of a sliced table (see sliced.h), one file a CPU
+// The GF(2) product of share bits with a tile of a sliced table (see pir/sliced.h), one file per CPU
 // tier.
 //
-// For the shares s_q of key q, bits over the 512 rows of a tile, and a bit column c of it, each
-// key's sum gets the parity of s_q AND c. Eight keys are one group. Time depends on sizes only,
-// never on the shares.
+// For the shares s_q of key q, one bit per row of a tile, and a bit column c of the tile, bit c of the
+// key's sum is XORed with the parity of s_q AND c. A group has eight keys. The time depends on sizes
+// only, never on the shares.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "base/block.h"
+#include "base/math.h"
 #include "base/tier.h"
 #include "pir/sliced.h"
 
@@ -18,29 +19,27 @@ namespace nescio::pir {
 
 inline constexpr std::size_t kKeyGroup = 8;
 
-/// Groups that hold so many keys; the last may be part empty.
-NESCIO_INLINE std::size_t key_groups(std::size_t keys) {
-  return (keys + kKeyGroup - 1) / kKeyGroup;
-}
+/// Returns the groups for `keys` keys; the last may be partly empty.
+NESCIO_INLINE std::size_t key_groups(std::size_t keys) { return ceil_div(keys, kKeyGroup); }
 
-/// One tier's code. Sums and room are aligned to cache lines; sums
-/// are zero at first, and two threads' sums add up by XOR of their bytes.
+/// One tier's code. Sums and scratch buffers are aligned to cache lines. Sums begin as zero, and the
+/// sums of two threads are added by XOR.
 struct BitProduct {
-  /// Keys whose sums share a line for each block, wanted or not: 1 or kKeyGroup.
+  /// Keys whose sums share a line per block: 1 or kKeyGroup.
   std::size_t keys_per_line;
   std::size_t sum_bytes(std::size_t keys, std::size_t blocks) const {
-    return (keys + keys_per_line - 1) / keys_per_line * blocks * kLineBytes;
+    return ceil_div(keys, keys_per_line) * blocks * kLineBytes;
   }
 
-  std::size_t (*room_bytes)(std::size_t keys);
+  std::size_t (*scratch_bytes)(std::size_t keys);
 
-  /// Puts the shares of a tile's rows into `room` as add_tile wants them: those of key q are the 64
-  /// bytes at shares + q * stride, of which those beyond the tile's rows do not count.
+  /// Converts the shares of a tile's rows to the layout of add_tile, in `scratch`. The shares of key q
+  /// are the 64 bytes at shares + q * stride; bits beyond the tile's rows are ignored.
   void (*lay_out)(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
-                  std::uint8_t* room);
+                  std::uint8_t* scratch);
 
-  /// Adds the product of the shares in `room` with a tile.
-  void (*add_tile)(const Tile& tile, const std::uint8_t* room, std::size_t keys,
+  /// Adds the product of the shares in `scratch` with a tile.
+  void (*add_tile)(const Tile& tile, const std::uint8_t* scratch, std::size_t keys,
                    std::uint8_t* sums);
 
   /// Writes the sums of `count` keys of the group that begins with key `first`, a multiple of
@@ -49,17 +48,17 @@ struct BitProduct {
                     std::size_t row_bytes, std::uint8_t* rows);
 };
 
-/// The product in the code of `tier`, or of the next narrower tier that has it.
+/// Returns the product in the code of `tier`.
 const BitProduct& bit_product(Tier tier);
 
-NESCIO_TIERS(std::size_t room_bytes(std::size_t keys);
+NESCIO_TIERS(std::size_t scratch_bytes(std::size_t keys);
              void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
-                          std::uint8_t* room);
-             void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys,
+                          std::uint8_t* scratch);
+             void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys,
                            std::uint8_t* sums);
              extern const BitProduct kBitProduct;)
 
-/// read_sums of the wide tiers, which keep a line for each group of eight keys and block: bit q of
+/// read_sums of the wide tiers, whose sums have a line for each group of eight keys and block: bit q of
 /// byte c is the sum of the group's key q in bit column c.
 void read_group_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
                      std::size_t row_bytes, std::uint8_t* rows);

@@ -1,18 +1,18 @@
-// Compiled for AVX2. Includes nothing that could leave shared code behind.
+// Compiled for AVX2. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
 
-// An 8 x 8 bit matrix (eight keys' shares of eight rows) times a byte (a column's bits in those
-// rows) is one look-up for each half of the byte in a table of 16 bytes, and PSHUFB does 32
-// look-ups at a time in tables that it holds in a register: no address depends on the shares.
+// An 8 x 8 bit matrix (eight keys' shares of eight rows) times a byte (a column's bits in those rows)
+// is one lookup in a table of 16 bytes for each half of the byte. PSHUFB does 32 such lookups at once in
+// tables that are registers, so no address depends on the shares.
 
 namespace nescio::pir::avx2 {
 namespace {
 
-constexpr std::size_t kTables = kLines;  // of a group, each a pair of 16 bytes
-constexpr std::size_t kBlocksAhead = 2;  // asked of memory, as in bit_product_avx512.cc
+constexpr std::size_t kTables = kLines;  // per group, each a pair of 16 bytes
+constexpr std::size_t kBlocksAhead = 2;  // prefetched, as in bit_product_avx512.cc
 
 /// The two tables of a matrix: entry n of the lower half is its product with n, of the upper with
 /// 16 n. `columns` has the matrix's column i as byte i.
@@ -20,7 +20,7 @@ inline __m256i make_tables(std::uint64_t columns) {
   const __m256i all = _mm256_set1_epi64x(static_cast<long long>(columns));
   __m256i tables = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
-    // Column i where entry n of the lower table has bit i; column 4 + i for the upper table.
+    // Column i if bit i of the entry's number n is set; column 4 + i for the upper table.
     const __m256i own = _mm256_shuffle_epi8(
         all, _mm256_inserti128_si256(_mm256_set1_epi8(static_cast<char>(i)),
                                      _mm_set1_epi8(static_cast<char>(4 + i)), 1));
@@ -68,7 +68,7 @@ void make_all_tables(const std::uint8_t* shares, std::size_t stride, std::size_t
 inline __m256i load(const void* p) { return _mm256_load_si256(static_cast<const __m256i*>(p)); }
 inline __m256i loadu(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
 
-/// Adds a block to the sums of `groups` groups, which stand `sum_stride` bytes apart.
+/// Adds a block to the sums of `groups` groups, which are `sum_stride` bytes apart.
 template <int groups>
 inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256i* tables,
                       std::uint8_t* sums, std::size_t sum_stride) {
@@ -104,17 +104,18 @@ inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256
 
 }  // namespace
 
-std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kTables * 32; }
+std::size_t scratch_bytes(std::size_t keys) { return key_groups(keys) * kTables * 32; }
 
-void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
-  auto* tables = reinterpret_cast<__m256i*>(room);
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+             std::uint8_t* scratch) {
+  auto* tables = reinterpret_cast<__m256i*>(scratch);
   for (std::size_t q = 0; q < keys; q += kKeyGroup, tables += kTables) {
     make_all_tables(shares + q * stride, stride, keys - q, tables);
   }
 }
 
-void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
-  const auto* tables = reinterpret_cast<const __m256i*>(room);
+void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
+  const auto* tables = reinterpret_cast<const __m256i*>(scratch);
   const std::size_t groups = key_groups(keys);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     const std::uint8_t* from = tile.block(block);
@@ -134,6 +135,6 @@ void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std:
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, room_bytes, lay_out, add_tile, read_group_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_group_sums};
 
 }  // namespace nescio::pir::avx2

@@ -1,20 +1,20 @@
-// Compiled for AVX-512 and GFNI. Includes nothing that could leave shared code behind.
+// Compiled for AVX-512 and GFNI. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
 
-// GF2P8AFFINEQB multiplies an 8 x 8 bit matrix with each byte of a register: with eight keys'
-// shares of eight rows as the matrix, and a line of the table, 64 columns of those rows, as the
-// bytes, it adds up 4,096 products in one instruction.
+// GF2P8AFFINEQB multiplies an 8 x 8 bit matrix with each byte of a register. With eight keys' shares of
+// eight rows as the matrix and a line of the table, 64 columns of those rows, as the bytes, one
+// instruction sums 4,096 products.
 
 namespace nescio::pir::avx512 {
 namespace {
 
-constexpr std::size_t kMatrices = kLines;  // of a group
+constexpr std::size_t kMatrices = kLines;  // per group
 
-// A block of 4 KB is used up in less time than memory takes to answer when its keys are few, and
-// the processor's own prefetching ends at a page: ask for the block after the next.
+// With few keys a block of 4 KB is processed in less time than the memory latency, and the hardware
+// prefetcher stops at a page boundary: prefetch the block after the next.
 constexpr std::size_t kBlocksAhead = 2;
 
 /// The matrices of a group of up to eight keys: byte 7 - q of word r is key q's byte r, because the
@@ -56,14 +56,14 @@ void make_matrices(const std::uint8_t* shares, std::size_t stride, std::size_t k
 inline __m512i multiply(__m512i line, std::uint64_t matrix) {
   __m512i all = _mm512_set1_epi64(static_cast<long long>(matrix));
 #if defined(__clang__)
-  // Clang 16 gives the instruction the matrix as a memory operand and encodes its address wrongly
-  // (the displacement, eight times too large): keep the two instructions apart.
+  // Clang 16 folds the load of the matrix into the instruction and encodes its displacement eight
+  // times too large: keep the two instructions separate.
   asm("" : "+v"(all));
 #endif
   return _mm512_gf2p8affine_epi64_epi8(line, all, 0);
 }
 
-/// Adds a block to the sums of `groups` groups, which stand `sum_stride` bytes apart.
+/// Adds a block to the sums of `groups` groups, which are `sum_stride` bytes apart.
 template <int groups>
 inline void add_block(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
                       std::uint8_t* sums, std::size_t sum_stride) {
@@ -111,23 +111,24 @@ inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uin
 
 }  // namespace
 
-std::size_t room_bytes(std::size_t keys) { return key_groups(keys) * kMatrices * 8; }
+std::size_t scratch_bytes(std::size_t keys) { return key_groups(keys) * kMatrices * 8; }
 
-void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys, std::uint8_t* room) {
-  auto* matrices = reinterpret_cast<std::uint64_t*>(room);
+void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
+             std::uint8_t* scratch) {
+  auto* matrices = reinterpret_cast<std::uint64_t*>(scratch);
   for (std::size_t q = 0; q < keys; q += kKeyGroup, matrices += kMatrices) {
     make_matrices(shares + q * stride, stride, keys - q, matrices);
   }
 }
 
-void add_tile(const Tile& tile, const std::uint8_t* room, std::size_t keys, std::uint8_t* sums) {
-  const auto* matrices = reinterpret_cast<const std::uint64_t*>(room);
+void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
+  const auto* matrices = reinterpret_cast<const std::uint64_t*>(scratch);
   const std::size_t groups = key_groups(keys);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
     add_all(tile.block(block), tile.lines, matrices, groups, sums + 64 * block, 64 * tile.blocks);
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, room_bytes, lay_out, add_tile, read_group_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_group_sums};
 
 }  // namespace nescio::pir::avx512

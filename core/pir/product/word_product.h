@@ -1,9 +1,9 @@
 #pragma once
 
-// The product of shares that are words mod 2^w with rows of words, one file a CPU tier.
+// The product of shares that are words mod 2^w with rows of words, one file per CPU tier.
 //
-// Rows stand one after the other; a row that ends within a word is read as if zeros followed. Time
-// depends on sizes only, never on the shares.
+// Rows are contiguous; a row that ends within a word is padded with zeros. The time depends on sizes
+// only, never on the shares.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +13,13 @@
 
 namespace nescio::pir {
 
-/// Adds shares x rows to the sums of some keys. The shares of key q are `count` words from
-/// shares + q * stride on, its sum the words from sums + q * sum_stride on, as many as hold a row.
+/// Adds shares x rows to the sums of `keys` keys. The shares of key q are `count` words at
+/// shares + q * stride; its sum is the words of one row at sums + q * sum_stride.
 using AddRows = void (*)(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
                          const std::uint8_t* shares, std::size_t stride, std::size_t keys,
                          std::uint8_t* sums, std::size_t sum_stride);
 
-/// The product for an additive output in the code of `tier`, or of the next narrower tier that has
-/// it.
+/// Returns the product for an additive output in the code of `tier`.
 AddRows word_product(dpf::Output output, Tier tier);
 
 NESCIO_TIERS(AddRows word_product(dpf::Output output);)

@@ -1,4 +1,4 @@
-// Compiled for AVX2. Includes nothing that could leave shared code behind.
+// Compiled for AVX2. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include "pir/product/word_product.h"
 #include "pir/product/word_product_impl.h"
 

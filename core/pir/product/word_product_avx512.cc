@@ -1,20 +1,19 @@
-// Compiled for AVX-512 and VNNI. Includes nothing that could leave shared code behind.
+// Compiled for AVX-512 and VNNI. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
 #include "pir/product/word_product.h"
 #include "pir/product/word_product_impl.h"
 
-// Shares and rows of bytes: VPDPBUSD multiplies four bytes of a column with four shares and adds
-// them to a 32-bit word of which, mod 2^8, only the lowest byte counts; so it does not matter that
-// it takes one factor for signed. Words: VPMULLD and the like, a
-// key at a time.
+// Bytes: VPDPBUSD multiplies four bytes of a column with four shares and adds the products to a 32-bit
+// word. Only its lowest byte matters mod 2^8, so the instruction may treat one factor as signed.
+// Words: VPMULLD and the like, one key at a time.
 
 namespace nescio::pir::avx512 {
 namespace {
 
 constexpr std::size_t kQuad = 4;  // rows of one VPDPBUSD
 
-/// Lays four rows' 64 bytes out as four registers: lane 4p + e of x[j] has the four rows' bytes in
+/// Interleaves 64 bytes of four rows into four registers: lane 4p + e of x[j] has the four rows' bytes in
 /// column 16p + 4j + e.
 inline void interleave(const std::uint8_t* rows, std::size_t row_bytes, __m512i* x) {
   __m512i row[kQuad];
@@ -39,7 +38,7 @@ inline __m512i lowest_bytes(const __m512i* total) {
   return _mm512_packus_epi16(first, second);
 }
 
-/// Adds 64 columns of whole quads of rows, laid out by `interleave`, to the sums of `keys` keys.
+/// Adds 64 columns of whole quads of rows, as made by `interleave`, to the sums of `keys` keys.
 template <int keys>
 inline void add_bytes(const __m512i* columns, std::size_t quads, const std::uint8_t* shares,
                       std::size_t stride, std::uint8_t* sums, std::size_t sum_stride) {
@@ -63,7 +62,7 @@ inline void add_bytes(const __m512i* columns, std::size_t quads, const std::uint
   }
 }
 
-/// Rows that are laid out at a time: 16 KB of a column.
+/// Rows that are interleaved at a time: 16 KB of a column.
 constexpr std::size_t kRows = 256;
 
 /// Whole columns and quads of at most kRows rows.

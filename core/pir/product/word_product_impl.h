@@ -27,7 +27,7 @@ struct VectorOf {
   typedef W Words __attribute__((vector_size(kVectorBytes)));
 };
 
-/// Bytes of a row that are multiplied with all shares before the next: a few registers of them.
+/// Bytes of a row that are multiplied with all shares at a time: a few registers.
 constexpr std::size_t kColumnBytes = 64;
 constexpr int kVectors = kColumnBytes / kVectorBytes;
 
@@ -55,8 +55,8 @@ void add_column(const std::uint8_t* rows, std::size_t count, std::size_t row_byt
   std::memcpy(sum, total, sizeof(total));
 }
 
-/// The same for bytes, which few processors multiply: as words of two bytes, of whose products only
-/// the lowest byte counts.
+/// The same for bytes, for which few CPUs have a multiplication: as 16-bit words, of whose products
+/// only the lowest byte matters.
 template <>
 inline void add_column<std::uint8_t>(const std::uint8_t* rows, std::size_t count,
                                      std::size_t row_bytes, const std::uint8_t* shares,
@@ -78,7 +78,7 @@ inline void add_column<std::uint8_t>(const std::uint8_t* rows, std::size_t count
   std::memcpy(sum, even, sizeof(even));
 }
 
-/// The same for words that no processor has.
+/// The same for words of 128 bits.
 template <>
 inline void add_column<WideWord>(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
                                  const std::uint8_t* shares, std::uint8_t* sum) {
@@ -92,10 +92,10 @@ inline void add_column<WideWord>(const std::uint8_t* rows, std::size_t count, st
   }
 }
 
-/// Rows whose last columns are laid out at a time.
+/// Rows whose last columns are copied at a time.
 constexpr std::size_t kTailRows = 64;
 
-/// The columns from byte `from` on, fewer than kColumnBytes: laid out once for all keys, padded with
+/// Adds the columns from byte `from`, fewer than kColumnBytes: copied once for all keys, padded with
 /// zeros to a whole column.
 template <class W>
 void add_tail(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes, std::size_t from,

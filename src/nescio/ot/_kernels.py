@@ -54,7 +54,7 @@ class CpuKernels:
     def __init__(self, threads: int) -> None:
         self._pool = _core.ThreadPool(threads)
         self._scratch = _NO_BLOCKS
-        self._product = _core.QuasiCyclicRoom()
+        self._product = _core.QuasiCyclicScratch()
 
     def output_buffer(self, count: int) -> CpuOutputBuffer:
         """Allocates an array for `count` blocks."""
@@ -117,7 +117,7 @@ class CpuKernels:
 
     def encode_qc(self, noise: IndexArray, code_seed: bytes, count: int) -> IndexArray:
         """Computes the first `count` blocks of H e."""
-        return _core.encode_qc(noise, code_seed, count, self._pool, room=self._product)
+        return _core.encode_qc(noise, code_seed, count, self._pool, scratch=self._product)
 
     def hash_blocks(
         self, blocks: IndexArray, first: int, tag: int, key: bytes, delta: IndexArray | None
