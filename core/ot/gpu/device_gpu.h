@@ -22,14 +22,14 @@ namespace nescio::ot {
 
 using Seed = std::span<const std::uint8_t, 16>;
 
-/// How trees are grown: the steps of figure 9a of the cuOT paper.
+/// The way to grow trees: the steps of figure 9a of the cuOT paper.
 enum class TreeWay {
   fused,     ///< one level of all trees at a time, with the sums in the same kernel
   separate,  ///< the sums in a second kernel
   single,    ///< the sums in a second kernel, one tree at a time
 };
 
-/// How primal LPN is encoded: the steps of figure 9c of the cuOT paper.
+/// The way to encode primal LPN: the steps of figure 9c of the cuOT paper.
 enum class PrimalWay {
   fused,     ///< one kernel generates the words of the code and adds rows to the noise
   words,     ///< a first kernel writes the words of the code to memory
