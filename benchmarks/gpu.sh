@@ -47,7 +47,7 @@ emulate() {
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
   ots=100 step_seconds=0.001 ot_limit=120  # some steps of 'single' trees take 20 s there
   quant_sizes=64 quant_count=1
-  tests=(-k "work_that_strategies or overwritten or no_keys or variants_of_growing or facts")
+  tests=(-k "work_of_the_strategies or overwritten or no_keys or variants_of_growing or facts")
 }
 
 wanted=()

@@ -71,7 +71,7 @@ def test_a_lookup_on_a_wrong_port(pair):
 def test_an_insecure_generator_is_named_as_such_by_both_sides(table_file):
     found = nescio("serve", table_file, "--party", 0, "--generator", "siphash")
     assert found.returncode == 2
-    assert "or call it 'insecure_siphash'" in found.stderr
+    assert "or name it 'insecure_siphash'" in found.stderr
     options = ["--port", 0, "--generator", "insecure_siphash", "--party"]
     with (
         serving(table_file, *options, 0) as (_, a, _),
