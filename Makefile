@@ -50,7 +50,7 @@ demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
 	@$(BIN)/nescio demo $${SENTENCE:+-- "$$SENTENCE"}
 
-# Tests of behaviour under load run after the others, alone. Pytest exits with 5 where none is selected.
+# Tests of behavior under load run after the others, alone. Pytest exits with 5 where none is selected.
 test: $(VENV)/.test
 	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
 	$(PYTEST) tests -m load $(PYTEST_ARGS) || [ $$? = 5 ]
@@ -62,7 +62,7 @@ test-tiers: $(VENV)/.test
 	  NESCIO_CPU=$$tier $(PYTEST) -n $(JOBS) --only-default-tier $(TIER_TESTS) $(PYTEST_ARGS) || exit 1; \
 	done
 
-# The engine alone, under the address and undefined-behaviour sanitizers.
+# The engine alone, under the address and undefined-behavior sanitizers.
 sanitize: $(VENV)/.build
 	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" > build/sanitize.log || (cat build/sanitize.log; false)

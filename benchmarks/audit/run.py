@@ -186,7 +186,7 @@ class _Learned:
         self._by_name: dict[str, Callable[..., Iterator[Case]]] = {}
 
     def check(self, wanted: Sequence[str]) -> None:
-        """Raises ArgumentError, before anything is measured, if a named figure cannot be."""
+        """Raises ArgumentError before any measurement if a named figure cannot be measured."""
         if not wanted:
             return
         try:

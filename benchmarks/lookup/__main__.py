@@ -32,7 +32,7 @@ BENCHMARKS = (
             Option(
                 "--quick",
                 action="store_true",
-                help="use tiny sizes, which test the command and mean nothing",
+                help="use tiny sizes, to test the command; the figures are meaningless",
             ),
             Option(
                 "--only",
@@ -45,7 +45,7 @@ BENCHMARKS = (
                 "--within",
                 type=float,
                 metavar="SECONDS",
-                help="skip the cases that have not started by then",
+                help="skip cases that have not started this many seconds after the command",
             ),
         ),
     ),

@@ -17,8 +17,8 @@ BENCHMARKS = (
         "each step of silent OT alone",
         "Compares the result of each step with another implementation of it, then times it. "
         "The limits, the machine's rates of AES, random reads and memory, are measured in the same "
-        "run. Ends with the naive implementation and the one in use, as in Figure 9 and Table I of "
-        "the cuOT paper (Gan et al.).",
+        "run. Last, compares naive implementations with those in use, as Figure 9 and Table I of "
+        "the cuOT paper (Gan et al.) do.",
         (
             Option(
                 "--n",

@@ -47,7 +47,7 @@ BENCHMARKS = (
             Option(
                 "--quick",
                 action="store_true",
-                help="use tiny sizes, which test the command and mean nothing",
+                help="use tiny sizes, to test the command; the figures are meaningless",
             ),
             Option(
                 "--threads",

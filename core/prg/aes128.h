@@ -8,7 +8,7 @@
 //   G_j(s)  = F(sigma(s) ^ j)          j = 0, 1          the children
 //   H_j(s)  = F(sigma(s) ^ (2 + j))    j = 0, 1, 2, 3    the leaf
 //
-// where a small number stands for the block with that lowest byte. The key is public. The assumption
+// where a small number is the block with that lowest byte. The key is public. The assumption
 // is that AES under a fixed key behaves as a random permutation.
 
 #include <array>

@@ -7,7 +7,7 @@ A client uses a model that is on a server, and the server does not learn the cli
     nescio.service            lookups over HTTP
     nescio.ot                 oblivious transfer
     nescio.net                channels between the two parties of a protocol
-    nescio.quant              models with few-bit weights
+    nescio.quant              models with low-bit weights
     nescio.audit              an attack on logs of secure aggregation, and its report
     nescio.compat             GPU-DPF's Python interface
     nescio.errors             the exceptions that Nescio raises

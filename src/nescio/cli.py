@@ -38,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nescio",
         description="Private machine-learning inference: private lookups (private information "
-        "retrieval), oblivious transfer, few-bit models, and an audit of secure aggregation.",
+        "retrieval), oblivious transfer, low-bit models, and an audit of secure aggregation.",
     )
     parser.add_argument("--version", action="version", version=f"nescio {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -33,20 +33,20 @@ def test_sums_are_of_those_who_took_part():
         assert (run.log.counts[:, i] == run.participation[start:stop].sum(axis=0)).all()
 
 
-@pytest.mark.parametrize("defence", ALL, ids=str)
+@pytest.mark.parametrize("defense", ALL, ids=str)
 @pytest.mark.parametrize("seed", range(3))
-def test_counts_are_as_far_off_as_the_log_says(defence, seed):
+def test_counts_are_as_far_off_as_the_log_says(defense, seed):
     """Log rejects counts that contradict the participants; the truth must be allowed."""
-    run = simulate(replace(SMALL, defense=defence, granularity=7), seed)
+    run = simulate(replace(SMALL, defense=defense, granularity=7), seed)
     log = run.log
     if log.counts is None:
-        assert defence.name == "no-counts"
+        assert defense.name == "no-counts"
         return
     for i, (start, stop) in enumerate(log.windows):
         true = run.participation[start:stop].sum(axis=0)
         known = log.counts[:, i] >= 0
         assert (np.abs(log.counts[:, i] - true)[known] <= log.count_error).all()
-        assert known.all() == (defence.name != "hidden-counts") or known.any()
+        assert known.all() == (defense.name != "hidden-counts") or known.any()
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_noise_drowns_it():
     assert attack_simulated(replace(SMALL, noise=50.0), time_limit=1).recovered < 0.2
 
 
-@pytest.mark.parametrize("defence", ALL, ids=str)
-def test_a_defence_reads_what_it_writes(defence):
-    assert Defense.parse(str(defence)) == defence
+@pytest.mark.parametrize("defense", ALL, ids=str)
+def test_a_defense_reads_what_it_writes(defense):
+    assert Defense.parse(str(defense)) == defense
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_a_defence_reads_what_it_writes(defence):
         *("batched:1.5", "count-noise:0", "sum-noise:nan", "sum-noise:inf", "hidden-counts:-1"),
     ],
 )
-def test_defences_that_are_none(text):
+def test_invalid_defenses_are_rejected(text):
     with pytest.raises(ArgumentError, match="expected"):
         Defense.parse(text)
 

@@ -1,4 +1,4 @@
-"""`nescio bench` on devices: the emulated one stands for a card, with sizes that mean nothing."""
+"""`nescio bench` on devices: the emulated one in place of a card, with meaningless sizes."""
 
 import io
 import json

@@ -30,8 +30,8 @@ from nescio.quant import _weights as weights
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (functions, layers, matrix, recurrent, store, weights)
 CLASSES = [thing for module in MODULES for thing in vars(module).values() if type(thing) is type]
-for room in (*MODULES, *CLASSES):
-    for thing in list(vars(room).values()):
+for owner in (*MODULES, *CLASSES):
+    for thing in list(vars(owner).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio.quant"):
             atheris.instrument_func(function)

@@ -13,11 +13,11 @@ namespace {
 
 using BlocksInOut = nb::ndarray<std::uint64_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
-/// The array's memory as blocks, which stand on boundaries of 16 bytes.
+/// Returns the array's memory as blocks, which must be aligned to 16 bytes.
 template <class T>
 T* blocks_of(const void* data) {
   if (reinterpret_cast<std::uintptr_t>(data) % alignof(Block) != 0) {
-    throw Error(ErrorKind::argument, "blocks must stand on a boundary of 16 bytes");
+    throw Error(ErrorKind::argument, "blocks: found memory that is not aligned to 16 bytes");
   }
   return static_cast<T*>(const_cast<void*>(data));
 }

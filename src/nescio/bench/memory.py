@@ -25,7 +25,7 @@ class PeakMemory:
             _CLEAR.write_text(_FORGET_PEAK)
 
     def bytes(self) -> int:
-        """Returns the peak since `forget`, or since the program began where there is no reset."""
+        """Returns the peak since `forget`, or since the start if the system cannot reset it."""
         return max(0, _resident("VmHWM") - self._before)
 
 

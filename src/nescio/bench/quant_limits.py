@@ -36,7 +36,7 @@ class Reading:
         return self._table.read_all(self._pool)
 
     def seconds(self, measured: float) -> float:
-        """Returns the time for the bytes alone: the table that is read is slightly longer."""
+        """Returns the time for exactly these bytes; the table that is read is slightly longer."""
         return measured * self._share
 
 

@@ -37,7 +37,7 @@ class Results:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Writes a file that cannot be replaced, and one that has no case."""
+        """Writes the file if it is not a regular file, or if there are no cases."""
         if self._path is not None and (not self._replaceable or (not self.cases and kind is None)):
             self._path.write_text(self._text(), encoding="utf-8")
 

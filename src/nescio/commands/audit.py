@@ -120,7 +120,7 @@ def _add_attack(parser: argparse.ArgumentParser) -> None:
         choices=_METHODS,
         default="auto",
         help="method of the search: reflect (relaxed-reflect-reflect), program (integer programs), "
-        "lattice and skewness (both without counts), or auto to combine them (default)",
+        "lattice and skewness (which need no counts), or auto to combine them (default: auto)",
     )
     add(
         "--time-limit",
@@ -198,12 +198,12 @@ def _add_simulate(whats: "_Parsers") -> None:
     parser = whats.add_parser(
         "simulate",
         help="find the settings at which the attack fails",
-        description="Attacks simulated runs whose participation is known. Options marked LIST take "
-        "comma-separated values; every combination is tried, with more and more rounds until it "
-        "is broken. Prints the rounds that break each setting, and the most noise that does not "
-        "prevent it. Defenses: none, update-noise:S, sum-noise:S, count-noise:K, coarse-counts:Q, "
-        "hidden-counts:F, no-counts, batched:B, subset:F. A setting that resists this attack is "
-        "not proven safe from others.",
+        description="Attacks simulated runs whose participation is known. Options marked LIST "
+        "take comma-separated values; every combination is tried, with more and more rounds "
+        "until it is broken. Prints the rounds that break each setting, and the largest noise at "
+        "which the attack still succeeds. Defenses: none, update-noise:S, sum-noise:S, "
+        "count-noise:K, coarse-counts:Q, hidden-counts:F, no-counts, batched:B, subset:F. A "
+        "setting that resists this attack is not proven safe from others.",
     )
     add = parser.add_argument
     add(
@@ -278,7 +278,11 @@ def _add_simulate(whats: "_Parsers") -> None:
     _add_attack(parser)
     add("--json", metavar="FILE", help="write cases and curves as JSON")
     add("--plot", metavar="FILE.svg", help="plot the rounds that break each setting")
-    add("--plot-noise", metavar="FILE.svg", help="plot the noise at which settings still break")
+    add(
+        "--plot-noise",
+        metavar="FILE.svg",
+        help="plot the largest noise that still breaks each setting",
+    )
     parser.set_defaults(run=_simulate)
 
 

@@ -122,8 +122,8 @@ BENCHMARKS = (
         "ot",
         "nescio.bench.ot",
         "oblivious transfer between two processes",
-        "Runs sender and receiver, a process each, checks every OT, and compares with the "
-        f"machine's rates of AES and of random reads, measured in the same run. {_LISTS}",
+        "Runs sender and receiver in two processes, checks every OT, and compares the speed with "
+        f"the machine's rates of AES and of random reads, measured in the same run. {_LISTS}",
         (
             Option(
                 "--n",
@@ -263,8 +263,8 @@ BENCHMARKS = (
                 "--threads",
                 type=int,
                 default=1,
-                help="threads of the server, 0 for every processor; leave one to the clients "
-                "(default: %(default)s)",
+                help="threads of the server; 0 is every processor, but the clients "
+                "need a processor too (default: %(default)s)",
             ),
             Option(
                 "--generator",
@@ -290,7 +290,7 @@ BENCHMARKS = (
                 "--output",
                 choices=OUTPUTS,
                 default="bit",
-                help="output of the keys that the table is for (default: %(default)s)",
+                help="output of the keys with which clients query the table (default: %(default)s)",
             ),
             Option(
                 "--share",
@@ -308,7 +308,10 @@ BENCHMARKS = (
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its benchmarks."""
     parser = commands.add_parser(
-        "bench", help="measure this machine; every figure comes with the machine's own limit"
+        "bench",
+        help="measure this machine, and compare each figure with the machine's limit",
+        description="Checks the results of one part of Nescio, measures it on this machine, and "
+        "prints each figure with the machine's limit.",
     )
     benches = parser.add_subparsers(title="benchmarks", required=True, metavar="BENCHMARK")
     add_benchmarks(benches, BENCHMARKS)

@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 def add_parser(commands: Subparsers) -> None:
     """Declares the command and its subcommands."""
     parser = commands.add_parser(
-        "ot", help="make oblivious transfers; estimate the security of their parameter sets"
+        "ot",
+        help="make oblivious transfers; estimate the security of their parameter sets",
+        description="Makes correlated oblivious transfers (OTs) between two parties by silent OT: "
+        "start `nescio ot send` at one party, then `nescio ot receive` at the other. Estimates the "
+        "security of the parameter sets.",
     )
     subcommands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     add_send(subcommands)

@@ -22,7 +22,12 @@ _EVALUATIONS = 400
 
 def add_parser(commands: Subparsers) -> None:
     """Adds the command and its subcommands."""
-    parser = commands.add_parser("quant", help="search bit widths for models with low-bit weights")
+    parser = commands.add_parser(
+        "quant",
+        help="search bit widths for models with low-bit weights",
+        description="Finds the numbers of bits with which a model with low-bit weights is both "
+        "accurate and fast.",
+    )
     subcommands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     _add_search(subcommands)
 

@@ -46,7 +46,7 @@ def add_parser(commands: Subparsers) -> None:
         type=int,
         choices=(0, 1),
         required=True,
-        help="number of this party; the other server must be the other one",
+        help="number of this server: one of the two servers must be party 0, the other party 1",
     )
     add("--version", help="version of the tables; must be the same on both servers (default: 1)")
     add(

@@ -140,7 +140,7 @@ class DPF:
             checked = self._read(keys, None)
             shares = _core.evaluate_range(checked, 0, checked.domain, _workers())
             return _as_difference(shares, checked)
-        checked = self._read(keys, self._initialised("eval_cpu"))
+        checked = self._read(keys, self._initialized("eval_cpu"))
         if self._rows is None:
             rows = _rows_as_bytes(self.table)
             self._rows = _core.Table(len(rows), rows.shape[1], "u32")
@@ -153,7 +153,7 @@ class DPF:
         Raises ResourceError without a GPU or if its memory is too small for the table, and the
         errors of `eval_cpu`, which gives the same answers.
         """
-        checked = self._read(keys, self._initialised("eval_gpu"))
+        checked = self._read(keys, self._initialized("eval_gpu"))
         if self._device_rows is None:
             raise ResourceError(f"{self._no_device}; eval_cpu answers without one")
         return self._cut(self._device_rows.answer(checked), checked)
@@ -175,7 +175,7 @@ class DPF:
     def _generator(self) -> str:
         return self.prf_method_string.lower()
 
-    def _initialised(self, caller: str) -> int:
+    def _initialized(self, caller: str) -> int:
         """Returns the table's number of rows. Raises ArgumentError before `eval_init`."""
         if self.table_num_entries is None:
             raise ArgumentError(f"{caller} needs a table: call eval_init(table) first")

@@ -18,7 +18,7 @@ class TopicModel:
 
     topics      the words
     directions  (topics, d) float64: their vectors, normalized to length 1
-    scorer      multiplies directions with a vector (d,); may be replaced by few-bit weights
+    scorer      multiplies directions with a vector (d,); may be replaced by low-bit weights
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -8,7 +8,7 @@ integers with the largest P^2 / Q.
 For few weights the error is a rugged function of the step; for many weights it is smooth. Groups of
 up to 64 weights per level try a geometric progression of steps by rounding all weights, then as
 many steps near the best. The number of steps is 65,536 / weights, but at least 96 and at most 128
-per weight. Larger groups try 33 steps, then twice 33 steps between the neighbours of the best.
+per weight. Larger groups try 33 steps, then twice 33 steps between the neighbors of the best.
 For them `_SortedGroup` computes P and Q from prefix sums over the sorted weights: with c levels
 each step takes c binary searches.
 
@@ -127,7 +127,7 @@ class _SortedGroup:
         self._between = np.arange(*self._levels) + 0.5
 
     def best(self) -> float:
-        """Finds the best step; each round searches between the neighbours of the best so far."""
+        """Finds the best step; each round searches between the neighbors of the best so far."""
         largest = max(abs(float(self._ordered[0])), abs(float(self._ordered[-1])))
         if largest == 0:
             return 0.0

@@ -41,7 +41,7 @@ def test_one_step_is_the_gradient(model):
     assert torch.allclose(moved, -0.5 * gradient(model, x, y), atol=1e-6)
 
 
-def test_several_steps_are_those_of_torchs_optimiser(model):
+def test_several_steps_are_those_of_torchs_optimizer(model):
     x, y = pictures(1)  # one picture: no order to agree on
     training = LocalTraining(batch=1, epochs=5, rate=0.2, momentum=0.9)
     moved = local_update(model, x, y, training, coins())

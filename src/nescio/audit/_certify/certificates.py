@@ -1,6 +1,6 @@
 """Certificates: the evidence for each column, and its reason in words.
 
-"unique" requires all of the following. As choices directions exceed the noise as there are active
+"unique" requires all of the following. As many directions exceed the noise as there are active
 users, so that every true column is in the span. The column is as near to the span as a true one and
 has the user's counts. No other recovered column has these counts, and every other column with them
 is proven to be farther from the span than true ones. With noise in addition: all columns are found,

@@ -27,9 +27,9 @@ FloatArray = npt.NDArray[np.float64]
 class Control:
     """Distances of columns from the sums in their order, and from the shuffled sums.
 
-    `found`, `chance`: float64 (users who took part,). `probability`: that of distances as small as
-    `found` if the sums do not depend on participation. `agreed`: bool (users who took part,), True
-    if the audit's own attack, which knows the participants, found the same column.
+    `found`, `chance`: float64 (users who took part,). `probability`: the probability of distances
+    as small as `found` if the sums do not depend on participation. `agreed`: bool (users who took
+    part,), True if the audit's own attack, which knows the participants, found the same column.
     """
 
     found: FloatArray
@@ -47,9 +47,9 @@ def shuffled_control(log: Log, result: Result, options: Options | None = None) -
     """Runs the test, which takes as long as two attacks; None without counts.
 
     Both attacks run without the participants of the rounds, which would contradict the counts of
-    the shuffled sums. `result` is that of the audit's own attack. Both use its estimate of the
-    span. As that was chosen among SPACES, probabilities are multiplied by their number. Of
-    `options`, the seed and the time limit apply.
+    the shuffled sums. `result` comes from the audit's own attack, and both attacks estimate the
+    span in the way that it chose. It chose among SPACES ways, so probabilities are multiplied by
+    that number. Of `options`, the seed and the time limit apply.
     """
     if log.counts is None:
         return None
@@ -81,7 +81,7 @@ def _distances(result: Result) -> FloatArray:
 
 
 def _rank_sum(low: FloatArray, high: FloatArray) -> float:
-    """Probability of ranks of `low` this low by chance, by the normal approximation."""
+    """Returns the probability that `low` has such low ranks by chance (normal approximation)."""
     n, m = len(low), len(high)
     ordered = np.sort(high)
     above = m - np.searchsorted(ordered, low, side="right")

@@ -24,8 +24,8 @@ class Quality:
     """Estimated quality of the recovered updates.
 
     `errors`: float64 (users,), the estimated relative error of each update if the columns are
-    right, NaN without a column. `noise`: that of one update between rounds, relative to its size.
-    `sampled`: the number of dimensions used.
+    right, NaN without a column. `noise`: the noise of one update between rounds, relative to its
+    size. `sampled`: the number of dimensions used.
     """
 
     errors: npt.NDArray[np.float64]

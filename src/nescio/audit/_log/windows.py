@@ -33,7 +33,7 @@ MAX_BATCHES = 16
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Users who are searched for together, because they have counts for the same windows.
+    """Users whose columns are searched together: they have counts for the same windows.
 
     `users`: (k,), their numbers. `shared`: windows whose exact counts are known for all of them;
     `shared_counts`: (k, shared). `apart`: windows that do not overlap; `lower` and `upper`: (k,
@@ -87,16 +87,16 @@ def refine(windows: Windows, counts: IntArray) -> tuple[Windows, IntArray]:
 
     All counts must be known.
     """
-    neighbours: dict[int, list[tuple[int, IntArray]]] = {}
+    neighbors: dict[int, list[tuple[int, IntArray]]] = {}
     for (start, stop), count in zip(windows, counts.T, strict=True):
-        neighbours.setdefault(start, []).append((stop, count))
-        neighbours.setdefault(stop, []).append((start, -count))
+        neighbors.setdefault(start, []).append((stop, count))
+        neighbors.setdefault(stop, []).append((start, -count))
     before: dict[int, IntArray] = {}
     short: list[tuple[tuple[int, int], IntArray]] = []
-    for point in sorted(neighbours):
+    for point in sorted(neighbors):
         if point in before:
             continue
-        chain = _chain(point, neighbours, len(counts))
+        chain = _chain(point, neighbors, len(counts))
         before.update(chain)
         ends = sorted(chain)
         short += [((a, b), chain[b] - chain[a]) for a, b in pairwise(ends)]
@@ -107,14 +107,14 @@ def refine(windows: Windows, counts: IntArray) -> tuple[Windows, IntArray]:
 
 
 def _chain(
-    first: int, neighbours: dict[int, list[tuple[int, IntArray]]], users: int
+    first: int, neighbors: dict[int, list[tuple[int, IntArray]]], users: int
 ) -> dict[int, IntArray]:
     """Returns F at all ends connected to the first one, where F is 0."""
     found = {first: np.zeros(users, np.int64)}
     waiting = [first]
     while waiting:
         point = waiting.pop()
-        for other, count in neighbours[point]:
+        for other, count in neighbors[point]:
             if other not in found:
                 found[other] = found[point] + count
                 waiting.append(other)
