@@ -5,6 +5,7 @@
 #   make sanitize    test the engine under the address and undefined-behavior sanitizers
 #   make test-tiers  run the tests that depend on it with each CPU tier of this machine
 #   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
+#   make cuda        compile the CUDA kernels for one architecture (ARCH), where nvcc is found
 #   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time
 #   make build       build into .venv
 #   make wheel       build wheels for glibc 2.28 and newer into dist, and check them
@@ -22,6 +23,7 @@ PYTHON ?= python3
 VENV ?= .venv
 FUZZ_SECONDS ?= 60
 JOBS ?= auto
+ARCH ?= 90
 BIN := $(VENV)/bin
 CONSTRAINTS := $(abspath constraints.txt)
 
@@ -44,7 +46,7 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
 
-.PHONY: FORCE demo test test-tiers sanitize compat check build bench fuzz docs wheel format clean
+.PHONY: FORCE demo test test-tiers sanitize compat cuda check build bench fuzz docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -73,6 +75,15 @@ sanitize: $(VENV)/.build
 compat: $(VENV)/.test $(VENV)/.compat
 	$(PYTEST) -n $(JOBS) tests/audit/leakage tests/compat tests/quant tests/docs \
 	  tests/commands/test_bench_quant*.py -m "not load" $(PYTEST_ARGS)
+
+# The CUDA sources with warnings as errors; no card is needed, and nothing is linked.
+CUDA_OBJECTS = $$($(BIN)/ninja -C build/cuda -t targets all | sed -n 's/^\(.*_cuda\.dir.*\.cu\.o\): .*/\1/p')
+cuda: $(VENV)/.build
+	@if command -v nvcc > /dev/null; then \
+	  ($(BIN)/cmake -G Ninja -S . -B build/cuda -DNESCIO_CUDA=ON -DNESCIO_STRICT=ON \
+	    -DCMAKE_CUDA_ARCHITECTURES=$(ARCH) > build/cuda.log 2>&1 || (cat build/cuda.log; false)) && \
+	  $(BIN)/ninja -C build/cuda $(CUDA_OBJECTS); \
+	else echo "make cuda: nvcc was not found, the CUDA sources are not compiled"; fi
 
 check: $(VENV)/.check
 	$(BIN)/ruff format --check .

@@ -69,6 +69,9 @@ def _install(options: list[str]) -> int:
         return pip.wait()
 
 
+_FAILURE = re.compile(r"\berror:|^FAILED:|CMake Error", re.IGNORECASE)
+
+
 def main() -> int:
     """Returns 0 if the package is installed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -82,7 +85,7 @@ def main() -> int:
     start = time.monotonic()
     if code := _install(options):
         lines = _LOG.read_text().splitlines()
-        first = next((i for i, t in enumerate(lines) if "error" in t.lower()), len(lines))
+        first = next((i for i, t in enumerate(lines) if _FAILURE.search(t)), len(lines))
         print("\n".join(lines[max(0, first - 3) : first + 30]), file=sys.stderr)
         print(f"error: the build failed; all of its output is in {_LOG}", file=sys.stderr)
         return code

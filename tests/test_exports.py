@@ -62,6 +62,12 @@ print(json.dumps([before, loaded, sorted(set(names) - set(dir(nescio)))]))
         nescio.lut  # noqa: B018
 
 
+def test_public_modules_of_ot_are_attributes():
+    code = "import nescio; print(nescio.ot.estimate.__name__, nescio.ot.parameters.__name__)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["nescio.ot.estimate", "nescio.ot.parameters"]
+
+
 @pytest.mark.parametrize("name", ["dpf", "errors", *LAZY])
 def test_the_package_lists_its_modules(name):
     assert f"nescio.{name} " in nescio.__doc__

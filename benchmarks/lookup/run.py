@@ -16,7 +16,7 @@ from nescio.bench.gpu_case import COLUMNS, NOTES, GpuBench, Spec
 from nescio.bench.memory import PeakMemory
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
-from nescio.errors import ArgumentError, NescioError
+from nescio.errors import ArgumentError, FileError, NescioError
 from nescio.pir import Server, Table
 
 from .figures import FIGURES, MEASURED, NO_MEMORY, NO_TIME, Figure
@@ -89,7 +89,7 @@ def _made(folder: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"--out: the folder cannot be created: {error}") from error
+        raise FileError(f"--out: the folder cannot be created: {error}") from error
     return path
 
 

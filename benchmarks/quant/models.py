@@ -18,7 +18,7 @@ from nescio._arrays import as_threads
 from nescio._report import Case, Column, Report
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
-from nescio.errors import ArgumentError
+from nescio.errors import ArgumentError, FileError
 from nescio.quant.search import Choice
 from nescio.quant.torch._models import ModuleVariants
 
@@ -82,7 +82,7 @@ def _made(name: str) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ArgumentError(f"--out: the folder cannot be created: {error}") from error
+        raise FileError(f"--out: the folder cannot be created: {error}") from error
     return path
 
 

@@ -48,12 +48,13 @@ def as_array(value: object, what: str) -> Array:
 def load_array(path: Path) -> Array:
     """Maps a NumPy array file into memory. Raises FileError if it is not one."""
     if not path.is_file():
-        raise FileError(f"the file {path} does not exist")
+        why = "is not a file" if path.exists() else "does not exist"
+        raise FileError(f"{path} {why}; name a NumPy array file")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header can make numpy.load raise nearly any error
         raise FileError(
-            f"{path} is not a NumPy array file of numbers ({error}); write one with numpy.save"
+            f"{path} is not a NumPy array file of numbers; write one with numpy.save"
         ) from error
     if not isinstance(array, np.ndarray):
         raise FileError(f"{path} holds several arrays: save one of them with numpy.save")

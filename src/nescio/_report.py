@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from .errors import ArgumentError
+from .errors import FileError
 
 __all__ = ["Case", "Column", "Report", "check_writable"]
 
@@ -49,7 +49,7 @@ def _cell(value: object, spec: str) -> str:
 
 
 def check_writable(path: str | None) -> None:
-    """Raises ArgumentError if a file cannot be written; call it before a long run."""
+    """Raises FileError if a file cannot be written; call it before a long run."""
     if path is None:
         return
     existed = Path(path).exists()
@@ -60,4 +60,4 @@ def check_writable(path: str | None) -> None:
             Path(path).unlink()
     except OSError as error:
         reason = error.strerror or "it is not a file name"
-        raise ArgumentError(f"{path!r} cannot be written: {reason}") from error
+        raise FileError(f"{path!r} cannot be written: {reason}") from error

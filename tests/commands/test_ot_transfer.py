@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import stat
 import subprocess
 import sys
 
@@ -36,8 +37,11 @@ def test_two_processes(options, tmp_path):
     options = ["--n", "2^14", "--timeout", 30, *options]
     mine, yours = tmp_path / "sender.npz", tmp_path / "receiver.npz"
     with sending(*options, "--out", mine) as (process, port):
+        yours.write_bytes(b"an older file, which others can read")
+        yours.chmod(0o644)
         found = nescio("ot", "receive", "--port", port, *options, "--out", yours)
         printed, errors = process.communicate(timeout=30)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in (mine, yours)} == {0o600}
     assert found.returncode == process.returncode == 0, found.stderr + errors
     for text in (found.stdout, printed):
         assert "16,384 correlated OTs" in text
@@ -77,6 +81,7 @@ def test_parties_that_want_different_things():
         (["receive", "--set", "cuot"], "insecure_cuot"),
         (["send", "--family", "dual", "--set", "b10"], "'b10'"),
         (["send", "--out", "no/such/folder/x.npz"], "its folder does not exist"),
+        (["send", "--out", "."], "'.' cannot be written: Is a directory"),
         (["send", "--rtt", "soon"], "rtt"),
         (["send", "--threads", "-1"], "threads"),
         (["send", "--n", "0"], "n: found 0"),

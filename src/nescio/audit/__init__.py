@@ -19,7 +19,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import flower, leakage
+    from . import flower as flower
+    from . import leakage as leakage
     from ._attack.options import Options
     from ._audit_log import audit_log
     from ._certify.result import Certificate, Result
@@ -54,8 +55,6 @@ __all__ = [
     "attack_simulated",
     "audit_log",
     "disaggregate",
-    "flower",
-    "leakage",
     "simulate",
     "solve",
     "sweep",
@@ -87,8 +86,12 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands for
-    if name in ("flower", "leakage"):
+# Not in __all__: they need Flower and PyTorch.
+_SUBMODULES = ("flower", "leakage")
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or a function
+    if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -98,4 +101,4 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the name stands fo
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_SUBMODULES})

@@ -7,7 +7,7 @@ from typing import cast
 from matplotlib.figure import Figure
 
 from .._report import Case
-from ..errors import ArgumentError
+from ..errors import FileError
 
 KINDS = {
     "PARM": "parameters",
@@ -27,7 +27,7 @@ _ROLES = ("sender", "receiver")
 
 
 def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
-    """Plots a bar for each party of each case, divided by message. Raises ArgumentError."""
+    """Plots a bar for each party of each case, divided by message. Raises FileError."""
     rows = [(_name(case, role), _by_kind(case, role)) for case in cases for role in _ROLES]
     canvas = Figure(figsize=(9, 1.6 + 0.4 * len(rows)), layout="constrained")
     axes = canvas.add_subplot()
@@ -46,7 +46,7 @@ def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
     try:
         canvas.savefig(path)
     except (OSError, ValueError) as error:
-        raise ArgumentError(f"the plot cannot be written: {error}") from error
+        raise FileError(f"the plot cannot be written: {error}") from error
 
 
 def _by_kind(case: Case, role: str) -> Mapping[str, int]:

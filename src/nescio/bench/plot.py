@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from .._report import Case
-from ..errors import ArgumentError
+from ..errors import FileError
 
 _SERIES = (
     *("rows", "row_bytes", "output", "generator", "tier", "threads"),
@@ -21,7 +21,7 @@ def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
     """Plots throughput against latency: a line per table, a point per batch size.
 
     As Figure 13 of "GPU-based Private Information Retrieval for On-Device Machine Learning
-    Inference" (2024). Dashed lines are the limits measured in the same run. Raises ArgumentError if
+    Inference" (2024). Dashed lines are the limits measured in the same run. Raises FileError if
     the file cannot be written.
     """
     figure = Figure(figsize=(8, 5.5), layout="constrained")
@@ -41,7 +41,7 @@ def plot_lookup(path: Path, cases: Sequence[Case]) -> None:
     try:
         figure.savefig(path, dpi=144, format="png")
     except OSError as error:
-        raise ArgumentError(f"the plot cannot be written: {error}") from error
+        raise FileError(f"the plot cannot be written: {error}") from error
 
 
 def _draw(axes: Axes, own: list[Case], series: dict[tuple[object, ...], list[Case]]) -> None:

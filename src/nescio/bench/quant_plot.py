@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from .._report import Case
-from ..errors import ArgumentError
+from ..errors import FileError
 from .quant_limits import intensity, standard_intensity
 
 
 def plot_products(path: Path, cases: Sequence[Case]) -> None:
     """Plots the speedup over float32 by size (Table 3.1) and operations per byte (Figure 3.2).
 
-    Uses the cases with the batch, threads and tier of the first. Raises ArgumentError if the file
+    Uses the cases with the batch, threads and tier of the first. Raises FileError if the file
     cannot be written.
     """
     same = ("batch", "threads", "tier")
@@ -35,11 +35,11 @@ def plot_products(path: Path, cases: Sequence[Case]) -> None:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Writes a figure as PNG. Raises ArgumentError if it cannot be written."""
+    """Writes a figure as PNG. Raises FileError if it cannot be written."""
     try:
         figure.savefig(path, dpi=130, format="png")
     except OSError as error:
-        raise ArgumentError(f"the plot cannot be written: {error}") from error
+        raise FileError(f"the plot cannot be written: {error}") from error
 
 
 def _speedups(axes: Axes, own: Sequence[Case]) -> None:

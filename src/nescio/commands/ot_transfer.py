@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from .._arrays import as_count, as_threads
 from .._device import describe, parse_device_list
+from .._report import check_writable
 from ..errors import FileError
 from . import Subparsers, count, devices
 
@@ -169,6 +170,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     out: Path | None = arguments.out
     if out is not None and not out.absolute().parent.is_dir():
         raise FileError(f"{out} cannot be written: its folder does not exist")
+    check_writable(None if out is None else str(out))
     check_family(arguments.family, arguments.set)  # before the parties connect
     as_count(arguments.n, "n", 1, MAX_OTS)
     as_threads(arguments.threads)
@@ -228,7 +230,9 @@ def _make(arguments: argparse.Namespace, channel: "Channel", party: "Sender | Re
 
 def _private(path: Path) -> IO[bytes]:
     """Opens a file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, 0o600)  # a file that existed keeps its mode otherwise
+    return os.fdopen(descriptor, "wb")
 
 
 def _warn_of_plain_text(host: str, *, tls: bool) -> None:

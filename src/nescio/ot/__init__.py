@@ -13,7 +13,24 @@ Public modules: `parameters` (parameter sets), `estimate` (costs of known attack
 (kernels for GPUs). docs/ot.md describes the protocol and its costs.
 """
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from ._receiver import Receiver
 from ._sender import Sender
+
+if TYPE_CHECKING:
+    from . import device as device
+    from . import estimate as estimate
+    from . import parameters as parameters
+else:
+
+    def __getattr__(name: str) -> ModuleType:
+        """Imports `ot.device`, `ot.estimate` or `ot.parameters` when it is first used."""
+        if name in ("device", "estimate", "parameters"):
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["Receiver", "Sender"]
