@@ -81,6 +81,7 @@ CUDA_OBJECTS = $$($(BIN)/ninja -C build/cuda -t targets all | sed -n 's/^\(.*_cu
 cuda: $(VENV)/.build
 	@if command -v nvcc > /dev/null; then \
 	  ($(BIN)/cmake -G Ninja -S . -B build/cuda -DNESCIO_CUDA=ON -DNESCIO_STRICT=ON \
+	    -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
 	    -DCMAKE_CUDA_ARCHITECTURES=$(ARCH) > build/cuda.log 2>&1 || (cat build/cuda.log; false)) && \
 	  $(BIN)/ninja -C build/cuda $(CUDA_OBJECTS); \
 	else echo "make cuda: nvcc was not found, the CUDA sources are not compiled"; fi
