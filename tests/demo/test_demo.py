@@ -16,6 +16,15 @@ from commands.conftest import assert_one_sentence, nescio
 WORDS = ["the", "river", "runs", "to", "sea", "ocean", "water", "doctor"]
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """The folder for temporary files of this test's demonstrations: others may run meanwhile."""
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
 @pytest.fixture
 def own_table(tmp_path, rng):
     """A small table and its words."""
@@ -111,19 +120,19 @@ def test_a_table_without_words_and_words_that_do_not_fit(own_table, tmp_path):
     assert "found 2 words, expected 8" in found.stderr
 
 
-def test_a_taken_port(own_table):
+def test_a_taken_port(own_table, own_folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         found = nescio("demo", "sea", *own_table, "--ports", 0, port)
     assert_one_sentence(found)
     assert f"cannot listen on http://127.0.0.1:{port}" in found.stderr
-    assert not children_of_demos()
+    assert not children_of_demos(own_folder)
 
 
-def children_of_demos():
-    """Lists server processes that a demonstration of this test session left running."""
+def children_of_demos(folder):
+    """Lists server processes of demonstrations whose temporary files are in a folder."""
     listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
-    return [line for line in listing.splitlines() if "nescio-demo-" in line]
+    return [line for line in listing.splitlines() if f"{folder}/nescio-demo-" in line]
 
 
 # A shell that starts the tests in the background makes them ignore SIGINT; the demo must not.
@@ -136,7 +145,7 @@ sys.exit(main(["demo", "sea"]))
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interruption_leaves_no_process_behind(signal_number):
+def test_an_interruption_leaves_no_process_behind(signal_number, own_folder):
     with subprocess.Popen(
         [sys.executable, "-c", DEMO],
         stdout=subprocess.PIPE,
@@ -145,14 +154,14 @@ def test_an_interruption_leaves_no_process_behind(signal_number):
         start_new_session=True,
     ) as process:
         try:
-            interrupt_and_look(process, signal_number)
+            interrupt_and_look(process, signal_number, own_folder)
         finally:
             process.kill()
 
 
-def interrupt_and_look(process, signal_number):
+def interrupt_and_look(process, signal_number, folder):
     deadline = time.monotonic() + 60
-    while len(children_of_demos()) < 2 and process.poll() is None:
+    while len(children_of_demos(folder)) < 2 and process.poll() is None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     if signal_number == signal.SIGINT:
@@ -161,7 +170,7 @@ def interrupt_and_look(process, signal_number):
         process.send_signal(signal_number)
     _, errors = process.communicate(timeout=60)
     assert "Traceback" not in errors
-    while children_of_demos():
+    while children_of_demos(folder):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     if signal_number == signal.SIGINT:
