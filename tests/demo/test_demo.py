@@ -131,7 +131,9 @@ def test_a_taken_port(own_table, own_folder):
 
 def children_of_demos(folder):
     """Lists server processes of demonstrations whose temporary files are in a folder."""
-    listing = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True).stdout
+    listing = subprocess.run(
+        ["ps", "-ww", "-eo", "pid,args"], capture_output=True, text=True
+    ).stdout
     return [line for line in listing.splitlines() if f"{folder}/nescio-demo-" in line]
 
 
