@@ -2,6 +2,7 @@
 #
 #   make demo        build, then look up the words of a sentence privately
 #   make test        build, then run the tests of the package
+#   make test-load   run the tests that measure behavior under load alone, as the end of make test
 #   make sanitize    test the engine under the address and undefined-behavior sanitizers
 #   make test-tiers  run the tests that depend on it with each CPU tier of this machine
 #   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
@@ -46,7 +47,7 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
 
-.PHONY: FORCE demo test test-tiers sanitize compat cuda check build bench fuzz docs wheel format clean
+.PHONY: FORCE demo test test-load test-tiers sanitize compat cuda check build bench fuzz docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -55,6 +56,9 @@ demo: $(VENV)/.demo
 # Tests of behavior under load run after the others, alone. Pytest exits with 5 where none is selected.
 test: $(VENV)/.test
 	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(MAKE) test-load
+
+test-load: $(VENV)/.test
 	$(PYTEST) tests -m load $(PYTEST_ARGS) || [ $$? = 5 ]
 
 # Each CPU tier of this machine as the one in use: the tests that do not name a tier themselves.
