@@ -1,6 +1,11 @@
 """Sphinx configuration: `make docs`."""
 
 import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import _torch
 
 project = "Nescio"
 author = "The Nescio authors"
@@ -27,8 +32,8 @@ autodoc_mock_imports = [
     "PIL",
     "safetensors",
     "scipy",
-    "torch",
 ]
+_torch.install()
 
 
 def _as_rst(lines):

@@ -1,0 +1,33 @@
+"""PyTorch for the API reference, where it need not be installed: names without behavior.
+
+Sphinx's own stand-ins are objects, which neither `Tensor | None` nor a base class accepts. Here a
+capitalized name is an empty class, as it is in PyTorch.
+"""
+
+import sys
+import types
+
+
+class _Module(types.ModuleType):
+    __path__ = ()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        made = type(name, (), {"__module__": self.__name__}) if name[0].isupper() else _function
+        setattr(self, name, made)
+        return made
+
+
+def _function(*args, **kwargs):
+    raise NotImplementedError
+
+
+def install():
+    """Makes `import torch` find the names, also where PyTorch is installed."""
+    names = ["torch", "torch.nn", "torch.nn.functional", "torch.autograd"]
+    for name in names:
+        module = sys.modules[name] = _Module(name)
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(sys.modules[parent], child, module)
