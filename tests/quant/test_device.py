@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import tracemalloc
 import types
 
 import numpy as np
@@ -166,6 +167,23 @@ def test_large_batches_are_captured_in_slices(weights, rng, capture, monkeypatch
     with capture():
         matrix.queue(x, out, 7)
     assert np.array_equal(out, BitSerialMatrix(weights)(x))
+
+
+def test_a_batch_of_many_slices_is_prepared_without_a_list_of_them(weights, capture, monkeypatch):
+    monkeypatch.setattr(device_module, "_MAX_BATCH", 4)
+    matrix = DeviceMatrix(weights, device="emulated")
+    matrix.prepare(7)  # loads what the first call loads
+    tracemalloc.start()
+    try:
+        matrix.prepare((1 << 20) + 3)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20
+    with capture():
+        for rows in (4, 3):
+            x, out = np.ones((rows, 90), np.float32), np.zeros((rows, 21), np.float32)
+            matrix.queue(x, out, 7)
 
 
 def test_kernels_and_facts(weights):

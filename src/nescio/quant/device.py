@@ -97,10 +97,10 @@ class DeviceMatrix:
         """Multiplies with float vectors (..., columns) and adds the bias: float32 (..., rows).
 
         For an array in GPU memory (C-contiguous float32, at most 65,535 vectors), the result stays
-        there. The product is
-        queued on `stream`, a cudaStream_t as an integer; without a stream, it is complete on
-        return. A vector on the GPU that is not finite gives NaN. Raises ArgumentError for another
-        shape or dtype, and for NaN or infinity in host arrays.
+        there. The product is queued on `stream`, a cudaStream_t as an integer; without a stream, it
+        is complete on return. A CUDA graph cannot capture this call, which allocates the result;
+        it can capture `queue`. A vector on the GPU that is not finite gives NaN. Raises
+        ArgumentError for another shape or dtype, and for NaN or infinity in host arrays.
         """
         if not _is_on_gpu(x):
             return self._of_host(as_vectors(x, self.columns))
@@ -145,13 +145,14 @@ class DeviceMatrix:
             _queue(self._product_on(own.shape[0], stream), own, out[part], stream)
 
     def prepare(self, batch: int = 1) -> None:
-        """Allocates the scratch buffers with which a CUDA graph can capture a batch of this size.
+        """Allocates the scratch buffers with which a CUDA graph can capture `queue` for a batch.
 
-        Calls of `queue` outside a capture do the same for their batch size. Raises ArgumentError
-        for an invalid batch size.
+        Only `queue` can be captured. Calls of it outside a capture allocate the same buffers for
+        their batch size. Raises ArgumentError for an invalid batch size.
         """
-        for part in _slices(as_count(batch, "batch", 1, _MAX_PREPARED)):
-            self._add_spare(part.stop - part.start, run=True)
+        count = as_count(batch, "batch", 1, _MAX_PREPARED)
+        for size in {min(count, _MAX_BATCH), count % _MAX_BATCH} - {0}:  # the sizes of all slices
+            self._add_spare(size, run=True)
 
     def multiply(self, x: object) -> npt.NDArray[np.int64]:
         """Multiplies exactly with integer host vectors (batch, columns): int64 (batch, rows).
