@@ -89,8 +89,7 @@ def _repair(python: Path, wheel: Path) -> Path:
             python, "-m", "auditwheel", "repair", "--plat", tag, "-w", made, wheel, env=environment
         )
         (repaired,) = Path(made).glob("*.whl")
-        _DIST.mkdir(exist_ok=True)
-        return repaired.rename(_DIST / repaired.name)
+        return repaired.rename(_WORK / repaired.name)
 
 
 def _check(python: str, wheel: Path) -> None:
@@ -122,6 +121,8 @@ def main() -> None:
     wheel = _repair(python, _build(python, folder))
     _run(python, _ROOT / "scripts" / "check_tiers.py", folder)
     _check(base, wheel)
+    _DIST.mkdir(exist_ok=True)
+    wheel = wheel.rename(_DIST / wheel.name)
     print(f"{wheel.relative_to(_ROOT)}: {wheel.stat().st_size / 1e6:.2f} MB")
 
 

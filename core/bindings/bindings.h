@@ -3,6 +3,10 @@
 // Common parts of the bindings. Bindings convert arrays to spans and buffers to arrays, and release the
 // interpreter lock. Checks of values are in the engine.
 
+// clang-format off: nanobind uses stderr, which Python.h of the stable ABI does not declare.
+#include <cstdio>
+// clang-format on
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
