@@ -25,6 +25,7 @@
 
 #include "base/buffer.h"
 #include "base/cpu.h"
+#include "base/error.h"
 
 namespace nescio::bindings {
 
@@ -51,6 +52,13 @@ inline OutBytes to_array(Buffer<std::uint8_t>&& buffer, std::initializer_list<st
   nb::capsule owner(owned.release(),
                     [](void* p) noexcept { delete static_cast<Buffer<std::uint8_t>*>(p); });
   return OutBytes(data, shape, owner);
+}
+
+/// Throws if rows for a table do not have its row size.
+inline void check_width(std::size_t bytes, std::size_t row_bytes) {
+  if (bytes == row_bytes) return;
+  throw Error(ErrorKind::argument, "rows of a table: found " + std::to_string(bytes) +
+                                       " bytes, expected " + std::to_string(row_bytes) + " bytes");
 }
 
 /// Returns the tier with that name, or the active tier.

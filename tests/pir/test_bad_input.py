@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import nescio
+from nescio import _core, _emulated
 from nescio.errors import (
     ArgumentError,
     IndexRangeError,
@@ -49,6 +50,35 @@ def servers(table):
 def test_unsupported_tables(array, message):
     with pytest.raises(ArgumentError, match=message):
         nescio.Table(array)
+
+
+def engine_tables():
+    pool = _core.ThreadPool(1)
+    processor = _core.Table(1000, 12, "bit")
+    emulated = _emulated.Table(
+        device=0, first_row=0, rows=1000, domain=1000, row_bytes=12, output="bit"
+    )
+    return {
+        "stored on the processor": lambda rows: processor.store(0, rows, pool),
+        "replaced on the processor": lambda rows: processor.replace(np.zeros(1, np.uint64), rows),
+        "stored on a device": lambda rows: emulated.store(0, rows),
+        "replaced on a device": lambda rows: emulated.replace(np.zeros(1, np.uint64), rows),
+    }
+
+
+@pytest.mark.parametrize("name", engine_tables())
+def test_rows_of_another_width_are_the_callers_mistake(name):
+    with pytest.raises(
+        ArgumentError, match=r"^rows of a table: found 13 bytes, expected 12 bytes$"
+    ):
+        engine_tables()[name](np.zeros((1, 13), np.uint8))
+
+
+def test_the_memory_of_a_table_has_its_size():
+    with pytest.raises(
+        ArgumentError, match=r"^memory of a table: found 5 bytes, expected \d+ bytes$"
+    ):
+        _core.Table(1000, 12, "bit", np.zeros(5, np.uint8))
 
 
 @pytest.mark.parametrize(

@@ -23,21 +23,21 @@ class TableBuffer {
       return;
     }
     if (data->size() != bytes) {
-      throw Error("the memory of a table", std::to_string(data->size()) + " bytes",
-                  std::to_string(bytes) + " bytes");
+      throw Error(ErrorKind::argument, "memory of a table: found " + std::to_string(data->size()) +
+                                           " bytes, expected " + std::to_string(bytes) + " bytes");
     }
     array_ = std::move(*data);
     data_ = array_.data();
   }
 
   void store(std::uint64_t first, const ByteRows& rows, ThreadPool& pool) {
-    check_width(rows);
+    check_width(rows.shape(1), extent_.row_bytes);
     const nb::gil_scoped_release release;
     pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool);
   }
 
   void replace(const Numbers& indices, const ByteRows& rows) {
-    check_width(rows);
+    check_width(rows.shape(1), extent_.row_bytes);
     if (rows.shape(0) != indices.size()) {
       throw Error(ErrorKind::argument, "each index requires one row");
     }
@@ -83,12 +83,6 @@ class TableBuffer {
   std::uint8_t* data() const { return data_; }
 
  private:
-  void check_width(const ByteRows& rows) const {
-    if (rows.shape(1) == extent_.row_bytes) return;
-    throw Error("rows of a table", std::to_string(rows.shape(1)) + " bytes",
-                std::to_string(extent_.row_bytes) + " bytes");
-  }
-
   pir::Extent extent_;
   Buffer<std::uint8_t> own_;
   nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array_;

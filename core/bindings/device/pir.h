@@ -39,16 +39,9 @@ inline nb::dict to_dict(const pir::GpuWork& work) {
   return facts;
 }
 
-template <class Table>
-void check_width(const Table& table, std::size_t bytes) {
-  if (bytes == table.row_bytes()) return;
-  throw Error("rows of a table", std::to_string(bytes) + " bytes",
-              std::to_string(table.row_bytes()) + " bytes");
-}
-
 template <gpu::ComputeDevice Device>
 void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& rows) {
-  check_width(table, rows.shape(1));
+  check_width(rows.shape(1), table.row_bytes());
   std::optional<unsigned> device;
   if (rows.device_type() != nb::device::cpu::value) {
     if (!Device::kReadsCuda || rows.device_type() != nb::device::cuda::value) {
@@ -64,7 +57,7 @@ void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& row
 
 template <gpu::ComputeDevice Device>
 void replace(pir::GpuTable<Device>& table, const Numbers& indices, const ByteRows& rows) {
-  check_width(table, rows.shape(1));
+  check_width(rows.shape(1), table.row_bytes());
   if (rows.shape(0) != indices.size()) {
     throw Error(ErrorKind::argument, "each index requires one row");
   }
