@@ -79,3 +79,24 @@ def test_every_error_is_in_the_tree_of_its_module():
     for name in nescio.errors.__all__:
         assert issubclass(getattr(nescio.errors, name), nescio.NescioError)
         assert f"{name} " in tree or f"{name}\n" in tree
+
+
+def test_names_are_listed_only_if_they_can_be_imported():
+    code = """
+import inspect, sys
+for name in ("flwr", "httpx", "matplotlib", "starlette", "torch"):
+    sys.modules[name] = None  # as if it were not installed
+import nescio, nescio.audit
+for module in (nescio, nescio.audit):
+    inspect.getmembers(module)
+assert not {"service", "as_html", "leakage"} & {*dir(nescio), *dir(nescio.audit)}
+try:
+    nescio.service
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (run.stdout, run.stderr) == (
+        "nescio.service needs httpx: pip install 'nescio[service]'\n",
+        "",
+    )

@@ -17,6 +17,7 @@ need an extra, such as `pip install 'nescio[service]'`.
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from . import dpf, errors
@@ -40,7 +41,15 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-_LAZY = ("audit", "compat", "net", "ot", "quant", "service")
+# The submodules, and the packages of extras that importing each of them needs.
+_LAZY: dict[str, tuple[str, ...]] = {
+    "audit": (),
+    "compat": (),
+    "net": (),
+    "ot": (),
+    "quant": (),
+    "service": ("httpx", "starlette"),
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
@@ -51,5 +60,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
 
 
 def __dir__() -> list[str]:
-    """Lists the names of this module, including submodules that are not imported yet."""
-    return sorted({*globals(), *_LAZY})
+    """Lists the names of this module, including each submodule whose packages are installed."""
+    found = (name for name, needs in _LAZY.items() if all(map(importlib.util.find_spec, needs)))
+    return sorted({*globals(), *found})

@@ -16,6 +16,7 @@ The attack is that of thesis chapter 6 (Lam et al., "Gradient Disaggregation", I
 """
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ _MODULES = {
 
 # Not in __all__: they need Flower and PyTorch.
 _SUBMODULES = ("flower", "leakage")
+_NEEDS = {"as_html": "matplotlib", "flower": "flwr", "leakage": "torch"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or a function
@@ -101,4 +103,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or a func
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_SUBMODULES})
+    missing = {name for name, needs in _NEEDS.items() if importlib.util.find_spec(needs) is None}
+    return sorted({*globals(), *__all__, *_SUBMODULES} - missing)
