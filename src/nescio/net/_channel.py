@@ -15,15 +15,14 @@ from ..errors import (
     PeerGoneError,
     PeerRefusedError,
     PeerTimeoutError,
-    ResourceError,
 )
 from . import _frame
-from ._counts import Counts, Tally
-from ._frame import Expected, Header
-from ._link import STAMP_BYTES, Link, Wire, check_link, hold, stamp
+from ._counts import Counts
+from ._frame import Expected
+from ._link import Link, check_link
+from ._stream import FrameStream, tls_alert
 from ._tcp import (
     TlsFiles,
-    alert_of,
     bind,
     check_address,
     connecting_context,
@@ -31,14 +30,7 @@ from ._tcp import (
     listening_context,
     secure,
 )
-from ._transport import (
-    PARTING_SECONDS,
-    MemoryTransport,
-    Patience,
-    SocketTransport,
-    Transport,
-    check_timeout,
-)
+from ._transport import MemoryTransport, SocketTransport, Transport, check_timeout
 
 DEFAULT_TIMEOUT = 30.0
 _MAX_LENGTH = 1 << 48
@@ -61,13 +53,8 @@ class Channel:
     """
 
     def __init__(self, transport: Transport, timeout: float, link: Link | None) -> None:
-        self._transport = transport
+        self._stream = FrameStream(transport, timeout, link)
         self._timeout = timeout
-        self._linked = link is not None
-        self._outward = Wire(link or Link())
-        self._inward = Wire(link or Link())
-        self._tally = Tally()
-        self._early: tuple[bytes, Header] | None = None  # a header read before `receive` was called
         self._ended: str | None = None
 
     @classmethod
@@ -161,7 +148,7 @@ class Channel:
     @property
     def counts(self) -> Counts:
         """Counts of the bytes and frames so far; still available after the channel is closed."""
-        return self._tally.counts()
+        return self._stream.tally.counts()
 
     @property
     def closed(self) -> bool:
@@ -179,15 +166,7 @@ class Channel:
         with self._closing_on_error(
             f"frame {kind} of {len(view)} bytes was not delivered", tell=False
         ):
-            self._check_for_abort()
-            try:
-                self._write(kind, view)
-            except TimeoutError:
-                raise
-            except OSError:
-                self._check_for_final_abort()
-                raise
-        self._tally.sent(kind, len(view))
+            self._stream.write(kind, view)
 
     def receive(self, kind: str, length: int) -> bytearray:
         """Receives the data of the next frame, which must have this kind and length.
@@ -217,7 +196,7 @@ class Channel:
         """Closes the channel; the other party can still receive all frames sent before."""
         if not self.closed:
             self._ended = "close() was called"
-            self._transport.close(linger=False)
+            self._stream.close(linger=False)
 
     def __enter__(self) -> Self:
         return self
@@ -239,72 +218,11 @@ class Channel:
 
     def _receive(self, kind: str, low: int, high: int) -> bytearray:
         self._check_open()
-        self._tally.receiving()
-        expected = Expected(kind, self._tally.received_frames, low, high)
+        tally = self._stream.tally
+        tally.receiving()
+        expected = Expected(kind, tally.received_frames, low, high)
         with self._closing_on_error(f"expected {expected}", tell=True):
-            stamped, header = self._early or self._read_header()
-            self._early = None
-            self._raise_if_abort(header)
-            expected.check(header)
-            data = self._read_data(header.length)
-            if self._linked:
-                hold(self._inward, stamped, _frame.HEADER_BYTES + header.length)
-        self._tally.received(kind, header.length)
-        return data
-
-    @property
-    def _header_size(self) -> int:
-        return _frame.HEADER_BYTES + STAMP_BYTES * self._linked
-
-    def _write(self, kind: str, view: memoryview) -> None:
-        count = _frame.HEADER_BYTES + len(view)
-        header = _frame.encode_header(kind, self._tally.sent_frames, len(view))
-        patience = Patience.for_bytes(count, self._timeout)
-        if self._linked:
-            now = time.monotonic()
-            patience = patience.longer(self._outward.backlog(now))
-            self._outward.carry(now, count)
-            header = stamp() + header
-        self._transport.write(header, view, patience)
-
-    def _read_header(self) -> tuple[bytes, Header]:
-        patience = Patience(self._timeout, self._timeout)
-        return self._split(self._transport.read_header(self._header_size, patience))
-
-    def _split(self, head: bytes) -> tuple[bytes, Header]:
-        return head[: -_frame.HEADER_BYTES], _frame.parse_header(head[-_frame.HEADER_BYTES :])
-
-    def _read_data(self, length: int) -> bytearray:
-        try:
-            return self._transport.read_data(length, Patience.for_bytes(length, self._timeout))
-        except MemoryError as error:
-            raise ResourceError(f"not enough memory for a frame of {length} bytes") from error
-
-    def _check_for_abort(self) -> None:
-        """Raises PeerRefusedError if an abort of the other party has arrived."""
-        if self._early is None:
-            head = self._transport.poll_header(self._header_size)
-            self._early = None if head is None else self._split(head)
-        if self._early is not None:
-            self._raise_if_abort(self._early[1])
-
-    def _check_for_final_abort(self) -> None:
-        """Checks for an abort after the connection ended while this party was sending."""
-        try:
-            self._check_for_abort()
-        except OSError as error:
-            if _alert(error):
-                raise
-
-    def _raise_if_abort(self, header: Header) -> None:
-        if header.aborts:
-            length = min(header.length, _frame.MAX_REASON_BYTES)
-            patience = Patience(PARTING_SECONDS, PARTING_SECONDS)
-            try:
-                reason = _frame.decode_reason(self._transport.read_data(length, patience))
-            except OSError:
-                reason = "it gave no reason"
-            raise PeerRefusedError(f"the other party stopped: {reason}", reason=reason)
+            return self._stream.read(expected)
 
     @contextlib.contextmanager
     def _closing_on_error(self, action: str, *, tell: bool) -> Iterator[None]:
@@ -327,7 +245,7 @@ class Channel:
                 f"{action}: no progress by the other party for {self._timeout:g} s, or less than "
                 "64 KiB per second"
             )
-        if alert := _alert(error):
+        if alert := tls_alert(error):
             return PeerRefusedError(f"the other party's TLS refused: {alert}", reason=alert)
         if isinstance(error, OSError):
             return PeerGoneError(f"{action}: the connection ended too early: {error}")
@@ -337,12 +255,8 @@ class Channel:
         self._ended = why
         if tell is not None:
             with contextlib.suppress(OSError):
-                data = memoryview(_frame.encode_reason(tell))
-                header = _frame.encode_header(_frame.ABORT, self._tally.sent_frames, len(data))
-                stamped = stamp() if self._linked else b""
-                patience = Patience(PARTING_SECONDS, PARTING_SECONDS)
-                self._transport.write(stamped + header, data, patience)
-        self._transport.close(linger=tell is not None)
+                self._stream.write_abort(tell)
+        self._stream.close(linger=tell is not None)
 
 
 class Listener:
@@ -400,7 +314,3 @@ class Listener:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _alert(error: BaseException) -> str | None:
-    return alert_of(error) if isinstance(error, ssl.SSLError) else None
