@@ -5,9 +5,9 @@ Run from the root of the repository, with Nescio installed:
     python -m benchmarks.lookup figures    figures and tables of the GPU lookup paper
     python -m benchmarks.ot steps          each step of silent OT alone
     python -m benchmarks.quant models      networks with weights of few bits
+    python -m benchmarks.quant cpu         layers of few bits on a CPU
     python -m benchmarks.quant gpu         products of few bits on a GPU
     python -m benchmarks.audit figures     figures and tables of the audit chapter
-    python benchmarks/bitserial.py         the CPU kernels of few bits
     benchmarks/gpu.sh                      build, test and measure on a GPU
 
 `nescio bench` has the benchmarks that compare machines; these use its timing and reports.

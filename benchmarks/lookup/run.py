@@ -8,6 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
+from benchmarks._main import chosen, make_folder
 from nescio import __version__
 from nescio._device import parse_device_list
 from nescio._report import Case, Column, Report
@@ -16,7 +17,7 @@ from nescio.bench.gpu_case import COLUMNS, NOTES, GpuBench, Spec
 from nescio.bench.memory import PeakMemory
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
-from nescio.errors import ArgumentError, FileError, NescioError
+from nescio.errors import ArgumentError, NescioError
 from nescio.pir import Server, Table
 
 from .figures import FIGURES, MEASURED, NO_MEMORY, NO_TIME, Figure
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     A case that does not fit into memory, that would start too late or that fails is reported with
     its status. Returns 1 if a case or a plot failed.
     """
-    figures = _chosen(arguments.only)
+    figures = chosen(FIGURES, arguments.only, "figure")
     check_duration(arguments.seconds)
     if arguments.within is not None:
         check_duration(arguments.within, "--within")
@@ -40,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not places:
         raise ArgumentError("--device: found 'cpu', expected a GPU, such as cuda")
     bench = GpuBench(places)
-    folder = _made(arguments.out)
+    folder = make_folder(arguments.out)
     drawn = True
     with Results(arguments.json or folder / "figures.json") as results:
         draw = _drawer()
@@ -74,23 +75,6 @@ def _draw(draw: Draw | None, path: Path, figure: Figure, cases: list[Case], abou
         print(f"{path} was not drawn ({type(error).__name__}: {error}); its data are complete")
         return False
     return True
-
-
-def _chosen(names: Sequence[str] | None) -> Sequence[Figure]:
-    known = {figure.name: figure for figure in FIGURES}
-    for name in names or []:
-        if name not in known:
-            raise ArgumentError(f"figure: found {name!r}, expected one of {', '.join(known)}")
-    return [figure for figure in FIGURES if not names or figure.name in names]
-
-
-def _made(folder: str) -> Path:
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"--out: the folder cannot be created: {error}") from error
-    return path
 
 
 def _write(

@@ -59,6 +59,40 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "cpu",
+        "benchmarks.quant.cpu",
+        "layers with weights of few bits on the CPU, and the reading of their weights",
+        "Times whole layers on one thread, from float32 to float32, in turns with PyTorch's "
+        "float32 and int8 if it is installed, and prints the fastest and the median turn.",
+        (
+            Option(
+                "--sizes",
+                type=list_of(int),
+                default=[512, 1024, 2048, 4096],
+                help="numbers of columns, and of rows without --rows (default: 512,1024,2048,4096)",
+            ),
+            Option(
+                "--rows",
+                type=list_of(int),
+                help="numbers of rows; compares all kernels and leaves out PyTorch (default: as "
+                "many rows as columns, with the kernels that the engine chooses)",
+            ),
+            Option(
+                "--weight-bits",
+                type=list_of(int),
+                default=[1, 2, 4, 8],
+                help="bits of a weight, 1 to 8 (default: 1,2,4,8)",
+            ),
+            Option(
+                "--turns",
+                type=int,
+                default=25,
+                help="rounds in which every candidate is timed once (default: %(default)s)",
+            ),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "gpu",
         "benchmarks.quant.gpu",
         "products with weights of few bits on a GPU, kernel by kernel",

@@ -13,12 +13,13 @@ from typing import NamedTuple
 
 import torch
 
+from benchmarks._main import chosen, make_folder
 from nescio import __version__
 from nescio._arrays import as_threads
 from nescio._report import Case, Column, Report
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
-from nescio.errors import ArgumentError, FileError
+from nescio.errors import ArgumentError
 from nescio.quant.search import Choice
 from nescio.quant.torch._models import ModuleVariants
 
@@ -47,17 +48,17 @@ class Experiment(NamedTuple):
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the chosen experiments and writes each as text, a plot and JSON into a folder."""
-    chosen = _chosen(arguments.only)
+    experiments = chosen(EXPERIMENTS, arguments.only, "experiment")
     check_duration(arguments.seconds)
     if arguments.quick and arguments.full:
         raise ArgumentError("--quick and --full: found both, expected at most one")
-    into = _made(arguments.out)
+    into = make_folder(arguments.out)
     before = torch.get_num_threads()
     with Results(into / "quant-models.json") as results:
         setup = Setup(arguments)
         torch.set_num_threads(as_threads(arguments.threads) or before)
         try:
-            for experiment in chosen:
+            for experiment in experiments:
                 begin = len(results.cases)
                 _write(experiment, setup, into, results)
                 if experiment.draw:
@@ -67,23 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
             torch.set_num_threads(before)
     print(_LEFT_OUT)
     return 0
-
-
-def _chosen(names: Sequence[str] | None) -> list[Experiment]:
-    known = {experiment.name: experiment for experiment in EXPERIMENTS}
-    for name in names or []:
-        if name not in known:
-            raise ArgumentError(f"experiment: found {name!r}, expected one of {', '.join(known)}")
-    return [experiment for experiment in EXPERIMENTS if not names or experiment.name in names]
-
-
-def _made(name: str) -> Path:
-    path = Path(name)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileError(f"--out: the folder cannot be created: {error}") from error
-    return path
 
 
 def _write(experiment: Experiment, setup: Setup, into: Path, results: Results) -> None:
