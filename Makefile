@@ -20,6 +20,11 @@
 # CUDA=ON with any of them compiles for NVIDIA GPUs on a machine without one, CUDA=OFF leaves that out;
 # without it, the machine's own GPU decides. JOBS is how many tests run at a time (auto: a processor each).
 
+# Make, CMake and pip's options separate file names by spaces.
+ifneq ($(words $(CURDIR)),1)
+  $(error the path of this checkout contains a space, found "$(CURDIR)": move it to a path without spaces)
+endif
+
 PYTHON ?= python3
 VENV ?= .venv
 FUZZ_SECONDS ?= 60
@@ -152,7 +157,8 @@ $(VENV)/.build: $(BIN)/python $(VENV)/.cuda scripts/install.py pyproject.toml co
 	@touch $@
 
 # Each extra adds what one of the lines above needs.
-$(VENV)/.demo $(VENV)/.bench $(VENV)/.compat $(VENV)/.check $(VENV)/.docs $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.build
+EXTRAS := demo bench compat check docs fuzz audit-lattice
+$(EXTRAS:%=$(VENV)/.%): $(VENV)/.%: $(VENV)/.build
 	@echo "Installing the packages of the extra '$*'"
 	@$(BIN)/python scripts/requirements.py $* > build/$*.txt && $(BIN)/pip install --quiet --no-compile -r build/$*.txt
 	@touch $@
@@ -179,6 +185,6 @@ paper-ot: $(VENV)/.bench
 paper-quant: $(VENV)/.bench $(VENV)/.compat
 	$(BIN)/python -m benchmarks.quant models --out $(RESULTS)/quant --cache $(RESULTS)/networks $(ARGS)
 
-paper-audit: $(VENV)/.bench $(VENV)/.compat
+paper-audit: $(VENV)/.bench $(VENV)/.compat $(VENV)/.audit-lattice
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.audit figures --json $(RESULTS)/audit.json --plot $(RESULTS)/audit $(ARGS)

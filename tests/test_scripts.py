@@ -1,6 +1,7 @@
 """The scripts of the build: each check finds a planted mistake."""
 
 import importlib.util
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,28 @@ def test_requirements_of_extras_include_those_of_their_extras():
 
 def test_requirements_of_the_build_include_its_tools():
     assert {"cmake>=3.20", "ninja>=1.11"} <= set(requirements("build"))
+
+
+needs_make = pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+
+
+def dry_run(folder, target):
+    command = ["make", "--no-print-directory", "-C", folder, "-n", target]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+@needs_make
+def test_make_refuses_a_path_with_a_space(tmp_path):
+    folder = tmp_path / "my work"
+    folder.mkdir()
+    shutil.copy(SCRIPTS.parent / "Makefile", folder)
+    found = dry_run(folder, "demo")
+    assert found.returncode == 2
+    assert "the path of this checkout contains a space" in found.stderr
+
+
+@needs_make
+def test_the_audits_figures_install_the_lattice_reduction():
+    found = dry_run(SCRIPTS.parent, "paper-audit")
+    assert "scripts/requirements.py audit-lattice" in found.stdout
+    assert any("python-flint" in line for line in requirements("audit-lattice"))
