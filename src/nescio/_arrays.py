@@ -45,11 +45,21 @@ def as_array(value: object, what: str) -> Array:
         raise ArgumentError(f"{what} cannot be read as an array: {error}") from error
 
 
+def check_file(path: Path, expected: str) -> None:
+    """Raises FileError, which names the kind of file that is `expected`, unless a file exists."""
+    if path.is_file():
+        return
+    found = "does not exist"
+    if path.is_dir():
+        found = "is a directory"
+    elif path.exists():
+        found = "is not a regular file"
+    raise FileError(f"{path} {found}, expected {expected}")
+
+
 def load_array(path: Path) -> Array:
     """Maps a NumPy array file into memory. Raises FileError if it is not one."""
-    if not path.is_file():
-        why = "is not a file" if path.exists() else "does not exist"
-        raise FileError(f"{path} {why}; name a NumPy array file")
+    check_file(path, "a NumPy array file")
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception as error:  # a damaged header can make numpy.load raise nearly any error
@@ -138,12 +148,13 @@ def as_bytes(value: object, what: str) -> ByteArray:
         view = memoryview(value)
         return np.frombuffer(view if view.contiguous else view.tobytes(), np.uint8)
     if isinstance(value, str):
-        raise ArgumentError(f"{what} must be bytes, not a string")
+        raise ArgumentError(f"{what}: found a string, expected bytes; encode it first")
     array = as_array(value, what)
     if array.dtype != np.uint8 or array.ndim != 1:
-        raise ArgumentError(
-            f"{what} must be bytes or a flat array of uint8, not {array.ndim}-d {array.dtype}"
-        )
+        found = type(value).__name__
+        if hasattr(value, "dtype"):
+            found = f"an array of {array.ndim} dimensions and dtype {array.dtype}"
+        raise ArgumentError(f"{what}: found {found}, expected bytes or a flat array of uint8")
     return np.ascontiguousarray(array)
 
 

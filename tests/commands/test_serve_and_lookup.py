@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import nescio as nescio_package
-from commands.conftest import assert_one_sentence, nescio, serving
+from commands.conftest import assert_one_sentence, nescio, nescio_here, serving
 from nescio.service import TableAdmin
 
 
@@ -72,6 +72,8 @@ def test_an_insecure_generator_is_named_as_such_by_both_sides(table_file):
     found = nescio("serve", table_file, "--party", 0, "--generator", "siphash")
     assert found.returncode == 2
     assert "or name it 'insecure_siphash'" in found.stderr
+    unknown = nescio_here("serve", table_file, "--party", 0, "--generator", "rot13")
+    assert "argument --generator: found 'rot13', expected one of aes128" in unknown.stderr
     options = ["--port", 0, "--generator", "insecure_siphash", "--party"]
     with (
         serving(table_file, *options, 0) as (_, a, _),
@@ -117,7 +119,7 @@ def test_invalid_devices_are_reported_before_the_table_is_read(tmp_path):
     options = ["serve", no_table, "--party", 0, "--cache", "--device"]
     found = nescio(*options, "gpu")
     assert found.returncode == 2
-    assert "device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and so on" in found.stderr
+    assert "argument --device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and" in found.stderr
     absent = nescio(*options, "emulated:7")
     assert_one_sentence(absent)
     assert "emulated:7 does not exist: found 3" in absent.stderr
@@ -182,6 +184,12 @@ def test_a_file_that_is_not_a_table(tmp_path, content, message):
     assert message in found.stderr
 
 
+def test_a_directory_is_not_a_table(tmp_path):
+    found = nescio_here("serve", tmp_path, "--party", 0, "--port", 0)
+    assert_one_sentence(found)
+    assert f"{tmp_path} is a directory, expected the file of a table" in found.stderr
+
+
 def test_half_a_table_file(table_file):
     table_file.write_bytes(table_file.read_bytes()[:600])
     found = nescio("serve", table_file, "--party", 0, "--port", 0)
@@ -201,7 +209,8 @@ def test_a_file_of_objects_or_of_several_arrays(tmp_path):
     [
         (["--port", "70000"], "expected 0 to 65535"),
         (["--tls-cert", "nowhere.pem"], "both a certificate and its key"),
-        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "the file a.pem does not exist"),
+        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "a.pem does not exist, expected a PEM"),
+        (["--tls-cert", "/", "--tls-key", "b.pem"], "/ is a directory, expected a PEM file"),
         (["--name", "a", "--name", "b"], "found 2 names for 1 tables"),
         (["--threads", "-1"], "threads: found -1"),
         (["--max-keys", "0"], "max_keys: found 0"),
@@ -260,6 +269,16 @@ def test_a_damaged_cache_is_replaced(table_file):
     kept.write_bytes(b"NESCIOTB and no more")
     with serving(table_file, "--party", 0, "--port", 0, "--cache"):
         assert len(kept.read_bytes()) > 4096
+
+
+@pytest.mark.parametrize("content", [b"", b"somebody's letters", None])
+def test_a_cache_overwrites_nothing_but_stored_tables(table_file, content):
+    taken = table_file.with_name("words.npy.nescio")
+    taken.mkdir() if content is None else taken.write_bytes(content)
+    found = nescio("serve", table_file, "--party", 0, "--port", 0, "--cache")
+    assert_one_sentence(found)
+    assert f"{taken} is not a Nescio table, and would be overwritten" in found.stderr
+    assert taken.is_dir() if content is None else taken.read_bytes() == content
 
 
 @pytest.mark.parametrize(

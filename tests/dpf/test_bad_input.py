@@ -224,3 +224,16 @@ for _ in range(20):
     assert status == 0, status
 """
     assert subprocess.run([sys.executable, "-c", program], timeout=100).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (3, "found int, expected bytes"),
+        ("key", "found a string, expected bytes; encode it first"),
+        (np.zeros(3), "found an array of 1 dimensions and dtype float64, expected bytes"),
+    ],
+)
+def test_values_that_are_not_bytes(value, found):
+    with pytest.raises(ArgumentError, match=f"a key: {found}"):
+        nescio.dpf.inspect(value)

@@ -94,6 +94,7 @@ def test_table_options_that_do_not_exist(arguments):
     "arguments",
     [
         {"party": 2},
+        {"party": True},
         {"device": "tpu"},
         {"threads": -1},
         {"threads": 2**40},

@@ -187,6 +187,8 @@ def test_invalid_arguments_of_an_application():
         create_app({}, party=0)
     with pytest.raises(ArgumentError, match="its server is party 1, the service is party 0"):
         create_app({"words": nescio.Server(table, party=1)}, party=0)
+    with pytest.raises(ArgumentError, match="party: found True, expected an integer"):
+        create_app({"words": nescio.Server(table, party=1)}, party=True)
     server = nescio.Server(table, party=0)
     for name in ("", ".", "..", "a/b", "a b", "\xff", "a" * 129):
         with pytest.raises(ArgumentError, match="a table's name has"):

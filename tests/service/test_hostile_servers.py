@@ -190,3 +190,23 @@ def test_a_server_that_names_a_table_wrongly(pair, remote):
     stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
     with running(stranger) as url, pytest.raises(MalformedMessageError, match="with the id '0000"):
         remote([url, pair[1]], "words")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"party": True}, "the party of this server: found True, expected 0 to 1"),
+        ({"party": 2}, "the party of this server: found 2, expected 0 to 1"),
+        ({"limits": {"max_keys": 0}}, "the maximum keys per request: found 0, expected 1 to"),
+        ({"limits": {"max_keys": True}}, "the maximum keys per request: found True"),
+    ],
+)
+def test_a_server_that_describes_itself_with_invalid_numbers(pair, remote, change, message):
+    described = {**httpx.get(f"{pair[1]}/v1/tables/words").json(), **change}
+
+    async def describe(_):
+        return JSONResponse(described)
+
+    stranger = Starlette(routes=[Route("/v1/tables/words", describe)])
+    with running(stranger) as url, pytest.raises(MalformedMessageError, match=message):
+        remote([url, pair[0]], "words")

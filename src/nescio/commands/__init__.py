@@ -25,7 +25,7 @@ def generator(name: str) -> Generator:
     try:
         return check_generator(name)
     except ArgumentError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+        raise _refusal(error) from error
 
 
 def devices(names: str) -> str:
@@ -33,8 +33,14 @@ def devices(names: str) -> str:
     try:
         parse_device_list(names)
     except ArgumentError as error:
-        raise argparse.ArgumentTypeError(f"{error}; or 'cpu'") from error
+        raise _refusal(error, "; or 'cpu'") from error
     return names
+
+
+def _refusal(error: ArgumentError, more: str = "") -> argparse.ArgumentTypeError:
+    """Converts an error "name: found ..."; argparse itself prints the name of the option."""
+    message = re.sub(r"^[a-z]+: (?=found )", "", str(error))
+    return argparse.ArgumentTypeError(message + more)
 
 
 def count(text: str) -> int:

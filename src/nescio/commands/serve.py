@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .._arrays import load_array
+from .._arrays import check_file, load_array
 from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
@@ -160,8 +160,7 @@ def _run(arguments: argparse.Namespace) -> int:
         batch_window=arguments.batch_window / 1000,
     )
     for path in arguments.tables:
-        if not path.is_file():
-            raise FileError(f"the file {path} does not exist")
+        check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
     token = _token(arguments.admin_token)
     if token is not None:
         check_token(token)
@@ -203,6 +202,7 @@ def _open_table(
     cache = path.with_name(path.name + ".nescio")
     source = stored.Source.of(path)
     if arguments.cache:
+        stored.check_replaceable(cache)
         # Use the cache of an earlier start if it is valid and has these rows and options.
         with contextlib.suppress(ArgumentError):
             if cache.is_file() and stored.source_of(cache) == source:

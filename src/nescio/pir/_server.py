@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import _core
-from .._arrays import ByteArray, as_threads
+from .._arrays import ByteArray, as_count, as_threads
 from .._device import parse_devices
 from ..errors import ArgumentError, MismatchError
 from . import _wire as wire
@@ -56,8 +56,8 @@ class Server:
             )
         if strategy != "auto" and not parsed:
             raise ArgumentError(f"the strategy {strategy!r} needs a GPU: name one as the device")
-        if party not in (None, 0, 1):
-            raise ArgumentError(f"party: found {party!r}, expected 0 or 1")
+        if party is not None:
+            party = as_count(party, "party", 0, 1)
         if not isinstance(table, Table):
             raise ArgumentError(f"table: found {type(table).__name__}, expected a nescio.Table")
         if tier is None:

@@ -110,6 +110,17 @@ def is_stored(path: Path) -> bool:
         return file.read(len(_MAGIC)) == _MAGIC
 
 
+def check_replaceable(path: Path) -> None:
+    """Raises FileError if a path exists and does not begin like a stored table."""
+    if path.is_file() and is_stored(path):
+        return
+    if path.exists() or path.is_symlink():
+        raise FileError(
+            f"{path} is not a Nescio table, and would be overwritten: move it to another place, "
+            "or serve the table without --cache"
+        )
+
+
 def source_of(path: Path) -> Source | None:
     """Reads the source of a stored table, if it has one. Raises FileError if it is not a table."""
     source = _read_head(path)[0].get("source")

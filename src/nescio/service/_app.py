@@ -23,6 +23,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from .._arrays import as_count
 from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, TableParams
 from ..pir._change import make_change
@@ -192,6 +193,7 @@ def create_app(
     URL, quotas that do not allow a request for one row, an invalid token, or if there is no table.
     """
     quotas = quotas or Quotas()
+    party = as_count(party, "party", 0, 1)
     if not servers:
         raise ArgumentError("servers: found none, expected at least one table")
     if admin_token is not None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 
-from .._arrays import Array, as_indices
+from .._arrays import Array, as_indices, shown
 from ..errors import (
     ArgumentError,
     MalformedMessageError,
@@ -30,6 +30,7 @@ from ..pir._wire import HEADER_BYTES
 MAX_TEXT_BYTES = 64 << 10
 MIN_TOKEN_LENGTH = 16
 _MAX_SHOWN = 300
+_MAX_KEYS = 1 << 62
 _FIRST_PAUSE = 0.1
 _MAX_PAUSE = 2.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
@@ -147,17 +148,22 @@ class Description:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
-        if party not in (0, 1) or not isinstance(max_keys, int) or max_keys < 1:
-            raise MalformedMessageError(
-                f"{url} describes party {printable(repr(party))} with "
-                f"{printable(repr(max_keys))} keys per request: expected party 0 or 1, 1 or more"
-            )
+        _check_number(f"{url}: the party of this server", party, 0, 1)
+        _check_number(f"{url}: the maximum keys per request", max_keys, 1, _MAX_KEYS)
         if id_ != params.id.hex():
             raise MalformedMessageError(
                 f"{url} describes a table with the id {printable(repr(id_))}: expected "
                 f"{params.id.hex()}; the server or this client computes ids wrongly"
             )
         return cls(url, party, params, max_keys)
+
+
+def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:
+    """Raises MalformedMessageError unless a value from JSON is an integer in a range."""
+    if type(value) is not int or not minimum <= value <= maximum:  # True is not a number in JSON
+        raise MalformedMessageError(
+            f"{what}: found {printable(shown(value))}, expected {minimum} to {maximum}"
+        )
 
 
 class TablesDifferError(MismatchError):

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from .._arrays import check_file
 from ..errors import ArgumentError, FileError, ServiceError
 
 # Time to send the head of a request, the first one or a later one.
@@ -46,8 +47,8 @@ class Address:
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ArgumentError("TLS needs both a certificate and its key")
         for path in (self.tls_cert, self.tls_key):
-            if path is not None and not path.is_file():
-                raise FileError(f"the file {path} does not exist")
+            if path is not None:
+                check_file(path, "a PEM file")
         if self.tls_cert is not None:
             self._check_certificate(self.tls_cert)
 
