@@ -12,10 +12,9 @@ from nescio import _core
 from nescio._arrays import Array, IndexArray
 from nescio._device import Device, describe
 from nescio.ot._engine import EngineBlocks, OtEngine
-from nescio.ot._families import CODE_SEED
 
 from .limits import DeviceLimits, HostLimits, Limit
-from .work import KEY, Bits, Blocks, Code, Part, Step, Trees, Work
+from .work import CODE, KEY, Bits, Blocks, Code, Part, Step, Trees, Work
 
 __all__ = ["ONLY", "DeviceMachine", "HostMachine", "Machine", "Run"]
 
@@ -120,19 +119,19 @@ class HostMachine:
         def run(part: Part) -> tuple[Array, ...]:
             own = noise[part.begin : part.end]
             if step.parameters == "qc":
-                args = (own, CODE_SEED, step.outputs, self._pool, tier, scratch)
+                args = (own, CODE, step.outputs, self._pool, tier, scratch)
                 return (_core.encode_qc(*args),)
             if step.family == "primal":
-                _core.encode_primal(own, step.seeds, CODE_SEED, 0, self._pool, tier)
+                _core.encode_primal(own, step.seeds, CODE, 0, self._pool, tier)
                 return (own,)
-            _core.encode_ec(own, CODE_SEED, self._pool, tier)
+            _core.encode_ec(own, CODE, self._pool, tier)
             return (own[: step.outputs],)
 
         return run
 
     def _blocks(self, step: Blocks, tier: str) -> Run:
         if step.name == "check":
-            return lambda _: (_core.chi_sum(step.blocks, CODE_SEED, self._pool, tier),)
+            return lambda _: (_core.chi_sum(step.blocks, CODE, self._pool, tier),)
         out = np.zeros_like(step.blocks)
         return lambda _: (_core.hash_blocks(step.blocks, 0, 0, KEY, self._pool, None, tier, out),)
 
@@ -222,9 +221,9 @@ class DeviceMachine:
         def run(part: Part) -> tuple[EngineBlocks, ...]:
             own = noise[part.begin : part.end]
             if step.family == "primal":
-                self._own.encode_primal(own, seeds, CODE_SEED, 0, way)
+                self._own.encode_primal(own, seeds, CODE, 0, way)
                 return (own,)
-            self._own.encode_ec(own, CODE_SEED)
+            self._own.encode_ec(own, CODE)
             return (own[: step.outputs],)
 
         return run
@@ -232,5 +231,5 @@ class DeviceMachine:
     def _blocks(self, step: Blocks) -> Run:
         blocks = self._own.upload(step.blocks)
         if step.name == "check":
-            return lambda _: (self._own.chi_sum(blocks, CODE_SEED, 0),)
+            return lambda _: (self._own.chi_sum(blocks, CODE, 0),)
         return lambda _: (self._own.hash_blocks(blocks, 0, 0, KEY, None),)

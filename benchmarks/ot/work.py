@@ -16,10 +16,12 @@ from nescio import _core
 from nescio._arrays import ByteArray, IndexArray
 from nescio.ot import parameters
 
-__all__ = ["KEY", "Bits", "Blocks", "Code", "Part", "Step", "Trees", "Work", "steps"]
+__all__ = ["CODE", "KEY", "Bits", "Blocks", "Code", "Part", "Step", "Trees", "Work", "steps"]
 
 KEY = b"Nescio OT bench "
 """The public base of the keys that trees and transfers are hashed under."""
+CODE = b"Nescio OT codes "
+"""The public seed of the codes."""
 
 _BLOCK = 16
 _DUAL_OUTPUTS = 1 << 23

@@ -7,8 +7,8 @@ import pytest
 
 from nescio.errors import ArgumentError
 from nescio.ot import _algebraic, _decoding
-from nescio.ot.estimate import ATTACKS, Instance, estimate
-from nescio.ot.parameters import dual
+from nescio.ot.estimate import ATTACKS, Instance, estimate, gauss_one_code, instance_of
+from nescio.ot.parameters import dual, primal
 
 # The hybrid attack at N = t * 2^13, k = 2^19: message of emp-ot's commit 7a7e8c7. The last line:
 # comment at ferret_b10 in its emp-ot/ferret/constants.h of that time.
@@ -91,6 +91,13 @@ def test_hybrid_attack_as_published(n, k, t, bits):
 def test_gauss_as_published(n, k, t, bits):
     # A regular instance with t more samples and t more dimensions reduces to this one.
     assert math.floor(_decoding.gauss(Instance(n + t, k + t, t))) == bits
+
+
+@pytest.mark.parametrize(("extensions", "bits"), [(1, 139.6), (2**20, 119.6), (2**28, 112.7)])
+def test_one_code_for_many_extensions_costs_security(extensions, bits):
+    """Why each extension has a code of its own: figures of docs/ot-parameters.md."""
+    b10 = instance_of(primal("b10"))
+    assert round(gauss_one_code(b10, extensions), 1) == bits
 
 
 @pytest.mark.parametrize(("n", "k", "t", "attack", "bits"), PUBLIC)

@@ -10,6 +10,7 @@ from nescio.errors import ArgumentError
 from nescio.ot._keys import SessionKeys
 from ot.blocks import random_blocks, to_array, to_integers
 from spec import ot_keys, ot_trees
+from spec.blocks import to_block
 
 NONCES = bytes(range(16)), bytes(range(16, 32))
 BASE = bytes(range(50, 66))
@@ -19,7 +20,18 @@ def test_bases_are_those_of_the_specification():
     keys, session = SessionKeys(*NONCES), ot_keys.session_base(*NONCES)
     assert keys.hashing() == ot_keys.hashing_base(session)
     for extension in (0, 1, 1 << 40):
-        assert keys.trees(extension) == ot_keys.trees_base(session, extension)
+        assert keys.extension(extension).trees == ot_keys.trees_base(session, extension)
+
+
+@pytest.mark.parametrize("challenge", [b"", bytes(range(32))])
+def test_codes_and_proofs_are_those_of_the_specification(challenge):
+    keys, session = SessionKeys(*NONCES), ot_keys.session_digest(*NONCES)
+    for number in (0, 1, 1 << 40):
+        own = keys.extension(number)
+        assert own.code(challenge) == ot_keys.code_seed(session, number, challenge)
+        assert own.proof(challenge, BASE) == ot_keys.proof(
+            session, number, challenge, to_block(BASE)
+        )
 
 
 def test_bases_depend_on_who_drew_which_nonce():

@@ -1,8 +1,9 @@
-"""The public AES keys under which trees and transfers are hashed, in plain Python.
+"""The public keys and seeds of a session, in plain Python.
 
-Many keys are used, so that an attacker who searches for delta can compare each evaluation with few
-hidden values: Guo, Katz, Wang, Weng and Yu, "Better Concrete Security for Half-Gates Garbling"
-(Crypto 2020). A base is sixteen bytes, a block in little-endian order.
+AES keys hash trees and transfers. Many keys are used, so that an attacker who searches for delta
+can compare each evaluation with few hidden values: Guo, Katz, Wang, Weng and Yu, "Better Concrete
+Security for Half-Gates Garbling" (Crypto 2020). A base is sixteen bytes, a block in little-endian
+order.
 """
 
 import hashlib
@@ -13,10 +14,26 @@ LEVEL_BITS = 6
 PERIOD_BITS = 6
 
 
+def session_digest(sender_nonce: bytes, receiver_nonce: bytes) -> bytes:
+    """Hash both parties' nonces."""
+    return hashlib.sha256(b"Nescio OT session keys 1\0" + sender_nonce + receiver_nonce).digest()
+
+
 def session_base(sender_nonce: bytes, receiver_nonce: bytes) -> int:
-    """Derive the base of a session; its keys are the base XOR their number."""
-    tag = b"Nescio OT session keys 1\0"
-    return to_block(hashlib.sha256(tag + sender_nonce + receiver_nonce).digest()[:16])
+    """Derive the base of a session; its AES keys are the base XOR their number."""
+    return to_block(session_digest(sender_nonce, receiver_nonce)[:16])
+
+
+def code_seed(session: bytes, extension: int, challenge: bytes) -> bytes:
+    """Return the seed of an extension's LPN code; `challenge` is empty without the check."""
+    message = b"Nescio OT code 1\0" + session + extension.to_bytes(8, "little") + challenge
+    return hashlib.sha256(message).digest()[:16]
+
+
+def proof(session: bytes, extension: int, challenge: bytes, combined: int) -> bytes:
+    """Return the PROF message for the sender's combination of all leaves."""
+    message = b"Nescio OT consistency 2\0" + session + extension.to_bytes(8, "little") + challenge
+    return hashlib.sha256(message + to_bytes(combined)).digest()
 
 
 def trees_base(session: int, extension: int) -> bytes:

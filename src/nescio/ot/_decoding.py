@@ -73,6 +73,19 @@ def gauss(given: Instance) -> float:
     return _STRASSEN * math.log2(min(it.k, it.n - it.k)) - float(chance)
 
 
+def gauss_one_code(given: Instance, extensions: int) -> float:
+    """Estimates pooled Gauss on many extensions that use one code, where one success is enough.
+
+    An inverse of k rows of the code serves all extensions. Each of them then takes two parity
+    checks of k bits on average, until a check fails. With a code for each extension, as Nescio has
+    them, an inverse serves one extension, and the cost of one success is that of `gauss`.
+    """
+    it = given.reduced()
+    size = math.log2(min(it.k, it.n - it.k))
+    shared = np.logaddexp2(_STRASSEN * size - math.log2(extensions), 1 + size)
+    return gauss(given) - _STRASSEN * size + float(shared)
+
+
 def parity(given: Instance) -> float:
     """Estimates statistical decoding with low-weight parities, and its version 2.0.
 

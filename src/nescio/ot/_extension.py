@@ -11,7 +11,7 @@ Source: Boyle et al. 2019 (dual LPN), Yang et al. 2020 (Ferret: primal LPN, the 
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from .._arrays import IndexArray
 from .._timing import Clock
@@ -20,24 +20,33 @@ from ..net import Channel
 from ..net._frame import clean
 from ._engine import Blocks, Kernels, OutputBuffer
 from ._families import ExtensionPlan, Family
-from ._keys import SessionKeys
+from ._keys import ExtensionKeys, SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
 Seed = Callable[[int], IndexArray]
 """Makes the first correlations of a session from base OTs: their number to their blocks."""
 
-Check = Callable[[Blocks], None]
-"""Proves to the other party that leaves were grown correctly, or checks its proof."""
+
+class Check(Protocol):
+    """A party's part in the check that the sender's trees were grown correctly."""
+
+    def run(self, leaves: Blocks) -> bytes:
+        """Proves it to the receiver, or checks the sender's proof; returns the challenge."""
+
+    def finish(self) -> None:
+        """Waits for the receiver's verdict, at the sender."""
+
 
 Grow = Callable[
-    [ExtensionPlan, IndexArray, IndexArray, bytes, Blocks | None], tuple[Blocks, Check | None]
+    [ExtensionPlan, IndexArray, IndexArray, ExtensionKeys, Blocks | None],
+    tuple[Blocks, Check | None],
 ]
 """A party's part in growing the trees of an extension: `Sender._grow`, `Receiver._grow`.
 
 Takes the plan, a correlation for each level of each tree, the 128 correlations of the check (none
-without a check), the AES key base of the trees, and memory for the leaves or None. Returns the
-leaves of all trees and the check, or None without one.
+without a check), the extension's keys, and memory for the leaves or None. Returns the leaves of all
+trees and the check, or None without one.
 """
 
 
@@ -166,13 +175,18 @@ class Extender:
         kernels, kept = self._kernels, self._kept
         levels = kernels.to_host(kept[: plan.trees * plan.depth])
         checks = kernels.to_host(kept[plan.trees * plan.depth : plan.inputs - plan.seeds])
-        key = self.keys.trees(self._extensions)
+        keys = self.keys.extension(self._extensions)
         self._extensions += 1
         with self.clock.step("trees"):
-            leaves, check = self._grow(plan, levels, checks, key, scratch)
+            leaves, check = self._grow(plan, levels, checks, keys, scratch)
+        challenge = b""
         if check is not None:
             with self.clock.step("check"):
-                check(leaves)
+                challenge = check.run(leaves)
         with self.clock.step("lpn"):
             seeds = kept[plan.inputs - plan.seeds : plan.inputs]
-            return plan.encode(kernels, leaves, seeds, out)
+            blocks = plan.encode(kernels, leaves, seeds, keys.code(challenge), out)
+        if check is not None:
+            with self.clock.step("check"):
+                check.finish()
+        return blocks

@@ -23,9 +23,6 @@ from .parameters import Dual, Primal
 CHECK_COTS = 128
 """Correlations that the consistency check of the trees spends."""
 
-CODE_SEED = b"Nescio LPN codes"
-"""The public seed of all codes, a fixed value."""
-
 _MAX_DUAL_OUTPUTS = 1 << 23
 _MIN_DUAL_OUTPUTS = 1 << 14
 _DUAL_RESERVE = 256 * 18 + CHECK_COTS
@@ -35,9 +32,12 @@ class Encode(Protocol):
     """Multiplies leaves, and in primal LPN spent correlations, by a code."""
 
     def __call__(
-        self, kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /
+        self, kernels: Kernels, leaves: Blocks, seeds: Blocks, code: bytes, out: Blocks | None, /
     ) -> Blocks:
-        """Returns the new blocks; with `supports_out` and `out`, the first are in `out` instead."""
+        """Returns the new blocks; with `supports_out` and `out`, the first are in `out` instead.
+
+        `code` is the public seed of the code, 16 bytes.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,14 @@ class DualFamily:
 def dual_plan(chosen: Dual, *, malicious: bool) -> ExtensionPlan:
     """Plans a dual extension with the given parameters."""
 
-    def encode(kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /) -> Blocks:
+    def encode(
+        kernels: Kernels, leaves: Blocks, seeds: Blocks, code: bytes, out: Blocks | None, /
+    ) -> Blocks:
         del seeds  # empty: dual LPN spends none
         noise = leaves[: chosen.n]
         if chosen.code == "qc":
-            return kernels.encode_qc(noise, CODE_SEED, chosen.outputs)
-        return kernels.encode_ec(noise, CODE_SEED, out)[: chosen.outputs]
+            return kernels.encode_qc(noise, code, chosen.outputs)
+        return kernels.encode_ec(noise, code, out)[: chosen.outputs]
 
     return ExtensionPlan(
         trees=chosen.t,
@@ -157,7 +159,9 @@ def dual_plan(chosen: Dual, *, malicious: bool) -> ExtensionPlan:
     )
 
 
-def encode_primal(kernels: Kernels, leaves: Blocks, seeds: Blocks, out: Blocks | None, /) -> Blocks:
+def encode_primal(
+    kernels: Kernels, leaves: Blocks, seeds: Blocks, code: bytes, out: Blocks | None, /
+) -> Blocks:
     """Computes A s + e in the memory of e."""
     del out
-    return kernels.encode_primal(leaves, seeds, CODE_SEED)
+    return kernels.encode_primal(leaves, seeds, code)

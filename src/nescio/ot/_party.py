@@ -16,7 +16,7 @@ from ._engine import Blocks, Kernels
 from ._extension import Check, Extender, Request
 from ._families import DualFamily, ExtensionPlan, Family, PrimalFamily
 from ._kernels import CpuKernels, GpuKernels
-from ._keys import NONCE_BYTES, SessionKeys
+from ._keys import NONCE_BYTES, ExtensionKeys, SessionKeys
 from ._randomness import Randomness, SystemRandomness, insecure_seeded
 
 FamilyName = Literal["primal", "dual"]
@@ -28,7 +28,7 @@ DEFAULT_DUAL = "ec"
 MAX_OTS = 1 << 34
 STREAM_BATCH = 1 << 20
 
-_PROTOCOL = 2
+_PROTOCOL = 3
 _MAX_AGREEMENT_BYTES = 4096
 
 
@@ -80,7 +80,7 @@ class Party:
         plan: ExtensionPlan,
         blocks: IndexArray,
         checks: IndexArray,
-        key: bytes,
+        keys: ExtensionKeys,
         scratch: Blocks | None,
     ) -> tuple[Blocks, Check | None]:
         raise NotImplementedError

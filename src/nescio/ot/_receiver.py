@@ -13,6 +13,7 @@ from ._engine import Blocks
 from ._extension import Check, Request
 from ._families import ExtensionPlan
 from ._iknp import seed_receiver
+from ._keys import ExtensionKeys
 from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_choices
 
 
@@ -159,7 +160,7 @@ class Receiver(Party):
         plan: ExtensionPlan,
         blocks: IndexArray,
         checks: IndexArray,
-        key: bytes,
+        keys: ExtensionKeys,
         scratch: Blocks | None,
     ) -> tuple[Blocks, Check | None]:
         """Grows all leaves but one of each tree, and that one up to delta."""
@@ -169,8 +170,10 @@ class Receiver(Party):
         check = None
         if len(checks):  # before the trees are opened: the sender computes its proof meanwhile
             positions = punctured_positions(choices, plan)
-            check = ReceiverCheck(self.channel, self._randomness, positions, checks, self._kernels)
-        return self._kernels.puncture(sides, choices, plan.depth, key, scratch), check
+            check = ReceiverCheck(
+                self.channel, self._randomness, positions, checks, self._kernels, keys=keys
+            )
+        return self._kernels.puncture(sides, choices, plan.depth, keys.trees, scratch), check
 
     def _chosen(self, request: Request, choices: IndexArray) -> tuple[IndexArray, int]:
         """Draws correlated OTs and tells the sender which of their random choices to flip."""

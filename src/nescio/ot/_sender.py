@@ -9,11 +9,12 @@ from ..errors import ArgumentError
 from ..net import Channel
 from . import _pads
 from ._blocks import as_blocks, block_bytes, low_bits
-from ._check import SEED_BYTES, SenderCheck
+from ._check import SenderCheck
 from ._engine import Blocks
 from ._extension import Check, Request
 from ._families import ExtensionPlan
 from ._iknp import seed_sender
+from ._keys import SEED_BYTES, ExtensionKeys
 from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_messages
 
 
@@ -187,16 +188,16 @@ class Sender(Party):
         plan: ExtensionPlan,
         blocks: IndexArray,
         checks: IndexArray,
-        key: bytes,
+        keys: ExtensionKeys,
         scratch: Blocks | None,
     ) -> tuple[Blocks, Check | None]:
         """Grows every tree, and sends for each level the correction that opens one side of it."""
         seeds = as_blocks(self._randomness.draw(plan.trees * SEED_BYTES))
-        leaves, sums = self._kernels.grow(seeds, plan.depth, self._delta[0], key, scratch)
+        leaves, sums = self._kernels.grow(seeds, plan.depth, self._delta[0], keys.trees, scratch)
         self.channel.send("TREE", block_bytes(sums ^ blocks))
         if not len(checks):
             return leaves, None
-        return leaves, SenderCheck(self.channel, self._delta, checks, self._kernels)
+        return leaves, SenderCheck(self.channel, self._delta, checks, self._kernels, keys=keys)
 
     def _chosen(self, request: Request) -> tuple[IndexArray, int]:
         """Draws correlated OTs and applies the receiver's corrections of their choices."""

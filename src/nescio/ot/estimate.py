@@ -13,10 +13,10 @@ import numpy as np
 
 from ..errors import ArgumentError
 from . import _algebraic, _decoding
-from ._decoding import Instance
+from ._decoding import Instance, gauss_one_code
 from .parameters import Dual, Primal
 
-__all__ = ["ATTACKS", "Estimate", "Instance", "estimate", "instance_of"]
+__all__ = ["ATTACKS", "Estimate", "Instance", "estimate", "gauss_one_code", "instance_of"]
 
 ATTACKS: dict[str, Callable[[Instance], float]] = {
     "gauss": _decoding.gauss,
