@@ -11,7 +11,7 @@ from nescio.ot.estimate import ATTACKS, Instance, estimate, gauss_one_code, inst
 from nescio.ot.parameters import dual, primal
 
 # The hybrid attack at N = t * 2^13, k = 2^19: message of emp-ot's commit 7a7e8c7. The last line:
-# comment at ferret_b10 in its emp-ot/ferret/constants.h of that time.
+# comment at ferret_b10 in its emp-ot/ot_extension/ferret/constants.h at 1d03397.
 HYBRID = [
     (1280 << 13, 1 << 19, 1280, 138.5),
     (1500 << 13, 1 << 19, 1500, 134.6),
