@@ -1,6 +1,7 @@
 """Lookups in every kind of table, checked against the plaintext table."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import nescio
+from nescio import _core
 from nescio.dpf import GENERATORS, OUTPUTS
 
 ROWS = [1, 2, 127, 128, 129, (1 << 17) + 1]
+TIERS = _core.supported_tiers()
 DTYPES = ["?", "i1", "u1", "i2", ">i4", "<u8", "f2", "f4", ">f8", "c8", "S5", "U3", "M8[s]"]
 
 
@@ -65,6 +68,44 @@ def test_widths_of_rows_in_every_tier(row_bytes, output, tier, rng):
     table = nescio.Table(random_table(rng, (700, row_bytes)), output=output)
     indices = rng.integers(700, size=3)
     assert_same(look_up(table, indices, tier=tier), table[indices])
+
+
+@pytest.mark.parametrize("row_bytes", [1, 2, 3, 4, 12, 16, 17, 63, 100])
+@pytest.mark.parametrize("output", ["u8", "u32", "u64", "u128"])
+def test_narrow_rows_have_the_same_answer_on_every_tier_and_device(row_bytes, output, rng):
+    """With more rows than the kernels copy at a time, and rows that end within a word."""
+    table = nescio.Table(random_table(rng, (1100, row_bytes)), output=output)
+    client = nescio.Client(table.params)
+    indices = [1099, 1023]
+    query = client.query(indices)
+    servers = [{"tier": tier} for tier in TIERS] + [{"device": "emulated"}]
+    answers = [
+        [nescio.Server(table, threads=1, party=p, **where).answer(query.keys[p]) for p in (0, 1)]
+        for where in servers
+    ]
+    assert all(other == answers[0] for other in answers)
+    assert_same(client.decode(query, *answers[0]), table[indices])
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("output", ["u8", "u32"])
+def test_narrow_rows_take_about_as_long_as_their_shares(output, rng):
+    """With a vector for each row, rows of one element took 70 times as long as these."""
+
+    def seconds(row_bytes):
+        values = rng.integers(256, size=((1 << 22) // row_bytes, row_bytes), dtype=np.uint8)
+        table = nescio.Table(values, output=output, generator="aes128")
+        query = nescio.Client(table.params).query([1]).keys[0]
+        server = nescio.Server(table, threads=1)
+
+        def once():
+            begin = time.process_time()
+            server.answer(query)
+            return time.process_time() - begin
+
+        return min(once() for _ in range(5))
+
+    assert seconds({"u8": 1, "u32": 4}[output]) < 16 * seconds(64)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 2, 65, 300])

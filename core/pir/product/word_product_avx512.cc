@@ -86,23 +86,35 @@ void add_quads(const std::uint8_t* rows, std::size_t quads, std::size_t row_byte
   }
 }
 
+/// The sum of a column's bytes times the shares.
+std::uint8_t dot_bytes(const std::uint8_t* column, const std::uint8_t* shares, std::size_t count) {
+  __m512i total[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+  std::size_t at = 0;
+  for (; at + 128 <= count; at += 128) {
+    for (std::size_t k = 0; k < 2; ++k) {
+      total[k] = _mm512_dpbusd_epi32(total[k], _mm512_loadu_si512(column + at + 64 * k),
+                                     _mm512_loadu_si512(shares + at + 64 * k));
+    }
+  }
+  auto sum = static_cast<unsigned>(_mm512_reduce_add_epi32(_mm512_add_epi32(total[0], total[1])));
+  for (; at < count; ++at) sum += unsigned{column[at]} * shares[at];
+  return static_cast<std::uint8_t>(sum);
+}
+
 void add_all_bytes(const std::uint8_t* rows, std::size_t count, std::size_t row_bytes,
                    const std::uint8_t* shares, std::size_t stride, std::size_t keys,
                    std::uint8_t* sums, std::size_t sum_stride) {
-  while (count > 0) {
-    const std::size_t part = count < kRows ? count : kRows;
-    const std::size_t quads = part / kQuad, whole = quads * kQuad;
-    if (quads > 0) add_quads(rows, quads, row_bytes, shares, stride, keys, sums, sum_stride);
-    add_tail<std::uint8_t>(rows, whole, row_bytes, row_bytes / 64 * 64, shares, stride, keys, sums,
-                           sum_stride);
-    if (whole < part) {
-      add_words<std::uint8_t>(rows + whole * row_bytes, part - whole, row_bytes, shares + whole,
-                              stride, keys, sums, sum_stride);
-    }
-    rows += part * row_bytes;
-    shares += part;
-    count -= part;
+  const std::size_t columns = row_bytes / kColumnBytes * kColumnBytes;
+  for (std::size_t first = 0; columns > 0 && first < count; first += kRows) {
+    const std::size_t part = count - first < kRows ? count - first : kRows;
+    const std::size_t quads = part / kQuad, whole = first + quads * kQuad;
+    add_quads(rows + first * row_bytes, quads, row_bytes, shares + first, stride, keys, sums,
+              sum_stride);
+    add_whole_columns<std::uint8_t>(rows + whole * row_bytes, first + part - whole, row_bytes,
+                                    shares + whole, stride, keys, sums, sum_stride);
   }
+  add_tail<std::uint8_t, dot_bytes>(rows, count, row_bytes, columns, shares, stride, keys, sums,
+                                    sum_stride);
 }
 
 }  // namespace
