@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -10,15 +11,33 @@
 namespace nescio::pir {
 namespace {
 
+/// Bytes of rows per task: smaller tasks cost more than their work.
+constexpr std::uint64_t kTaskBytes = 64 << 10;
+
+/// Overwritten rows whose first lines are prefetched: each line of a sliced row is another cache line.
+constexpr std::size_t kRowsAhead = 16;
+constexpr std::size_t kBytesAhead = 64;
+
+/// Copies `bytes` bytes (1 to 8) between words and rows, `stride` apart; `copy(word, row)` gets a
+/// constant number of bytes, which is one move or two.
+template <std::size_t bytes = 8, class Copy>
+void for_each_row(std::size_t count, std::size_t stride, std::size_t present, Copy copy) {
+  if (present < bytes) {
+    if constexpr (bytes > 1) for_each_row<bytes - 1>(count, stride, present, copy);
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    copy(i, i * stride, std::integral_constant<std::size_t, bytes>{});
+  }
+}
+
 /// Makes a line of a block from `bytes` bytes (at most 8) of each of up to eight rows, `stride` apart.
 void slice_line(const std::uint8_t* rows, std::size_t count, std::size_t stride, std::size_t bytes,
                 std::uint8_t* line) {
   std::uint64_t words[kGroupRows] = {};
-  if (count == kGroupRows && bytes == sizeof(words[0])) {  // a copy of fixed size is one move
-    for (std::size_t i = 0; i < kGroupRows; ++i) std::memcpy(&words[i], rows + i * stride, 8);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(&words[i], rows + i * stride, bytes);
-  }
+  for_each_row(count, stride, bytes, [&](std::size_t i, std::size_t at, auto size) {
+    std::memcpy(&words[i], rows + at, size);
+  });
   slice_words(words);
   std::memcpy(line, words, kLineBytes);
 }
@@ -29,11 +48,9 @@ void unslice_line(const std::uint8_t* line, std::size_t count, std::size_t strid
   std::uint64_t words[kGroupRows];
   std::memcpy(words, line, kLineBytes);
   unslice_words(words);
-  if (count == kGroupRows && bytes == sizeof(words[0])) {
-    for (std::size_t i = 0; i < kGroupRows; ++i) std::memcpy(rows + i * stride, &words[i], 8);
-  } else {
-    for (std::size_t i = 0; i < count; ++i) std::memcpy(rows + i * stride, &words[i], bytes);
-  }
+  for_each_row(count, stride, bytes, [&](std::size_t i, std::size_t at, auto size) {
+    std::memcpy(rows + at, &words[i], size);
+  });
 }
 
 /// Calls `line(offset in rows, rows present, bytes, offset in tile)` for each line of the tile that
@@ -83,8 +100,14 @@ void for_each_tile(const Extent& extent, std::uint64_t first, std::uint64_t coun
                                       std::to_string(first + count) + " are outside the table of " +
                                       std::to_string(extent.rows) + " rows");
   }
-  pool.run(ceil_div(count, kTileRows), [&](std::size_t i, unsigned) {
-    tile(first + i * kTileRows, std::min<std::uint64_t>(kTileRows, count - i * kTileRows));
+  const std::uint64_t tiles = ceil_div(count, kTileRows);
+  const std::uint64_t per_task =
+      std::max<std::uint64_t>(1, kTaskBytes / kTileRows / extent.row_bytes);
+  pool.run(ceil_div(tiles, per_task), [&](std::size_t task, unsigned) {
+    const std::uint64_t end = std::min(tiles, (task + 1) * per_task);
+    for (std::uint64_t i = task * per_task; i < end; ++i) {
+      tile(first + i * kTileRows, std::min<std::uint64_t>(kTileRows, count - i * kTileRows));
+    }
   });
 }
 
@@ -161,11 +184,18 @@ void load_rows(const Extent& extent, const std::uint8_t* table,
 void replace_rows(const Extent& extent, std::span<const std::uint64_t> indices,
                   const std::uint8_t* rows, std::uint8_t* table) {
   for (std::uint64_t index : indices) check_index(extent, index);
-  for (std::uint64_t index : indices) {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
     if (extent.layout == Layout::rows) {
-      std::memcpy(table + index * extent.row_bytes, rows, extent.row_bytes);
+      std::memcpy(table + indices[i] * extent.row_bytes, rows, extent.row_bytes);
     } else {
-      const RowBits to(extent, index);
+      if (i + kRowsAhead < indices.size()) {
+        const RowBits ahead(extent, indices[i + kRowsAhead]);
+        const std::size_t bytes = std::min(extent.row_bytes, kBytesAhead);
+        for (std::size_t byte = 0; byte < bytes; byte += kBlockColumnBytes) {
+          __builtin_prefetch(table + ahead.at(byte), 1);
+        }
+      }
+      const RowBits to(extent, indices[i]);
       for (std::size_t byte = 0; byte < extent.row_bytes; ++byte) {
         std::uint64_t columns;
         std::memcpy(&columns, table + to.at(byte), sizeof(columns));

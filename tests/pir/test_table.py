@@ -3,6 +3,7 @@
 import json
 import struct
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 import nescio
 from nescio.dpf import OUTPUTS
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
+from nescio.pir import _rehash
 from nescio.pir import _stored as stored
 from nescio.pir._table import next_version
 from pir.test_lookup import assert_same, look_up, random_table
@@ -53,6 +55,59 @@ def test_update(values, output, rng):
     assert table.params.version == "8"
     assert_same(table[np.arange(ROWS)], values)
     assert_same(look_up(table, where[:5]), values[where[:5]])
+
+
+@pytest.mark.parametrize("output", ["bit", "u32"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bulk_update(output, threads, rng, monkeypatch):
+    """Of all chunks but one, in any order, with several rows for one index; the last one stays."""
+    monkeypatch.setattr(_rehash, "_RUN_BYTES", 3 * 4096 * 2)  # several runs
+    values = random_table(rng, (50_001, 2))
+    table = nescio.Table(values, output=output, threads=threads)
+    where = rng.integers(50_001, size=20_000)
+    where = where[where // 4096 != 5]
+    rows = random_table(rng, (len(where), 2))
+    expected = values.copy()
+    for index, row in zip(where, rows, strict=True):
+        expected[index] = row
+    table.update(where, rows)
+    assert_same(table[np.arange(50_001)], expected)
+    assert table.params == fresh_params(expected, table)
+    table.update(np.zeros(0, np.int64), rows[:0])
+    assert table.params == fresh_params(expected, table)
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("output", ["bit", "u32"])
+def test_a_bulk_update_costs_about_as_much_as_taking_the_table_in(output, rng):
+    """Row by row in Python, it took 20 times as long."""
+
+    def seconds(step):
+        begin = time.process_time()
+        step()
+        return time.process_time() - begin
+
+    values = random_table(rng, (1 << 20, 16))
+    where = rng.choice(1 << 20, (1 << 20) // 10, replace=False)
+    rows = values[where[::-1]]
+    table = nescio.Table(values, output=output)
+    whole = min(seconds(lambda: nescio.Table(values, output=output)) for _ in range(3))
+    assert min(seconds(lambda: table.update(where, rows)) for _ in range(3)) < 5 * whole
+
+
+@pytest.mark.load
+@pytest.mark.parametrize("output", ["bit", "u32"])
+def test_threads_do_not_slow_down_taking_in_narrow_rows(output, rng):
+    values = random_table(rng, (1 << 21, 1))
+
+    def seconds(threads):
+        begin = time.process_time()
+        nescio.Table(values, output=output, threads=threads)
+        return time.process_time() - begin
+
+    times = np.array([(seconds(1), seconds(2)) for _ in range(5)])
+    one, two = times.min(axis=0)
+    assert two < 1.8 * one
 
 
 @pytest.mark.parametrize("output", ["bit", "u32"])

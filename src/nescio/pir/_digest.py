@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,12 +13,25 @@ CHUNK_ROWS = 4096
 
 HASH_BYTES = 32
 
+_THREAD_BYTES = 32 << 10
+"""Bytes per chunk from which threads help: shorter hashes wait for the interpreter lock."""
+
+_TASK_BYTES = 1 << 20
+"""Bytes that a thread hashes at a time."""
+
 
 def hash_chunks(rows: ByteArray, threads: int) -> ByteArray:
     """Computes the SHA-256 of each chunk: (chunks, 32). `rows` begins at the start of a chunk."""
     starts = range(0, len(rows), CHUNK_ROWS)
-    chunks = (rows[first : first + CHUNK_ROWS].data for first in starts)
-    hashes = b"".join(_hash_all(chunks, threads))
+    chunk_bytes = rows[:CHUNK_ROWS].nbytes
+    workers = threads or os.cpu_count() or 1
+    if workers == 1 or chunk_bytes < _THREAD_BYTES or rows.nbytes <= _TASK_BYTES:
+        hashes = _hash_part(rows)
+    else:
+        step = max(1, _TASK_BYTES // chunk_bytes) * CHUNK_ROWS
+        parts = [rows[first : first + step] for first in range(0, len(rows), step)]
+        with ThreadPoolExecutor(workers) as pool:  # hashlib releases the interpreter lock
+            hashes = b"".join(pool.map(_hash_part, parts))
     return np.frombuffer(hashes, np.uint8).reshape(len(starts), HASH_BYTES)
 
 
@@ -28,12 +40,6 @@ def digest_of(hashes: ByteArray) -> str:
     return hashlib.sha256(np.ascontiguousarray(hashes).data).hexdigest()
 
 
-def _hash_all(chunks: Iterable[memoryview], threads: int) -> list[bytes]:
-    def hash_one(chunk: memoryview) -> bytes:
-        return hashlib.sha256(chunk).digest()
-
-    workers = threads or os.cpu_count() or 1
-    if workers == 1:
-        return [hash_one(chunk) for chunk in chunks]
-    with ThreadPoolExecutor(workers) as pool:  # hashlib releases the interpreter lock
-        return list(pool.map(hash_one, chunks))
+def _hash_part(rows: ByteArray) -> bytes:
+    starts = range(0, len(rows), CHUNK_ROWS)
+    return b"".join(hashlib.sha256(rows[i : i + CHUNK_ROWS].data).digest() for i in starts)

@@ -19,6 +19,7 @@ from ..errors import ArgumentError
 from . import _stored as stored
 from ._digest import CHUNK_ROWS, digest_of, hash_chunks
 from ._params import TableParams
+from ._rehash import in_order, rehash
 
 Progress = Callable[[int, int], None]
 
@@ -170,7 +171,10 @@ class Table:
             old = self._state
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), old.params)
-            hashes = _rehash(old, where, new, self._pool)
+            where, new = in_order(where, new)
+            hashes = rehash(
+                old.rows, old.params, old.hashes, where, new, threads=self._pool.threads
+            )
             state = _new_version(old, hashes, where, version)
             with self._lock.writing():
                 old.rows.replace(where, new)
@@ -303,22 +307,6 @@ def _build(
             progress(done * params.row_bytes, params.rows * params.row_bytes)
     all_hashes = np.concatenate(hashes)
     return TableState(replace(params, digest=digest_of(all_hashes)), rows, all_hashes)
-
-
-def _rehash(
-    old: TableState, where: IndexArray, new: ByteArray, pool: _core.ThreadPool
-) -> ByteArray:
-    """Computes the hashes of all chunks for a table whose rows at `where` are `new`."""
-    hashes = old.hashes.copy()
-    chunks = where // np.uint64(CHUNK_ROWS)
-    for chunk in np.unique(chunks):
-        first = int(chunk) * CHUNK_ROWS
-        rows = old.rows.load_range(first, min(CHUNK_ROWS, old.params.rows - first), pool)
-        own = chunks == chunk
-        for index, row in zip(where[own] - np.uint64(first), new[own], strict=True):
-            rows[index] = row
-        hashes[int(chunk)] = hash_chunks(rows, 1)[0]
-    return hashes
 
 
 def _new_version(
