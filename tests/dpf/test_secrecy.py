@@ -1,10 +1,9 @@
 """One key alone reveals nothing: statistics over thousands of serialized keys.
 
 Every bit and every byte of a key is tested for correlation with every bit of the index, and for
-uniform distribution, for both parties, every output and every generator. Published libraries have
-failed such tests: a control bit was also a bit of the output, a correction was zero off the path, a
-seed came from a generator that is not random. The tests also run on keys with such flaws planted,
-which they must find.
+uniform distribution, for both parties, every output and every generator. The tests also run on keys
+with planted flaws, which they must find: a control bit that is also a bit of the output, a
+correction that is zero off the path, a seed from a generator that is not random.
 """
 
 import numpy as np

@@ -21,7 +21,7 @@ from .results import Results
 from .timing import WrongResultError
 
 COUNT = 200
-_MIN_INT8_BATCH = 32  # the smallest that cuBLAS multiplies
+_MIN_INT8_BATCH = 32  # torch._int_mm on a GPU refuses 16 rows and fewer
 
 _COLUMNS: list[Column] = [
     ("size", "size", "5,d"),

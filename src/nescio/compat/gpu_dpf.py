@@ -52,8 +52,8 @@ class DPF:
     `prf` is one of the constants PRF_AES128 (the default), PRF_CHACHA20 and PRF_SALSA20; the
     servers and the client use the same one. `device` is the GPU of `eval_gpu`: "cuda", "cuda:1".
 
-    ENTRY_SIZE and BATCH_SIZE are GPU-DPF's maxima, for programs that read them; they limit nothing
-    here.
+    ENTRY_SIZE and BATCH_SIZE are GPU-DPF's greatest number of columns and its keys per launch, for
+    programs that read them; they limit nothing here.
 
     Raises ArgumentError for an unknown `prf`, for PRF_DUMMY (it is not a pseudorandom function: its
     keys reveal the row), and for an invalid device name.

@@ -23,7 +23,7 @@ MAX_VERSION_LENGTH = 128
 ID_BYTES = 16
 
 # NumPy's own names of fixed-size types that are the same on every machine. No other text from
-# outside reaches NumPy's parser, which crashes on some texts.
+# outside reaches NumPy's parser.
 _DTYPE = re.compile(
     r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
     r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"

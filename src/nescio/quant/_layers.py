@@ -123,7 +123,7 @@ class Linear(Layer):
     def arrays(self) -> dict[str, Array]:
         """Returns planes and scale, or the float weights.
 
-        Planes are int64 because few readers of safetensors support uint64.
+        Planes are int64, as in the PyTorch modules.
         """
         matrix = self.matrix
         bias = {} if matrix.bias is None else {"bias": matrix.bias}

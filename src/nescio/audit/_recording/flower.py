@@ -6,7 +6,8 @@ contain arrays, and those of `flwr.server.strategy`, which receive the parameter
 
 FedAvg sends models instead of updates, and averages them by the clients' examples n_k. The recorded
 sum is that of n_k (w_k - w), with w the model at the start of the round. With Flower's SecAgg+
-(older interface) a strategy gets the same average for each client; the sum is the same.
+(older interface) a strategy gets the same average for each client; the sum is the same up to the
+quantization of SecAgg+.
 
 This module does not import Flower: a strategy is any object with its methods.
 """
