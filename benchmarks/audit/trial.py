@@ -12,7 +12,8 @@ from nescio._report import Case
 from nescio.audit import Log, Run, Setting, simulate, solve
 from nescio.audit import Options as AttackOptions
 from nescio.audit._attack.estimate import column_space
-from nescio.audit._attack.search import Columnwise
+from nescio.audit._attack.state import State
+from nescio.audit._attack.with_counts import find_columns
 from nescio.bench.memory import PeakMemory
 from nescio.bench.timing import WrongResultError
 
@@ -99,9 +100,9 @@ def _columns(log: Log, options: Options, seed: int) -> np.ndarray:
     limit, active = options.time_limit, np.flatnonzero(~log.idle)
     deadline = float("inf") if limit is None else time.monotonic() + limit
     space = column_space(log, len(active), None, seed)
-    search = Columnwise(log, space, active, AttackOptions(seed=seed), deadline)
-    search.run(options.method, lambda _: nullcontext())
-    return search.columns.T
+    state = State.of(log, space, active, AttackOptions(seed=seed), deadline)
+    find_columns(state, options.method, lambda _: nullcontext())
+    return state.columns.T
 
 
 def in_windows(setting: Setting, seed: int) -> list[float]:

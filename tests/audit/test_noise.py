@@ -7,7 +7,8 @@ import pytest
 
 from audit.records import Run, never_wrong
 from nescio.audit import Log, solve
-from nescio.audit._attack.estimate import column_space, standardized_space
+from nescio.audit._attack.estimate import column_space
+from nescio.audit._attack.standardize import standardized_space
 from nescio.audit._log.windows import batches, log_choices
 from nescio.errors import ArgumentError
 from spec import audit as spec

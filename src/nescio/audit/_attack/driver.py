@@ -4,16 +4,22 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from .._arrays import Columns, IntArray
 from .._log.record import Log
-from . import estimate
+from .assignment import assign
+from .estimate import column_space
 from .milp import has_solver
 from .options import METHODS_WITHOUT_COUNTS, Options
-from .search import Columnwise, Exclude
+from .programs import Exclude, exclude
+from .reflect import trial
 from .span import Subspace
+from .standardize import standardized_space
+from .state import State
+from .with_counts import find_columns
 from .without_counts import columns_without_counts
 
 __all__ = ["Attacked", "Clock", "attack"]
@@ -74,35 +80,34 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
             )
     if log.counts is None:
         return Attacked(columns, subspace, active, method, None)
-    search = Columnwise(log, subspace, active, options, clock.deadline)
-    search.columns[:] = columns
+    state = State.of(log, subspace, active, options, clock.deadline)
+    state.columns[:] = columns
     if not without_counts:
-        method = search.run(options.method, clock.step)
+        method = find_columns(state, options.method, clock.step)
     if has_solver():
-        search.assign()
+        assign(state)
     exact = options.method in ("auto", "program") and has_solver()
-    return Attacked(
-        search.columns, search.subspace, active, method, search.exclude if exact else None
-    )
+    others = partial(exclude, state) if exact else None
+    return Attacked(state.columns, state.subspace, active, method, others)
 
 
 def _estimates(log: Log, users: int, options: Options) -> Iterator[Subspace]:
     """Yields estimates of the span: with and without standardized parameters and drift."""
     noise, even, drift, seed = options.noise, options.even, options.drift, options.seed
     smooth = drift or 0
-    plain = estimate.column_space(log, users, noise, seed, drift=smooth)
+    plain = column_space(log, users, noise, seed, drift=smooth)
     if plain.exact or not even:
         yield plain
     if plain.exact or log.counts is None:
         return
     if even is not False:
-        yield estimate.standardized_space(log, users, plain, smooth)
+        yield standardized_space(log, users, plain, smooth)
     if drift is None and int((~log.empty).sum()) > users + 2 * _SMOOTH:
-        plain = estimate.column_space(log, users, noise, seed, drift=_SMOOTH)
+        plain = column_space(log, users, noise, seed, drift=_SMOOTH)
         if not even:
             yield plain
         if even is not False:
-            yield estimate.standardized_space(log, users, plain, _SMOOTH)
+            yield standardized_space(log, users, plain, _SMOOTH)
 
 
 def _nearest_space(
@@ -117,18 +122,11 @@ def _nearest_space(
     if chosen.exact or log.counts is None:
         return chosen
     some = np.sort(np.random.default_rng(seed).permutation(active)[:_TRIED])
-
-    def distance(space: Subspace) -> tuple[float, bool]:
-        search = Columnwise(log, space, some, Options(seed=seed, threads=1), deadline)
-        search.reflect(again=0)
-        points = search.columns[some].astype(np.float64)
-        off = float(np.median(space.distances(points)) / np.sqrt(max(space.free, 1)))
-        return off, space.calibrated(points).colored
-
-    nearest, colored = distance(chosen)
+    options = Options(seed=seed, threads=1)
+    nearest, colored = trial(State.of(log, chosen, some, options, deadline))
     nearest *= _CLEARLY
     for space in spaces if colored else ():
-        off, _ = distance(space)
+        off, _ = trial(State.of(log, space, some, options, deadline))
         if off < nearest:
             chosen, nearest = space, off
     return chosen

@@ -17,13 +17,9 @@ times the noise is off by an angle with
 For colored noise, `dimensions` is the effective number that the spread of the noise eigenvalues
 gives.
 
-`standardized_space` divides each parameter by its standard deviation over the rounds. P's columns
-stay in the span whatever factors multiply the parameters, and the noise lies in more directions.
 `drift` adds smooth columns to the span, participants times Legendre polynomials in t: the change
 that all updates of a round share as the model learns.
 """
-
-from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +28,7 @@ from .._log.gram import gram_matrix
 from .._log.record import Log
 from .span import Subspace
 
-__all__ = ["MAX_DRIFT", "column_space", "standardized_space"]
+__all__ = ["MAX_DRIFT", "column_space", "thresholded"]
 
 MAX_DRIFT = 32
 """Maximum smooth columns in the span."""
@@ -63,14 +59,7 @@ def column_space(
         sketched = _sketched(log, active, seed, certain=noise == 0)
         if sketched is not None:
             return sketched
-    return _thresholded(log, gram_matrix(log.aggregates), active, noise, drift)
-
-
-def standardized_space(log: Log, active: int, plain: Subspace, drift: int = 0) -> Subspace:
-    """Estimates the span with each parameter divided by its standard deviation over the rounds."""
-    gram = gram_matrix(log.aggregates, standardize=True)
-    made = _thresholded(log, gram, active, None, drift)
-    return replace(made, noise=plain.noise, standardized=True)
+    return thresholded(log, gram_matrix(log.aggregates), active, noise, drift)
 
 
 def _sketch(aggregates: FloatArray, columns: int, seed: int) -> FloatArray:
@@ -123,7 +112,7 @@ def _orthonormal(columns: FloatArray) -> FloatArray:
     return columns
 
 
-def _thresholded(
+def thresholded(
     log: Log, gram: FloatArray, active: int, noise: float | None, drift: int
 ) -> Subspace:
     """Estimates the span by the hard threshold, with weighted rows."""

@@ -7,7 +7,6 @@ import numpy as np
 from .._arrays import BoolArray, Columns, FloatArray, IntArray
 from .._log.counts import agree
 from .._log.windows import Windows
-from .assignment import outside_of
 from .span import Subspace
 
 __all__ = ["Fit", "Taken"]
@@ -30,7 +29,7 @@ class Taken:
     def leaves(self, columns: Columns) -> BoolArray:
         """(k,): True for rows of `columns` that are not taken."""
         if self.span is not None:
-            return outside_of(self.span, columns)
+            return _outside_of(self.span, columns)
         return np.array([column.tobytes() not in self.known for column in columns], np.bool_)
 
 
@@ -64,11 +63,11 @@ class Fit:
         has_counts = agree(columns, self.windows, self.counts[users], self.error)
         return np.asarray(near & has_counts)
 
-    def has_counts(self, columns: Columns, users: IntArray) -> BoolArray:
-        """(k,): True for `columns` (k, rounds) with the counts of `users`."""
-        return agree(columns, self.windows, self.counts[users], self.error)
 
-    def nearer(self, new: Columns, old: Columns) -> BoolArray:
-        """(k,): True for rows of `new` that are nearer to the span than those of `old`."""
-        before = np.where(old.any(axis=1), self.subspace.distances(old.astype(np.float64)), np.inf)
-        return np.asarray(self.subspace.distances(new.astype(np.float64)) < before)
+def _outside_of(known: Columns, columns: Columns) -> BoolArray:
+    """(k,): True for rows of `columns` outside the span of the rows `known`."""
+    left, values, _ = np.linalg.svd(known.T.astype(np.float64), full_matrices=False)
+    basis = left[:, values > 1e-9 * values.max(initial=1e-300)]
+    points = columns.astype(np.float64)
+    rest = points - (points @ basis) @ basis.T
+    return np.asarray(np.linalg.norm(rest, axis=1) > 1e-6)

@@ -13,10 +13,12 @@ is made until no change helps.
 import numpy as np
 
 from .._arrays import BoolArray, Columns, FloatArray, IntArray
+from .._log.counts import agree
 from .._log.windows import Batch
 from .span import Subspace
+from .state import State
 
-__all__ = ["LocalSearch"]
+__all__ = ["LocalSearch", "nearer", "take_nearer"]
 
 
 MAX_PAIRS = 1 << 22
@@ -105,3 +107,18 @@ def _pairs(batch: Batch, empty: BoolArray) -> tuple[IntArray, IntArray]:
         second.append(rounds[j])
     none = np.zeros(0, np.int64)
     return np.concatenate([none, *first]), np.concatenate([none, *second])
+
+
+def take_nearer(state: State, users: IntArray, columns: Columns) -> None:
+    """Accepts columns (k, rounds) for `users` that have their counts and are nearer."""
+    log = state.log
+    assert log.counts is not None
+    good = agree(columns, log.windows, log.counts[users], log.count_error)
+    good &= nearer(state.subspace, columns, state.columns[users])
+    state.columns[users[good]] = columns[good]
+
+
+def nearer(subspace: Subspace, new: Columns, old: Columns) -> BoolArray:
+    """(k,): True for rows of `new` that are nearer to the span than those of `old`."""
+    before = np.where(old.any(axis=1), subspace.distances(old.astype(np.float64)), np.inf)
+    return np.asarray(subspace.distances(new.astype(np.float64)) < before)

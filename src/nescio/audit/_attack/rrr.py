@@ -10,7 +10,6 @@ Steps use float32. Membership of a column in the span is decided in float64.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,12 +17,11 @@ import numpy.typing as npt
 
 from .._arrays import BoolArray, Columns, FloatArray, Floats, IntArray
 from .._log.windows import Batch
+from .screen import Accept, Screen
 from .sets import AffineSet, BinarySet
 from .span import Subspace
 
 __all__ = ["Found", "Search", "reflect"]
-
-Accept = Callable[[Columns, IntArray], npt.NDArray[np.bool_]]
 
 _SKETCH = 24
 _KEEP_EVERY = 8
@@ -65,7 +63,7 @@ def reflect(
     users, rounds = len(batch.users), len(empty)
     found = Found(np.zeros((users, rounds), np.uint8), np.zeros(users, np.bool_), 0)
     nearest, nearest_yet = np.full(users, np.inf), np.full(users, np.inf, np.float32)
-    screen = _screener(subspace, rng)
+    screen = Screen(_sketch(subspace, rng), accept, subspace.exact)
     affine, binary = AffineSet.of(subspace.plain, batch), BinarySet(batch, empty)
     iterations = 0
     for _ in range(search.starts):
@@ -77,7 +75,7 @@ def reflect(
             iterations += 1
             inside = affine.project(points, active)
             corners = binary.project(2 * inside - points, active)
-            rough, accepted = screen(corners, accept, active, nearest_yet[active])
+            rough, accepted = screen.test(corners, active, nearest_yet[active])
             nearest_yet[active] = np.minimum(nearest_yet[active], rough)
             _keep(
                 found,
@@ -96,31 +94,11 @@ def reflect(
     return Found(found.columns, found.fits, iterations)
 
 
-Screen = Callable[
-    [Floats, Accept, IntArray, Floats], tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]
-]
-
-
-def _screener(subspace: Subspace, rng: np.random.Generator) -> Screen:
-    """Returns the test that ends a search: a sketch of the residuals first, then `accept`."""
+def _sketch(subspace: Subspace, rng: np.random.Generator) -> Floats:
+    """float32 (rounds, _SKETCH): random directions outside the span."""
     outside = rng.standard_normal((len(subspace.basis), _SKETCH)) / np.sqrt(_SKETCH)
     outside -= subspace.basis @ (subspace.basis.T @ outside)
-    sketch = (outside * subspace.weights[:, None]).astype(np.float32)
-    slack = np.float32(2e-4 if subspace.exact else 0.0)
-
-    def screen(
-        corners: Floats, accept: Accept, active: IntArray, nearest_yet: Floats
-    ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
-        sketched = corners @ sketch
-        rough = np.einsum("ki,ki->k", sketched, sketched)
-        # With noise a true column is about the nearest of all that appear.
-        likely = np.flatnonzero(rough <= (slack if subspace.exact else 1.5 * nearest_yet))
-        accepted = np.zeros(len(corners), np.bool_)
-        if likely.size:
-            accepted[likely] = accept(corners[likely].astype(np.uint8), active[likely])
-        return rough, accepted
-
-    return screen
+    return np.asarray((outside * subspace.weights[:, None]).astype(np.float32))
 
 
 def _keep(

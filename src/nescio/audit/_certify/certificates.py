@@ -11,7 +11,7 @@ neighboring columns is small.
 import numpy as np
 
 from .._arrays import BoolArray, Columns, IntArray
-from .._attack.search import Exclude
+from .._attack.programs import Exclude
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
 from .._log.counts import agree, window_sums

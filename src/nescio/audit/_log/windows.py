@@ -47,6 +47,17 @@ class Batch:
     lower: IntArray
     upper: IntArray
 
+    def part(self, places: IntArray) -> "Batch":
+        """Returns a batch of the users at `places`."""
+        return Batch(
+            self.users[places],
+            self.shared,
+            self.shared_counts[places],
+            self.apart,
+            self.lower[places],
+            self.upper[places],
+        )
+
 
 def batches(windows: Windows, counts: IntArray, error: int, users: IntArray) -> Iterator[Batch]:
     """Groups users by the windows for which they have counts.

@@ -1,0 +1,56 @@
+"""The state of a search with counts: the columns found so far, and their tests."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._arrays import Columns, IntArray
+from .._log.record import Log
+from .._log.windows import Batch, batches, log_choices
+from .fit import Fit
+from .options import Options
+from .span import Subspace
+
+__all__ = ["State"]
+
+
+@dataclass(eq=False, slots=True)
+class State:
+    """The best columns found so far, uint8 (users, rounds), in `subspace`.
+
+    `active`: users who took part, in `batches`. `fit`: the test of a column. `deadline`: of the
+    monotonic clock. `method`: the methods that found the columns.
+    """
+
+    log: Log
+    subspace: Subspace
+    active: IntArray
+    options: Options
+    deadline: float
+    batches: list[Batch]
+    fit: Fit
+    rng: np.random.Generator
+    columns: Columns
+    method: str = "reflect"
+
+    @classmethod
+    def of(
+        cls, log: Log, subspace: Subspace, active: IntArray, options: Options, deadline: float
+    ) -> "State":
+        """Returns the state before the search, without columns."""
+        assert log.counts is not None
+        grouped = list(batches(log.windows, log.counts, log.count_error, active))
+        choices = np.zeros(log.users)
+        for batch in grouped:
+            choices[batch.users] = log_choices(batch, log.empty)
+        return cls(
+            log,
+            subspace,
+            active,
+            options,
+            deadline,
+            grouped,
+            Fit(log.windows, log.counts, log.count_error, choices, subspace),
+            np.random.default_rng(options.seed),
+            np.zeros((log.users, log.rounds), np.uint8),
+        )
