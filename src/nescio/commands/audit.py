@@ -329,7 +329,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
 
 
 _COLUMNS = [
-    ("defence", "defence", ">18"),
+    ("defence", "defense", ">18"),
     ("users", "users", ">5d"),
     ("rounds", "rounds", ">6d"),
     ("participation", "share", ">5g"),
