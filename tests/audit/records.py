@@ -1,6 +1,14 @@
 """Simulated runs with known participation."""
 
+from contextlib import contextmanager
+from functools import partial
+
 import numpy as np
+import pytest
+
+from nescio.audit import Log
+from nescio.audit._attack import independence, reflect, restart
+from nescio.audit._attack.rrr import Search
 
 
 class Run:
@@ -48,3 +56,31 @@ def _noise(shape, directions, rng):
 def never_wrong(run, result):
     """True if every user with a unique certificate has the right column."""
     return bool(run.right(result)[result.unique].all())
+
+
+@contextmanager
+def short_searches():
+    """Makes searches in noise give up early, for logs in which most of them fail."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restart, "_IDLE", 1)
+        patch.setattr(restart, "Search", partial(Search, iterations=300))
+        patch.setattr(reflect, "_FIRST", 200)
+        patch.setattr(independence, "_TWINS", 1)
+        yield
+
+
+def moving(users, rounds, still, seed, *, turn=0.35, noise=0.02):
+    """A run and its log: updates turn at random from round to round, except for the last `still`.
+
+    Returns the run, whose participation is the truth, and the log.
+    """
+    run, rng = Run(users, rounds, 200, rate=0.2, seed=seed), np.random.default_rng(seed + 1)
+    updates = run.updates
+    for t, present in enumerate(run.participation):
+        if t < rounds - still:
+            turned = rng.standard_normal(updates.shape)
+            updates = np.cos(turn) * updates + np.sin(turn) * turned
+        run.aggregates[t] = present @ updates
+    scale = noise * np.sqrt(run.participants)[:, None]
+    run.aggregates += scale * rng.standard_normal(run.aggregates.shape)
+    return run, Log(run.aggregates, users, run.windows, run.counts, run.participants)

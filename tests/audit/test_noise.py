@@ -1,11 +1,12 @@
 """Noise as in training: in few directions, with changes that all users share."""
 
 import os
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
-from audit.records import Run, never_wrong
+from audit.records import Run, never_wrong, short_searches
 from nescio.audit import Log, solve
 from nescio.audit._attack.estimate import column_space
 from nescio.audit._attack.standardize import standardized_space
@@ -13,7 +14,7 @@ from nescio.audit._log.windows import batches, log_choices
 from nescio.errors import ArgumentError
 from spec import audit as spec
 
-TRIALS = int(os.environ.get("AUDIT_TRIALS", "160"))
+TRIALS = int(os.environ.get("AUDIT_TRIALS", "0"))
 
 
 def log_of(run):
@@ -100,11 +101,11 @@ def test_columns_by_chance_are_farther_than_said(rounds, users):
     assert np.median(away) < 6, "and not by far"
 
 
-@pytest.mark.parametrize("block", range(max(1, TRIALS // 160)))
+@pytest.mark.parametrize("block", range(max(1, TRIALS // 10)))
 def test_coloured_noise_never_makes_a_wrong_column_unique(block):
-    """AUDIT_TRIALS=1000 for more."""
+    """AUDIT_TRIALS=1000 for more, with searches of full length."""
     uniques = 0
-    for seed in range(20 * block, 20 * block + 20):
+    for seed in range(10 * block, 10 * block + 10):
         rng = np.random.default_rng(seed)
         users = int(rng.integers(3, 12))
         run = Run(
@@ -113,7 +114,9 @@ def test_coloured_noise_never_makes_a_wrong_column_unique(block):
             noise=float(rng.choice([0.02, 0.1, 0.4, 1.0])), directions=int(rng.choice([3, 10, 40])),
             drift=float(rng.choice([0, 0.5, 3])), seed=seed,
         )  # fmt: skip
-        result = solve(log_of(run), updates=False, even=rng.choice([None, False, True]))
+        even = rng.choice([None, False, True])
+        with nullcontext() if TRIALS else short_searches():
+            result = solve(log_of(run), updates=False, even=even)
         assert never_wrong(run, result), seed
         uniques += int(result.unique.sum())
     assert uniques > 5

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from audit.records import Run
+from audit.records import Run, short_searches
 from nescio.audit import Log, Options, Thresholds
 from nescio.audit._audit_log import audit_log
 from nescio.audit._certify.control import _rank_sum, shuffled_control
@@ -41,7 +41,8 @@ def broken():
 @pytest.fixture(scope="module")
 def drowned():
     """Updates with noise of a hundred times their size."""
-    return audit_log(record(Run(20, 60, 200, noise=100.0)))
+    with short_searches():
+        return audit_log(record(Run(20, 60, 200, noise=100.0)))
 
 
 def test_a_log_without_noise_is_broken(broken):
@@ -70,7 +71,8 @@ def test_columns_without_certificates_break_a_log_if_chance_gives_no_such():
     few = rng.standard_normal((3, 400)) * 0.3
     run.aggregates += np.sqrt(run.participants)[:, None] * (rng.standard_normal((80, 3)) @ few)
     log = record(run)
-    found = audit_log(log, method="reflect", time_limit=20)
+    with short_searches():
+        found = audit_log(log, method="reflect")
     assert found.verdict.grade == "broken"
     if found.control is not None:
         assert found.control.probability < 1e-6
@@ -82,7 +84,8 @@ def test_idle_users_break_nothing():
     run = Run(20, 60, 200, noise=100.0)
     counts = np.concatenate([run.counts, np.zeros((2, len(run.windows)), np.int64)])
     log = Log(run.aggregates, 22, run.windows, counts, run.participants)
-    found = audit_log(log)
+    with short_searches():
+        found = audit_log(log)
     assert found.verdict.users == 20
     assert found.verdict.grade == "safe"
 
@@ -99,8 +102,9 @@ def test_the_control_is_even_where_there_is_nothing():
     found = []
     for seed in range(4):
         log = record(Run(10, 30, 40, noise=1000.0, seed=seed))
-        nothing = solve(log, method="reflect", updates=False)
-        found.append(shuffled_control(log, nothing, Options(seed=seed)).probability)
+        with short_searches():
+            nothing = solve(log, method="reflect", updates=False)
+            found.append(shuffled_control(log, nothing, Options(seed=seed)).probability)
     assert min(found) > 4e-4, "as small as ten users can make it"
     assert max(found) > 0.2
 

@@ -27,7 +27,7 @@ def chromium(folder, *options):
         *("--no-first-run", "--disable-background-networking", f"--user-data-dir={folder}/profile"),
         *map(str, options),
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True)  # pytest has the time limit
 
 
 @pytest.fixture(scope="module")

@@ -127,6 +127,8 @@ class Subspace:
         wanted = 2 * (choices - np.log(failure)) / self.free
         ratio = np.exp(-1 - wanted)  # r - 1 - ln r = wanted, by r = exp(r - 1 - wanted)
         for _ in range(100):
-            ratio = np.exp(ratio - 1 - wanted)
+            before, ratio = ratio, np.exp(ratio - 1 - wanted)
+            if (before == ratio).all():
+                break
         energy = ((columns * self.weights) ** 2).sum(axis=1) * self.free / self.filled
         return np.asarray(np.sqrt(ratio * energy))
