@@ -21,6 +21,11 @@ def check_tier(name: str) -> None:
 def available_processors() -> int:
     """Return the number of processors that this process may run on."""
 
+def fill_random(out: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """
+    Fill memory, which the caller can wipe, from the operating system's generator.
+    """
+
 class ThreadPool:
     """Worker threads; 0 means one per processor."""
 

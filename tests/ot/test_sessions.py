@@ -269,7 +269,7 @@ def test_an_error_in_the_middle_ends_the_session(family, monkeypatch):
         party._kernels.chi_sum = fail.__get__(party._kernels)
         with pytest.raises(ResourceError, match="to be expected"):
             party.extend(1 << 16)
-        with pytest.raises(ChannelError, match="closed"):
+        with pytest.raises(ChannelError, match="session has ended"):
             party.extend(1)
         raised.append(party)
 

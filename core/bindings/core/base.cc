@@ -1,4 +1,5 @@
 #include "base/cpu.h"
+#include "base/random.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
 
@@ -21,6 +22,14 @@ void bind_base(nb::module_& m) {
       nb::arg("name"), "Raise ArgumentError unless this machine supports the tier.");
   m.def("available_processors", &available_processors,
         "Return the number of processors that this process may run on.");
+
+  m.def(
+      "fill_random",
+      [](const nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu, nb::ndim<1>>& out) {
+        random_bytes(out.data(), out.size());
+      },
+      nb::arg("out").noconvert(),
+      "Fill memory, which the caller can wipe, from the operating system's generator.");
 
   nb::class_<ThreadPool>(m, "ThreadPool", "Worker threads; 0 means one per processor.")
       .def(nb::init<unsigned>(), nb::arg("threads") = 0)

@@ -97,15 +97,19 @@ class Extender:
         self._kept = kernels.empty(0)  # spare blocks, then those for the next extension
 
     def draw(
-        self, request: Request, on_blocks: Callable[[int, Blocks], None] | None = None
+        self,
+        request: Request,
+        on_blocks: Callable[[int, Blocks], None] | None = None,
+        out: IndexArray | None = None,
     ) -> Blocks:
-        """Returns the next blocks; calls `on_blocks(first, part)` for each part when it is made.
+        """Returns the next blocks, in `out` or new memory.
 
-        Raises MismatchError if the other party makes another request. After any error the channel
-        must be closed, because a correlation must not be spent twice.
+        Calls `on_blocks(first, part)` for each part when it is made. Raises MismatchError if the
+        other party makes another request. After any error the channel must be closed, because a
+        correlation must not be spent twice.
         """
         count = request.number
-        buffer = self._kernels.output_buffer(count)
+        buffer = self._kernels.output_buffer(count, out)
         self._announce(request)
         self.drawn += count
         while buffer.done < count:
@@ -152,7 +156,7 @@ class Extender:
         count = min(missing, plan.outputs - self._family.reserve)
         out = buffer.out(count) if plan.supports_out else None
         blocks = self._run(plan, buffer.scratch(plan.leaves), out)
-        self._kept = self._kernels.keep([blocks[count:]])
+        self._keep(blocks[count:])
         return buffer.append(blocks, count, in_place=out is not None)
 
     def _ensure_inputs(self, plan: ExtensionPlan) -> None:
@@ -165,7 +169,17 @@ class Extender:
             self._kept = self._kernels.upload(self._seed((first or plan).inputs))
         if first is not None:
             scratch = self._kernels.output_buffer(first.leaves).scratch(first.leaves)
-            self._kept = self._kernels.keep([self._run(first, scratch, None)])
+            self._keep(self._run(first, scratch, None))
+
+    def _keep(self, blocks: Blocks) -> None:
+        """Replaces the kept blocks, all spent, by a copy of others."""
+        spent, self._kept = self._kept, self._kernels.keep([blocks])
+        self._kernels.discard(spent)
+
+    def close(self) -> None:
+        """Discards the kept blocks."""
+        self._kernels.discard(self._kept)
+        self._kept = self._kernels.empty(0)
 
     def _run(self, plan: ExtensionPlan, scratch: Blocks | None, out: Blocks | None) -> Blocks:
         """Spends the plan's inputs from the kept blocks, and returns all outputs.

@@ -46,9 +46,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._arrays import Array, ByteArray, as_array, as_count
-from ..errors import ArgumentError, ConsistencyError
+from .._arrays import Array, ByteArray, as_count
+from ..errors import ConsistencyError
 from ..net import Channel
+from ._blocks import as_delta, wipe
 from ._randomness import Randomness
 
 __all__ = ["MAX_SEEDS", "seed_receiver", "seed_sender"]
@@ -82,11 +83,12 @@ def seed_sender(
     rows = _rows(count, malicious)
     keys = receive_base(channel, bits, randomness)
     sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
-    columns = _columns(keys, rows) ^ (sent & (0 - bits)[:, None])
+    columns = _columns(keys, rows)
+    columns ^= sent & (0 - bits)[:, None]
     if malicious:
         _check(channel, columns, bits, randomness)
-        columns = columns[:, MASK_ROWS // 8 :]
-    blocks = _transpose(columns)[:count]
+    blocks = _transpose(columns[:, MASK_ROWS // 8 * malicious :])[:count]
+    wipe(bits, keys, columns)
     blocks[:, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FFFE)
     return blocks
 
@@ -109,10 +111,11 @@ def seed_receiver(
     channel.send(COLUMNS_KIND, (columns ^ _columns(keys[:, 1], rows) ^ choices).tobytes())
     if malicious:
         _prove(channel, columns, choices)
-        choices, columns = choices[MASK_ROWS // 8 :], columns[:, MASK_ROWS // 8 :]
-    bits = _bits(choices)[:count]
-    blocks = _transpose(columns)[:count]
+    masks = MASK_ROWS // 8 * malicious
+    bits = _bits(choices[masks:])[:count]
+    blocks = _transpose(columns[:, masks:])[:count]
     blocks[:, 0] = (blocks[:, 0] & np.uint64(0xFFFF_FFFF_FFFF_FFFE)) | bits
+    wipe(keys, columns)
     return bits, blocks
 
 
@@ -198,14 +201,7 @@ def _rows(count: int, malicious: bool) -> int:
 
 
 def _delta_bits(delta: Array) -> ByteArray:
-    array = as_array(delta, "delta")
-    if array.dtype != np.uint64 or array.shape != (2,):
-        raise ArgumentError(
-            f"delta: found {array.dtype} of shape {array.shape}, expected uint64 of shape (2,)"
-        )
-    if not int(array[0]) & 1:
-        raise ArgumentError("delta: found an even low half, expected a lowest bit of one")
-    return _bits(array.astype("<u8").view(np.uint8))
+    return _bits(as_delta(delta).astype("<u8").view(np.uint8))
 
 
 def _as_bytes(data: bytes | bytearray) -> ByteArray:

@@ -11,6 +11,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, IndexArray
+from ._blocks import wipe
 from .device import DeviceBlocks, DeviceKernels
 
 _NO_BLOCKS: IndexArray = np.zeros((0, 2), np.uint64)
@@ -19,11 +20,11 @@ _NO_BLOCKS: IndexArray = np.zeros((0, 2), np.uint64)
 class CpuOutputBuffer:
     """An array that extensions fill, in place if their leaves fit into its free part."""
 
-    def __init__(self, count: int, kernels: "CpuKernels") -> None:
-        self.count = count
+    def __init__(self, array: IndexArray, kernels: "CpuKernels") -> None:
+        self.count = len(array)
         self.done = 0
         self._kernels = kernels
-        self._array: IndexArray = np.empty((count, 2), np.uint64)
+        self._array = array
 
     def scratch(self, leaves: int) -> IndexArray:
         """Returns a free part of the array, or the scratch memory of the kernels."""
@@ -56,13 +57,14 @@ class CpuKernels:
         self._scratch = _NO_BLOCKS
         self._product = _core.QuasiCyclicScratch()
 
-    def output_buffer(self, count: int) -> CpuOutputBuffer:
-        """Allocates an array for `count` blocks."""
-        return CpuOutputBuffer(count, self)
+    def output_buffer(self, count: int, out: IndexArray | None = None) -> CpuOutputBuffer:
+        """Prepares an array for `count` blocks: `out`, or a new one."""
+        return CpuOutputBuffer(np.empty((count, 2), np.uint64) if out is None else out, self)
 
     def scratch(self, count: int) -> IndexArray:
         """Returns memory for leaves, reused between calls: new pages are slow at first use."""
         if len(self._scratch) < count:
+            wipe(self._scratch)
             self._scratch = _NO_BLOCKS  # frees the old memory before the new allocation
             self._scratch = np.empty((count, 2), np.uint64)
         return self._scratch[:count]
@@ -120,10 +122,17 @@ class CpuKernels:
         return _core.encode_qc(noise, code_seed, count, self._pool, scratch=self._product)
 
     def hash_blocks(
-        self, blocks: IndexArray, first: int, tag: int, key: bytes, delta: IndexArray | None
+        self,
+        blocks: IndexArray,
+        first: int,
+        tag: int,
+        key: bytes,
+        delta: IndexArray | None,
+        *,
+        out: IndexArray | None = None,
     ) -> IndexArray:
-        """Hashes the blocks, or blocks ^ delta."""
-        out = np.empty_like(blocks)  # NumPy uses huge pages for large arrays
+        """Hashes the blocks, or blocks ^ delta; `out` may be `blocks` itself."""
+        out = np.empty_like(blocks) if out is None else out  # NumPy uses huge pages
         return _core.hash_blocks(blocks, first, tag, key, self._pool, delta, out=out)
 
     def chi_sum(self, leaves: IndexArray, chi_seed: bytes) -> IndexArray:
@@ -133,6 +142,15 @@ class CpuKernels:
     def read_choices(self, blocks: IndexArray, out: ByteArray) -> None:
         """Writes the receiver's choices, the lowest bits of its blocks, to `out`."""
         _core.low_bits(blocks, out)
+
+    def discard(self, blocks: IndexArray) -> None:
+        """Wipes an array of blocks that is no longer needed, and the arrays it is a part of."""
+        wipe(blocks.base if isinstance(blocks.base, np.ndarray) else blocks)
+
+    def close(self) -> None:
+        """Wipes scratch memory."""
+        wipe(self._scratch)
+        self._product = _core.QuasiCyclicScratch()  # wipes the old one
 
 
 class GpuOutputBuffer:
@@ -169,8 +187,9 @@ class GpuOutputBuffer:
 class GpuKernels(DeviceKernels):
     """The kernels of devices with the methods of `Kernels`."""
 
-    def output_buffer(self, count: int) -> GpuOutputBuffer:
+    def output_buffer(self, count: int, out: None = None) -> GpuOutputBuffer:
         """Makes a buffer for `count` blocks; it allocates nothing."""
+        del out
         return GpuOutputBuffer(count, self)
 
     def empty(self, count: int) -> DeviceBlocks:
@@ -210,6 +229,27 @@ class GpuKernels(DeviceKernels):
         del scratch
         return self.puncture_trees(sides, choices, depth, key)
 
+    def hash_blocks(  # type: ignore[override]
+        self,
+        blocks: DeviceBlocks,
+        first: int,
+        tag: int,
+        key: bytes,
+        delta: IndexArray | None,
+        *,
+        out: DeviceBlocks | None = None,
+    ) -> DeviceBlocks:
+        """Hashes the blocks, or blocks ^ delta, to new memory."""
+        del out
+        return super().hash_blocks(blocks, first, tag, key, delta)
+
     def read_choices(self, blocks: DeviceBlocks, out: ByteArray) -> None:
         """Writes the receiver's choices to `out`, in host memory."""
         out[:] = self.low_bits(blocks)
+
+    def discard(self, blocks: DeviceBlocks) -> None:
+        """Does nothing: the engine zeroes the memory of blocks that nobody holds."""
+        del blocks
+
+    def close(self) -> None:
+        """Does nothing: the engine zeroes its memory when it is released."""

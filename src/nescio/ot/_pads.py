@@ -1,4 +1,4 @@
-"""Pads that mask the messages of oblivious transfers, and sizes of their batches."""
+"""Pads that mask the messages of oblivious transfers."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,6 @@ MAX_OPTIONS = 1 << 16
 MAX_LENGTH = 1 << 24
 MAX_BYTES = 1 << 36
 _BLOCK_BYTES = 16
-_TRIPLE_BATCH = 1 << 12
 _OPTION_TAGS = 32  # bits of the tag below the option's number
 
 Hash = Callable[[IndexArray, int, int], IndexArray]
@@ -78,9 +77,3 @@ def option_pads(
         parts = hash_blocks(flat, first, tag).reshape(count, levels, 2)
         chunks.append(np.bitwise_xor.reduce(parts, axis=1))
     return _joined(chunks, length)
-
-
-def triple_batches(n: int) -> list[int]:
-    """Splits `n` triples of words, which take 2 KB of OTs each, into one or more batches."""
-    as_count(n, "n", 0, MAX_OPTIONS << 8)
-    return [min(n - begin, _TRIPLE_BATCH) for begin in range(0, max(n, 1), _TRIPLE_BATCH)]

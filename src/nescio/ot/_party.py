@@ -1,17 +1,19 @@
 """The common part of both parties: their agreement on parameters, and their correlations."""
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal, get_args
+from typing import Literal, Self, get_args
 
 import numpy as np
 
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_bytes, as_threads, shown
 from .._device import parse_devices
-from ..errors import ArgumentError, MessageError, MismatchError, ResourceError
+from ..errors import ArgumentError, ChannelError, MessageError, MismatchError, ResourceError
 from ..net import Channel
 from . import parameters
+from ._blocks import as_output
 from ._engine import Blocks, Kernels
 from ._extension import Check, Extender, Request
 from ._families import DualFamily, ExtensionPlan, Family, PrimalFamily
@@ -66,6 +68,29 @@ class Party:
             else insecure_seeded(role.encode() + as_bytes(insecure_seed, "insecure_seed").tobytes())
         )
         self._extender: Extender | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        """Ends the session, and overwrites its secrets; the channel stays open.
+
+        Overwritten are delta, the correlations kept for later calls and scratch memory. After an
+        error this has happened already. Results of earlier calls belong to the caller. A party is a
+        context manager that calls this at its end.
+        """
+        self._closed = True
+        self._wipe()
+        if self._extender is not None:
+            self._extender.close()
+        self._kernels.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _wipe(self) -> None:
+        """Overwrites the party's own secrets."""
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -87,6 +112,8 @@ class Party:
 
     def _session(self) -> Extender:
         """Returns the session's extender; at the first call, agrees on parameters before."""
+        if self._closed:
+            raise ChannelError("this session has ended, by an error or by close(): start a new one")
         if self._extender is None:
             keys = self._agree()
             family = _family(self.family, self.parameters, malicious=self.malicious)
@@ -103,7 +130,17 @@ class Party:
 
     @contextmanager
     def _ending_with_errors(self) -> Iterator[None]:
-        """Aborts the channel on any error, because a correlation must not be spent twice."""
+        """Ends the session on any error, because a correlation must not be spent twice."""
+        try:
+            with self._aborting():
+                yield
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def _aborting(self) -> Iterator[None]:
+        """Tells the other party about an error, and closes the channel."""
         try:
             yield
         except MemoryError as error:
@@ -117,12 +154,32 @@ class Party:
             raise
 
     def _draw(
-        self, request: Request, on_blocks: Callable[[int, Blocks], None] | None = None
+        self,
+        request: Request,
+        on_blocks: Callable[[int, Blocks], None] | None = None,
+        out: IndexArray | None = None,
     ) -> tuple[Blocks, int]:
         """Draws the next blocks, and returns them and the index of the first."""
         session = self._session()
         first = session.drawn
-        return session.draw(request, on_blocks), first
+        return session.draw(request, on_blocks, out), first
+
+    def _outputs(self, out: object, *expected: tuple[tuple[int, ...], type]) -> list[Array | None]:
+        """Checks the arrays of `out`, or returns a None for each. Raises ArgumentError."""
+        if out is None:
+            return [None] * len(expected)
+        if not isinstance(self._kernels, CpuKernels):
+            raise ArgumentError("out: found arrays, expected None: results stay on the device")
+        given = (out,) if len(expected) == 1 else out
+        if not isinstance(given, tuple) or len(given) != len(expected):
+            raise ArgumentError(
+                f"out: found {shown(out)}, expected a tuple of {len(expected)} arrays"
+            )
+        pairs = zip(given, expected, strict=True)
+        arrays = [as_output(array, shape, kind) for array, (shape, kind) in pairs]
+        if any(np.may_share_memory(a, b) for a, b in itertools.combinations(arrays, 2)):
+            raise ArgumentError("out: found arrays that share memory, expected separate ones")
+        return list(arrays)
 
     def _draw_host(self, request: Request) -> tuple[IndexArray, int]:
         """Draws blocks and copies them to host memory, where messages are masked."""
@@ -133,12 +190,18 @@ class Party:
         return self._kernels.to_host(blocks)
 
     def _hash(
-        self, blocks: Blocks, first: int, tag: int = 0, delta: IndexArray | None = None
+        self,
+        blocks: Blocks,
+        first: int,
+        tag: int = 0,
+        delta: IndexArray | None = None,
+        out: Blocks | None = None,
     ) -> Blocks:
-        """Hashes correlated blocks into random ones."""
+        """Hashes correlated blocks into random ones; on the CPU, into `out` unless it is None."""
         session = self._session()
+        key = session.keys.hashing()
         with session.clock.step("hash"):
-            return self._kernels.hash_blocks(blocks, first, tag, session.keys.hashing(), delta)
+            return self._kernels.hash_blocks(blocks, first, tag, key, delta, out=out)
 
     def _host_hash(
         self, blocks: IndexArray, first: int, tag: int = 0, delta: IndexArray | None = None

@@ -4,7 +4,11 @@ import hashlib
 import os
 from typing import Protocol
 
-from .._arrays import as_bytes
+import numpy as np
+
+from .. import _core
+from .._arrays import IndexArray, as_bytes
+from ._blocks import as_blocks
 
 _SEEDED_TAG = b"Nescio insecure test coins 1"
 _READ_AHEAD = 4096
@@ -16,6 +20,9 @@ class Randomness(Protocol):
     def draw(self, count: int, /) -> bytes:
         """Draws the next `count` bytes."""
 
+    def blocks(self, count: int, /) -> IndexArray:
+        """Draws the next `count` blocks, uint64 of shape (count, 2), which can be wiped."""
+
 
 class SystemRandomness:
     """The operating system's generator."""
@@ -23,6 +30,12 @@ class SystemRandomness:
     def draw(self, count: int, /) -> bytes:
         """Draws the next `count` bytes."""
         return os.urandom(count)
+
+    def blocks(self, count: int, /) -> IndexArray:
+        """Draws the next `count` blocks, without a copy in a Python object."""
+        blocks: IndexArray = np.empty((count, 2), np.uint64)
+        _core.fill_random(blocks.view(np.uint8).reshape(-1))
+        return blocks
 
 
 class _Seeded:
@@ -41,6 +54,10 @@ class _Seeded:
             self._known = self._shake.digest(max(end, 2 * len(self._known), _READ_AHEAD))
         self._used = end
         return self._known[begin:end]
+
+    def blocks(self, count: int, /) -> IndexArray:
+        """Draws the next `count` blocks."""
+        return as_blocks(bytearray(self.draw(16 * count)))
 
 
 def insecure_seeded(seed: bytes) -> Randomness:

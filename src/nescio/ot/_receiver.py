@@ -7,7 +7,7 @@ import numpy as np
 from .._arrays import Array, ByteArray, IndexArray, as_count
 from ..net import Channel
 from . import _pads
-from ._blocks import as_blocks, low_bits
+from ._blocks import as_blocks, low_bits, wipe
 from ._check import ReceiverCheck, punctured_positions
 from ._engine import Blocks
 from ._extension import Check, Request
@@ -15,6 +15,7 @@ from ._families import ExtensionPlan
 from ._iknp import seed_receiver
 from ._keys import ExtensionKeys
 from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_choices
+from ._triples import TRIPLE_WORDS, WORD_BITS, bit_batches, receiver_share, word_batches
 
 
 class Receiver(Party):
@@ -44,20 +45,27 @@ class Receiver(Party):
             insecure_seed=insecure_seed,
         )
 
-    def extend(self, n: int) -> tuple[ByteArray, Blocks]:
+    def extend(
+        self, n: int, *, out: tuple[ByteArray, IndexArray] | None = None
+    ) -> tuple[ByteArray, Blocks]:
         """Makes `n` correlated OTs: choices, uint8 of shape (n,), and t, uint64 of shape (n, 2).
 
-        t[i] == r[i] ^ choices[i] * delta; the lowest bit of t[i] is choices[i].
+        t[i] == r[i] ^ choices[i] * delta; the lowest bit of t[i] is choices[i]. `out` has arrays
+        for choices and t (CPU only). Their content is undefined after an error. Raises
+        ArgumentError.
         """
         request = Request("COT ", as_count(n, "n", 0, MAX_OTS))
+        arrays = self._outputs(out, ((n,), np.uint8), ((n, 2), np.uint64))
         with self._ending_with_errors():
-            choices, t, _ = self._draw_choices(request)
+            choices, t, _ = self._draw_choices(request, *arrays)
         return choices, t
 
-    def stream(self, batch: int = STREAM_BATCH) -> Iterator[tuple[ByteArray, Blocks]]:
-        """Yields `extend(batch)` without end."""
+    def stream(
+        self, batch: int = STREAM_BATCH, *, out: tuple[ByteArray, IndexArray] | None = None
+    ) -> Iterator[tuple[ByteArray, Blocks]]:
+        """Yields `extend(batch, out=out)` without end: with `out`, the same arrays each time."""
         while True:
-            yield self.extend(batch)
+            yield self.extend(batch, out=out)
 
     def extend_chosen(self, choices: Array) -> IndexArray:
         """Makes correlated OTs with the given choices, 0 or 1 each: t, uint64 of shape (n, 2).
@@ -69,9 +77,16 @@ class Receiver(Party):
         with self._ending_with_errors():
             return self._chosen(Request("CHOS", len(chosen)), chosen)[0]
 
-    def extend_random(self, n: int) -> tuple[ByteArray, Blocks]:
-        """Makes `n` random OTs: the choices, and the chosen messages, blocks of shape (n, 2)."""
-        return self._random(Request("ROT ", as_count(n, "n", 0, MAX_OTS)))
+    def extend_random(
+        self, n: int, *, out: tuple[ByteArray, IndexArray] | None = None
+    ) -> tuple[ByteArray, Blocks]:
+        """Makes `n` random OTs: the choices, and the chosen messages, blocks of shape (n, 2).
+
+        `out` has an array for each, as in `extend`. Raises ArgumentError.
+        """
+        request = Request("ROT ", as_count(n, "n", 0, MAX_OTS))
+        arrays = self._outputs(out, ((n,), np.uint8), ((n, 2), np.uint64))
+        return self._random(request, *arrays)
 
     def receive(self, choices: Array, length: int = 16) -> ByteArray:
         """Receives one of two messages per transfer, of `length` bytes: uint8 (n, length).
@@ -113,42 +128,50 @@ class Receiver(Party):
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Makes shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
-        choices, messages = self._random(Request("BITS", 2 * as_count(n, "n", 0, MAX_OTS // 2)))
-        (b, a), m = choices.reshape(2, n), low_bits(self._to_host(messages)).reshape(2, n)
-        return a, b, a & b ^ m[0] ^ m[1]
+        batches = bit_batches(n, MAX_OTS // 2)
+        shares: ByteArray = np.empty((3, n), np.uint8)
+        for batch in batches:
+            shape = 2, batch.stop - batch.start
+            choices, messages = self._random(Request("BITS", shape[0] * shape[1]))
+            (b, a), m = choices.reshape(shape), low_bits(self._to_host(messages)).reshape(shape)
+            del messages  # before the next batch takes memory
+            shares[:, batch] = a, b, a & b ^ m[0] ^ m[1]
+        return shares[0], shares[1], shares[2]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Makes shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
-        counts = _pads.triple_batches(n)
+        batches = word_batches(n)
+        shares: IndexArray = np.empty((3, n), np.uint64)
         with self._ending_with_errors():
-            parts = [self._word_triples(count) for count in counts]
-        a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return a, b, c
+            for batch in batches:
+                shares[:, batch] = self._word_triples(batch.stop - batch.start)
+        return shares[0], shares[1], shares[2]
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        choices, messages = self._random(Request("WORD", 2 * 64 * n))
-        words = np.packbits(choices, bitorder="little").view(np.uint64)
-        b, a = words.reshape(2, n)
-        raw = self.channel.receive("TRPL", 8 * len(choices))
-        added = np.frombuffer(raw, np.uint64) * choices.astype(np.uint64)
-        terms = self._to_host(messages)[:, 0] + added
-        return a, b, a * b + terms.reshape(2, n, 64).sum(axis=(0, 2), dtype=np.uint64)
+        choices, messages = self._random(Request("WORD", 2 * WORD_BITS * n))
+        raw = self.channel.receive("TRPL", 8 * TRIPLE_WORDS * n)
+        words = np.frombuffer(raw, np.uint64).reshape(n, TRIPLE_WORDS)
+        return receiver_share(words, choices, self._to_host(messages)[:, 0])
 
-    def _random(self, request: Request) -> tuple[ByteArray, Blocks]:
-        """Draws random OTs: choices and messages."""
+    def _random(
+        self, request: Request, choices: Array | None = None, messages: Array | None = None
+    ) -> tuple[ByteArray, Blocks]:
+        """Draws random OTs: choices and messages. On the CPU t becomes the messages."""
         with self._ending_with_errors():
-            choices, t, first = self._draw_choices(request)
-            return choices, self._hash(t, first)
+            bits, t, first = self._draw_choices(request, choices, messages)
+            return bits, self._hash(t, first, out=t)
 
-    def _draw_choices(self, request: Request) -> tuple[ByteArray, Blocks, int]:
+    def _draw_choices(
+        self, request: Request, choices: Array | None = None, out: Array | None = None
+    ) -> tuple[ByteArray, Blocks, int]:
         """Draws OTs and reads the choices of each part while it is in the cache."""
-        choices: ByteArray = np.empty(request.number, np.uint8)
+        bits: ByteArray = np.empty(request.number, np.uint8) if choices is None else choices
 
         def read(begin: int, part: Blocks) -> None:
-            self._kernels.read_choices(part, choices[begin : begin + len(part)])
+            self._kernels.read_choices(part, bits[begin : begin + len(part)])
 
-        t, first = self._draw(request, read)
-        return choices, t, first
+        t, first = self._draw(request, read, out)
+        return bits, t, first
 
     def _seed(self, count: int) -> IndexArray:
         """Makes the first correlations from base OTs: t."""
@@ -173,7 +196,10 @@ class Receiver(Party):
             check = ReceiverCheck(
                 self.channel, self._randomness, positions, checks, self._kernels, keys=keys
             )
-        return self._kernels.puncture(sides, choices, plan.depth, keys.trees, scratch), check
+            wipe(positions)
+        leaves = self._kernels.puncture(sides, choices, plan.depth, keys.trees, scratch)
+        wipe(sides, choices)
+        return leaves, check
 
     def _chosen(self, request: Request, choices: IndexArray) -> tuple[IndexArray, int]:
         """Draws correlated OTs and tells the sender which of their random choices to flip."""

@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from .._arrays import Array, ByteArray, IndexArray, as_count
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ChannelError
 from ..net import Channel
 from . import _pads
-from ._blocks import as_blocks, block_bytes, low_bits
+from ._blocks import as_delta, block_bytes, low_bits, wipe
 from ._check import SenderCheck
 from ._engine import Blocks
 from ._extension import Check, Request
 from ._families import ExtensionPlan
 from ._iknp import seed_sender
-from ._keys import SEED_BYTES, ExtensionKeys
+from ._keys import ExtensionKeys
 from ._party import MAX_OTS, STREAM_BATCH, FamilyName, Party, as_messages
+from ._triples import WORD_BITS, bit_batches, sender_share, word_batches, word_message
 
 
 class Sender(Party):
@@ -33,14 +34,17 @@ class Sender(Party):
     the other party raises an error wherever the other party could gain by it. `threads` is the
     number of CPU threads, 0 for all processors. `device` and `devices` name GPUs, as in
     `nescio.Server`; results of `extend` and `extend_random` then stay there, as
-    `nescio.ot.device.DeviceBlocks`. `insecure_seed` makes all randomness predictable, for test
-    vectors only.
+    `nescio.ot.device.DeviceBlocks`. `delta` is the correlation, uint64 of shape (2,) with
+    lowest bit 1, for protocols that share one between sessions and threads; by default it is drawn.
+    It needs 127 uniform secret bits, and is copied. `insecure_seed` makes all randomness
+    predictable, for test vectors only.
 
     Security model: an adversary of bounded power runs the other party, semi-honest or, with
     `malicious`, in any way; the protocol then ends in `nescio.errors.ConsistencyError`. The
     receiver's choices are hidden by LPN with regular noise, the sender's blocks by AES under
     public keys as an ideal cipher, both through base OTs on edwards25519. The number and the kind
-    of OTs are public. After an error start a new session, with another delta.
+    of OTs are public. After an error start a new session, with another delta; where several
+    sessions share the delta, end all of them.
 
     Raises ArgumentError for parameters that do not exist, and ModuleNotFoundError without PyNaCl.
     Methods raise MismatchError if the parties call different methods or pass different sizes, and
@@ -57,6 +61,7 @@ class Sender(Party):
         threads: int = 0,
         device: str = "auto",
         devices: Sequence[str] | None = None,
+        delta: Array | None = None,
         insecure_seed: bytes | None = None,
     ) -> None:
         super().__init__(
@@ -70,25 +75,37 @@ class Sender(Party):
             devices=devices,
             insecure_seed=insecure_seed,
         )
-        self._delta = as_blocks(self._randomness.draw(16)).copy()
+        self._delta = self._randomness.blocks(1) if delta is None else as_delta(delta)[np.newaxis]
         self._delta[0, 0] |= np.uint64(1)
 
     @property
     def delta(self) -> IndexArray:
-        """The secret correlation: one block, uint64 of shape (2,), with lowest bit 1."""
+        """The secret correlation: one block, uint64 of shape (2,), with lowest bit 1.
+
+        Raises ChannelError after the end of the session, which overwrites it.
+        """
+        if self._closed:
+            raise ChannelError("this session has ended, and its delta is overwritten")
         delta: IndexArray = self._delta[0].copy()
         return delta
 
-    def extend(self, n: int) -> Blocks:
-        """Makes `n` correlated OTs: r, uint64 of shape (n, 2), lowest bits 0."""
-        request = Request("COT ", as_count(n, "n", 0, MAX_OTS))
-        with self._ending_with_errors():
-            return self._draw(request)[0]
+    def extend(self, n: int, *, out: IndexArray | None = None) -> Blocks:
+        """Makes `n` correlated OTs: r, uint64 of shape (n, 2), lowest bits 0.
 
-    def stream(self, batch: int = STREAM_BATCH) -> Iterator[Blocks]:
-        """Yields `extend(batch)` without end."""
+        `out` is an array of this shape for r (CPU only), which avoids new memory in each call. Its
+        content is undefined after an error. Raises ArgumentError.
+        """
+        request = Request("COT ", as_count(n, "n", 0, MAX_OTS))
+        (r,) = self._outputs(out, ((n, 2), np.uint64))
+        with self._ending_with_errors():
+            return self._draw(request, out=r)[0]
+
+    def stream(
+        self, batch: int = STREAM_BATCH, *, out: IndexArray | None = None
+    ) -> Iterator[Blocks]:
+        """Yields `extend(batch, out=out)` without end: with `out`, the same array each time."""
         while True:
-            yield self.extend(batch)
+            yield self.extend(batch, out=out)
 
     def extend_chosen(self, n: int) -> IndexArray:
         """Makes `n` correlated OTs with choices of the receiver, which sends `n` bits for them.
@@ -101,9 +118,15 @@ class Sender(Party):
         with self._ending_with_errors():
             return self._chosen(request)[0]
 
-    def extend_random(self, n: int) -> tuple[Blocks, Blocks]:
-        """Makes `n` random OTs: both messages, blocks of shape (n, 2) each. Sends nothing."""
-        return self._random(Request("ROT ", as_count(n, "n", 0, MAX_OTS)))
+    def extend_random(
+        self, n: int, *, out: tuple[IndexArray, IndexArray] | None = None
+    ) -> tuple[Blocks, Blocks]:
+        """Makes `n` random OTs: both messages, blocks of shape (n, 2) each. Sends nothing.
+
+        `out` has an array for each, as in `extend`. Raises ArgumentError.
+        """
+        request = Request("ROT ", as_count(n, "n", 0, MAX_OTS))
+        return self._random(request, *self._outputs(out, *[((n, 2), np.uint64)] * 2))
 
     def send(self, zeros: Array, ones: Array) -> None:
         """Sends one of two messages per transfer: zeros[i] if the receiver chose 0, else ones[i].
@@ -147,37 +170,48 @@ class Sender(Party):
 
         Each is uint8 of shape (n,). A triple takes two random OTs and no messages. Semi-honest.
         """
-        zero, one = self._random(Request("BITS", 2 * as_count(n, "n", 0, MAX_OTS // 2)))
-        m0, m1 = (low_bits(self._to_host(blocks)).reshape(2, n) for blocks in (zero, one))
-        a, b = m0 ^ m1
-        return a, b, a & b ^ m0[0] ^ m0[1]
+        batches = bit_batches(n, MAX_OTS // 2)
+        shares: ByteArray = np.empty((3, n), np.uint8)
+        for batch in batches:
+            shape = 2, batch.stop - batch.start
+            pair = self._random(Request("BITS", shape[0] * shape[1]))
+            m0, m1 = (low_bits(self._to_host(blocks)).reshape(shape) for blocks in pair)
+            del pair  # before the next batch takes memory
+            a, b = m0 ^ m1
+            shares[:, batch] = a, b, a & b ^ m0[0] ^ m0[1]
+        return shares[0], shares[1], shares[2]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Makes shares a, b, c of `n` Beaver triples of words: c = a * b after adding both shares.
 
-        All arithmetic is modulo 2^64. Each is uint64 of shape (n,). A triple takes 128 random OTs
-        and a kilobyte of messages. Semi-honest.
-        Source: Gilboa 1999.
+        All arithmetic is modulo 2^64. Each is uint64 of shape (n,), n at most 2^24. A triple takes
+        128 random OTs and 520 bytes of messages. Semi-honest. Source: Gilboa 1999.
         """
-        counts = _pads.triple_batches(n)
+        batches = word_batches(n)
+        shares: IndexArray = np.empty((3, n), np.uint64)
         with self._ending_with_errors():
-            parts = [self._word_triples(count) for count in counts]
-        a, b, c = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return a, b, c
+            for batch in batches:
+                shares[:, batch] = self._word_triples(batch.stop - batch.start)
+        return shares[0], shares[1], shares[2]
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
-        a, b = as_blocks(self._randomness.draw(16 * n)).reshape(2, n)
-        zero, one = self._random(Request("WORD", 2 * 64 * n))
-        low, high = (self._to_host(blocks)[:, 0].reshape(2, n, 64) for blocks in (zero, one))
-        shifted = np.stack([a, b])[:, :, np.newaxis] << np.arange(64, dtype=np.uint64)
-        self.channel.send("TRPL", np.ascontiguousarray(low + shifted - high))
-        return a, b, a * b - low.sum(axis=(0, 2), dtype=np.uint64)
+        factors = self._randomness.blocks(n).reshape(2, n)
+        zero, one = self._random(Request("WORD", 2 * WORD_BITS * n))
+        low, high = (self._to_host(blocks)[:, 0].reshape(2, n, WORD_BITS) for blocks in (zero, one))
+        self.channel.send("TRPL", word_message(factors, low, high))
+        return factors[0], factors[1], sender_share(factors, low)
 
-    def _random(self, request: Request) -> tuple[Blocks, Blocks]:
-        """Draws random OTs: both messages."""
+    def _random(
+        self, request: Request, zeros: Array | None = None, ones: Array | None = None
+    ) -> tuple[Blocks, Blocks]:
+        """Draws random OTs: both messages. On the CPU r becomes the second, in its own memory."""
         with self._ending_with_errors():
-            r, first = self._draw(request)
-            return self._hash(r, first), self._hash(r, first, delta=self._delta[0])
+            r, first = self._draw(request, out=ones)
+            low = self._hash(r, first, out=zeros)
+            return low, self._hash(r, first, delta=self._delta[0], out=r)
+
+    def _wipe(self) -> None:
+        wipe(self._delta)
 
     def _seed(self, count: int) -> IndexArray:
         """Makes the first correlations from base OTs: r."""
@@ -192,8 +226,9 @@ class Sender(Party):
         scratch: Blocks | None,
     ) -> tuple[Blocks, Check | None]:
         """Grows every tree, and sends for each level the correction that opens one side of it."""
-        seeds = as_blocks(self._randomness.draw(plan.trees * SEED_BYTES))
+        seeds = self._randomness.blocks(plan.trees)
         leaves, sums = self._kernels.grow(seeds, plan.depth, self._delta[0], keys.trees, scratch)
+        wipe(seeds)
         self.channel.send("TREE", block_bytes(sums ^ blocks))
         if not len(checks):
             return leaves, None
