@@ -34,6 +34,7 @@ SHARED = {
     "nescio.pir._table",
     "nescio.pir._wire",
     "nescio.service._app",
+    "nescio.service._connections",
     "nescio.service._exchange",
     "nescio.service._serve",
     "nescio.service._spawn",

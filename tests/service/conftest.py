@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import ssl
 import threading
 from urllib.parse import urlsplit
 
@@ -13,24 +14,26 @@ import uvicorn
 
 import nescio
 from nescio.service import AsyncRemoteTable, Quotas, RemoteTable, create_app
-from nescio.service._serve import TimedProtocol
+from nescio.service._connections import ConnectionLimits
+from nescio.service._responses import Budget
+from nescio.service._serve import uvicorn_config
 
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 
 @contextlib.contextmanager
-def running(app, head_seconds=30, max_connections=1024, **options):
+def running(app, certificate=None, loop="auto", **limits):
     """Runs an ASGI application; gives its URL, without a slash at the end."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
-    protocol = type(
-        "Protocol",
-        (TimedProtocol,),
-        {"head_seconds": head_seconds, "max_connections": max_connections},
-    )
-    config = uvicorn.Config(
-        app, http=protocol, log_level="critical", timeout_graceful_shutdown=1, **options
-    )
+    context = None
+    if certificate is not None:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(*certificate)
+    budget = getattr(getattr(app, "state", None), "budget", None) or Budget(512 << 20)
+    config = uvicorn_config(app, budget, ConnectionLimits(**limits), context)
+    config.timeout_graceful_shutdown = 1
+    config.loop = loop
     server = uvicorn.Server(config)
     started = threading.Event()
 
@@ -42,7 +45,7 @@ def running(app, head_seconds=30, max_connections=1024, **options):
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     assert started.wait(20)
-    scheme = "https" if config.is_ssl else "http"
+    scheme = "http" if context is None else "https"
     try:
         yield f"{scheme}://127.0.0.1:{listener.getsockname()[1]}"
     finally:

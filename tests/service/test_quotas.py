@@ -163,28 +163,6 @@ def test_invalid_quotas(quotas):
         Quotas(**quotas)
 
 
-def test_connections_beyond_the_limit_are_closed_and_the_others_served():
-    with running(make_app(0), max_connections=3) as url:
-        parts = urlsplit(url)
-        idle = [socket.create_connection((parts.hostname, parts.port)) for _ in range(2)]
-        assert httpx.get(f"{url}/healthz").status_code == 200
-        idle += [socket.create_connection((parts.hostname, parts.port)) for _ in range(3)]
-        time.sleep(0.3)
-        for connection in idle:
-            connection.setblocking(False)
-        ended = []
-        for connection in idle:
-            try:
-                ended.append(connection.recv(1) == b"")
-            except BlockingIOError:
-                ended.append(False)
-            except ConnectionResetError:
-                ended.append(True)
-        assert ended == [False, False, False, True, True]
-        for connection in idle:
-            connection.close()
-
-
 def test_queries_that_do_not_end_do_not_fill_the_memory():
     quotas = Quotas(max_held_bytes=3 << 20, max_answer_bytes=1 << 20, max_body_bytes=1 << 20)
     with running(make_app(0, quotas=quotas)) as url:

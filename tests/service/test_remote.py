@@ -266,7 +266,7 @@ def test_lookups_from_several_threads(pair):
 
 def test_tls(remote, certificate):
     cert, key = map(str, certificate)
-    tls = {"ssl_certfile": cert, "ssl_keyfile": key}
+    tls = {"certificate": (cert, key)}
     with running(make_app(0), **tls) as first, running(make_app(1), **tls) as second:
         with remote([first, second], "words", verify=ssl.create_default_context(cafile=cert)) as t:
             assert np.array_equal(t.lookup([5]), VALUES[[5]])

@@ -29,6 +29,7 @@ from .timing import WrongResultError, check_duration
 
 _NAME = "bench"
 _QUERIES = 64
+_MAX_CLIENTS = 1000
 _ENGINE_SECONDS = 2.0
 _WARM_SECONDS = 1.0
 _MAX_BYTES = 1 << 38
@@ -74,7 +75,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.rows, "rows", 1, 1 << 40)
     as_count(arguments.row_bytes, "row bytes", 1, 1 << 30)
     as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MAX_BYTES)
-    as_count(arguments.clients, "clients", 1, 1000)
+    as_count(arguments.clients, "clients", 1, _MAX_CLIENTS)
     as_count(arguments.batch, "batch", 1, 1024)
     check_duration(arguments.seconds)
 
@@ -99,6 +100,7 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     _say("timing the engine alone")
     engine_seconds = [engine()]
     options = ["--name", _NAME, "--party", "0", "--port", "0"]
+    options += ["--max-connections-per-address", str(_MAX_CLIENTS)]
     with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
         _say(f"sending queries for {arguments.seconds:g} seconds")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

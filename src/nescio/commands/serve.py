@@ -83,6 +83,7 @@ def add_parser(commands: Subparsers) -> None:
     add("--tls-cert", type=Path, metavar="FILE", help="PEM file of the TLS certificate chain")
     add("--tls-key", type=Path, metavar="FILE", help="PEM file of the private key of --tls-cert")
     _add_quotas(parser)
+    _add_connection_limits(parser)
     add(
         "--cache",
         action="store_true",
@@ -143,10 +144,31 @@ def _add_quotas(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_connection_limits(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("connections").add_argument
+    add(
+        "--max-connections",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="maximum open connections; at the maximum, a new one closes the one that has been "
+        "idle for the longest time (default: %(default)s)",
+    )
+    add(
+        "--max-connections-per-address",
+        type=int,
+        default=256,
+        metavar="N",
+        help="maximum open connections from one address, such as that of a proxy "
+        "(default: %(default)s)",
+    )
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
     from ..service import Quotas, create_app  # noqa: PLC0415
     from ..service._app import check_name  # noqa: PLC0415
+    from ..service._connections import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
 
@@ -158,6 +180,10 @@ def _run(arguments: argparse.Namespace) -> int:
         max_waiting_keys=arguments.max_waiting,
         answer_seconds=arguments.timeout,
         batch_window=arguments.batch_window / 1000,
+    )
+    limits = ConnectionLimits(
+        max_connections=arguments.max_connections,
+        max_per_address=arguments.max_connections_per_address,
     )
     for path in arguments.tables:
         check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
@@ -187,7 +213,8 @@ def _run(arguments: argparse.Namespace) -> int:
             print(f"party {arguments.party} serves {', '.join(servers)} on {url}", flush=True)
 
         app = create_app(servers, party=arguments.party, quotas=quotas, admin_token=token)
-        serve(app, address, listener, ready=ready, until_stdin_closes=arguments.exit_with_stdin)
+        until_stdin = arguments.exit_with_stdin
+        serve(app, address, listener, ready=ready, limits=limits, until_stdin_closes=until_stdin)
     return 0
 
 

@@ -6,6 +6,8 @@
     POST /v1/tables/{name}/answer      answers a query
     POST /v1/tables/{name}/rows        changes rows; needs the operator's token
 
+Heads of requests and connections are bounded in _protocol.py, before the application runs.
+
 Security model: see `nescio.Client`. The service learns the client's address, the time, the client's
 HTTP headers, and the number of rows of a lookup. It stores nothing and logs no bodies.
 """
@@ -48,7 +50,7 @@ class _Service:
         self._party = party
         self._quotas = quotas
         self._token = admin_token
-        self._budget = Budget(quotas.max_held_bytes)
+        self.budget = Budget(quotas.max_held_bytes)
         self._batchers = {
             name: Batcher(server.answer_batch, quotas, server.batch_keys)
             for name, server in servers.items()
@@ -74,7 +76,7 @@ class _Service:
 
     async def answer(self, request: Request) -> Response:
         name = self._known(request)
-        with self._budget.holding() as held:
+        with self.budget.holding() as held:
             return await self._answer(request, name, held)
 
     async def _answer(self, request: Request, name: str, held: Holding) -> Response:
@@ -229,6 +231,7 @@ def create_app(
         lifespan=service.lifespan,
     )
     app.router.redirect_slashes = False
+    app.state.budget = service.budget
     return app
 
 

@@ -104,6 +104,46 @@ def too_many_keys(found: int, limit: int) -> RefusedError:
     )
 
 
+def head_too_large(limit: int) -> RefusedError:
+    """Makes a 431: the head of the request, or what frames its body, is too long."""
+    return RefusedError(
+        431,
+        "head_too_large",
+        f"the request has more than {limit} bytes of head, chunk extensions and trailers: send "
+        "fewer header fields, and larger chunks",
+        expected=f"at most {limit}",
+    )
+
+
+def too_many_fields(limit: int) -> RefusedError:
+    """Makes a 431: the request has too many header and trailer fields."""
+    return RefusedError(
+        431,
+        "head_too_large",
+        f"the request has more than {limit} header fields",
+        expected=f"at most {limit}",
+    )
+
+
+def wrong_host(found: int) -> RefusedError:
+    """Makes a 400: HTTP/1.1 requires exactly one field `Host`."""
+    return RefusedError(
+        400, "http_error", f"the request has {found} header fields 'Host', expected one"
+    )
+
+
+def malformed_head() -> RefusedError:
+    """Makes a 400: the bytes are not HTTP."""
+    return RefusedError(400, "http_error", "the request is not valid HTTP/1.1")
+
+
+def too_many_pipelined(limit: int) -> RefusedError:
+    """Makes a 503: the client sends requests faster than it takes responses."""
+    return RefusedError(
+        503, "overloaded", f"more than {limit} requests wait on this connection: use several"
+    )
+
+
 def body_too_slow(seconds: float) -> RefusedError:
     """Makes a 408: the body did not arrive in time."""
     return RefusedError(408, "body_too_slow", f"the body did not arrive within {seconds:g} s")

@@ -26,10 +26,14 @@ class Budget:
             raise overloaded(f"{self._held} bytes of queries and answers")
         self._held += count
 
+    def hold(self) -> "Holding":
+        """Makes a reservation that the caller releases."""
+        return Holding(self)
+
     @contextmanager
     def holding(self) -> "Iterator[Holding]":
         """Makes one request's reservation; leaving the block releases it unless it is kept."""
-        held = Holding(self)
+        held = self.hold()
         try:
             yield held
         finally:
@@ -49,6 +53,10 @@ class Holding:
         """Reserves more bytes. Raises RefusedError over budget."""
         self._budget.add(count)
         self._count += count
+
+    def set(self, count: int) -> None:
+        """Changes the number of reserved bytes. Raises RefusedError over budget."""
+        self.add(count - self._count)
 
     def keep(self) -> None:
         """Leaves the release to the response."""

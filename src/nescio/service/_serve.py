@@ -1,8 +1,8 @@
 """Runs the service: binds a socket, reports that it is ready, stops on a signal."""
 
-import asyncio
 import contextlib
 import errno
+import math
 import os
 import resource
 import socket
@@ -15,14 +15,13 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from .._arrays import check_file
 from ..errors import ArgumentError, FileError, ServiceError
+from ._connections import ConnectionLimits
+from ._protocol import protocol_factory
+from ._responses import Budget
 
-# Time to send the head of a request, the first one or a later one.
-_HEAD_SECONDS = 30
-_MAX_CONNECTIONS = 1024
 _OTHER_DESCRIPTORS = 256
 _SHUTDOWN_SECONDS = 5
 
@@ -49,16 +48,21 @@ class Address:
         for path in (self.tls_cert, self.tls_key):
             if path is not None:
                 check_file(path, "a PEM file")
-        if self.tls_cert is not None:
-            self._check_certificate(self.tls_cert)
+        self.context()
 
-    def _check_certificate(self, cert: Path) -> None:
+    def context(self) -> ssl.SSLContext | None:
+        """Creates the context of TLS, if there are files. Raises FileError for invalid ones."""
+        if self.tls_cert is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, self.tls_key)
+            context.load_cert_chain(self.tls_cert, self.tls_key)
         except OSError as error:  # ssl.SSLError is one
             raise FileError(
-                f"{cert} and {self.tls_key} are not a certificate and its private key: {error}"
+                f"{self.tls_cert} and {self.tls_key} are not a certificate and its private key: "
+                f"{error}"
             ) from error
+        return context
 
     def url(self, port: int) -> str:
         """Returns the URL for clients."""
@@ -96,6 +100,7 @@ def serve(
     listener: socket.socket,
     *,
     ready: Callable[[str], None],
+    limits: ConnectionLimits,
     until_stdin_closes: bool = False,
 ) -> None:
     """Serves until a signal; calls `ready` with the URL as soon as requests are accepted.
@@ -103,19 +108,8 @@ def serve(
     With `until_stdin_closes` it also stops when standard input closes, so that the server does not
     outlive the program that started it. Raises ServiceError if the application does not start.
     """
-    config = uvicorn.Config(
-        app,
-        http=TimedProtocol,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,  # the client's address is not used
-        timeout_keep_alive=_HEAD_SECONDS,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        ssl_certfile=None if address.tls_cert is None else str(address.tls_cert),
-        ssl_keyfile=None if address.tls_key is None else str(address.tls_key),
-    )
-    _allow_descriptors(_MAX_CONNECTIONS + _OTHER_DESCRIPTORS)
+    _allow_descriptors(limits.max_connections + _OTHER_DESCRIPTORS)
+    config = uvicorn_config(app, app.state.budget, limits, address.context())
     url = address.url(listener.getsockname()[1])
     server = _Server(config, lambda: ready(url))
     if until_stdin_closes:
@@ -129,60 +123,29 @@ def serve(
         raise ServiceError(f"the service on {url} did not start", url=url)
 
 
+def uvicorn_config(
+    app: Starlette, budget: Budget, limits: ConnectionLimits, context: ssl.SSLContext | None
+) -> uvicorn.Config:
+    """Configures uvicorn: the limits on connections, no web sockets, no access log."""
+    return uvicorn.Config(
+        app,
+        http=protocol_factory(limits, budget, context),  # type: ignore[arg-type]  # a callable
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,  # the client's address is not used
+        timeout_keep_alive=math.ceil(limits.head_seconds),
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+
+
 def _allow_descriptors(count: int) -> None:
     """Raises the limit of file descriptors, so that the limit of connections applies first."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < count:
         limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-
-
-class TimedProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """uvicorn's protocol with timeouts for idle and slow connections.
-
-    uvicorn closes a connection that idles after a response, but not one that sends nothing at
-    first, never completes the head of a request, or does not read the rest of a closing connection.
-    Here all of them have the same timeout. Connections beyond `max_connections` are closed at once.
-    """
-
-    head_seconds = _HEAD_SECONDS
-    max_connections = _MAX_CONNECTIONS
-    _next_check: asyncio.TimerHandle | None = None
-    _was_closing = False
-
-    def connection_made(self, transport: asyncio.Transport) -> None:
-        """Starts the timeout, or closes the connection if there are too many."""
-        super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
-            transport.abort()
-        else:
-            self._check_later()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stops the timeout."""
-        if self._next_check is not None:
-            self._next_check.cancel()
-        super().connection_lost(exc)
-
-    def on_response_complete(self) -> None:
-        """Starts the timeout for the next request."""
-        super().on_response_complete()
-        self._check_later()
-
-    def _check_later(self) -> None:
-        if self._next_check is not None:
-            self._next_check.cancel()
-        self._next_check = self.loop.call_later(self.head_seconds, self._check)
-
-    def _check(self) -> None:
-        """Closes a connection that idled since the last check; aborts one that was closing then."""
-        if self._was_closing:
-            self.transport.abort()
-            return
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
-        self._was_closing = self.transport.is_closing()
-        self._check_later()
 
 
 class _Server(uvicorn.Server):

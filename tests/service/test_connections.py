@@ -1,0 +1,225 @@
+"""The limits of connections: heads, framing, TLS handshakes, and who is closed at the maximum."""
+
+import contextlib
+import socket
+import ssl
+import time
+from urllib.parse import urlsplit
+
+import httpx
+import numpy as np
+import pytest
+
+from nescio.errors import ArgumentError
+from nescio.service import Quotas, RemoteTable
+from nescio.service._connections import Admission, ConnectionLimits
+from service.conftest import VALUES, make_app, post, raw_request, running
+
+HEAD = b"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\n"
+
+
+def connect(url):
+    parts = urlsplit(url)
+    return socket.create_connection((parts.hostname, parts.port), 10)
+
+
+@pytest.fixture
+def connected():
+    """Makes connections, which end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda url, count: [stack.enter_context(connect(url)) for _ in range(count)]
+
+
+def flood(url, start, again, most):
+    """Sends `again` until the server closes; returns the bytes sent and the start of the reply."""
+    with connect(url) as connection:
+        connection.sendall(start)
+        sent = 0
+        connection.settimeout(0.2)
+        try:
+            while sent < most:
+                sent += connection.send(again)
+        except OSError:
+            pass
+        try:
+            return sent, connection.recv(4096)
+        except OSError:
+            return sent, b""
+
+
+@pytest.mark.parametrize(
+    ("start", "again"),
+    [
+        (b"GET /", b"x" * 4096),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: ", b"x" * 4096),
+        (b"GET / HTTP/1.1\r\n", b"A: " + b"x" * 997 + b"\r\n"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 4096),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1;" + b"x" * 995 + b"\r\nx\r\n"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"A: " + b"x" * 997 + b"\r\n"),
+    ],
+    ids=["path", "field", "fields", "extension", "extensions", "trailers"],
+)
+def test_a_head_or_framing_without_an_end(start, again):
+    with running(make_app(0, quotas=Quotas(read_seconds=5))) as url:
+        sent, _ = flood(url, start, again, 64 << 20)
+        assert sent < 16 << 20  # of the sockets' buffers
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_a_head_that_is_too_long_is_refused_with_the_reason(url):
+    fits = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nA: " + b"x" * 60_000
+    assert b" 200 " in raw_request(url, fits + b"\r\n\r\n")
+    long = raw_request(url, fits + b"x" * (65_536 - len(fits)))
+    assert long.startswith(b"HTTP/1.1 431 ")
+    assert b'"code": "head_too_large"' in long
+    many = b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 100 + b"\r\n"
+    assert b"more than 100 header fields" in raw_request(url, many)
+
+
+def test_trailers_and_extensions_within_the_limits(client):
+    query = client.query([5]).keys[0]
+    body = b"%x;name=value\r\n%s\r\n0\r\nTrailer: 1\r\n\r\n" % (len(query), query)
+    head = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    with running(make_app(0)) as url:
+        assert raw_request(url, head + body).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_body_in_small_chunks(client):
+    query = client.query([5]).keys[0] * 200  # 80 kB, with 6 bytes for each one
+    body = b"".join(b"1\r\n%c\r\n" % byte for byte in query) + b"0\r\n\r\n"
+    head = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    with running(make_app(0)) as url:
+        assert raw_request(url, head + body).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize("hosts", [0, 2])
+def test_a_head_without_a_host_or_with_two(url, hosts):
+    head = b"GET /healthz HTTP/1.1\r\n" + b"Host: x\r\n" * hosts + b"\r\n"
+    reply = raw_request(url, head)
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert b"found" not in reply.split(b"\r\n\r\n")[0]
+    assert b"%d header fields 'Host', expected one" % hosts in reply
+    assert raw_request(url, b"GET /healthz HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_heads_count_as_held_bytes(client):
+    quotas = Quotas(max_held_bytes=80_000, max_answer_bytes=80_000)
+    with running(make_app(0, quotas=quotas)) as url:
+        with connect(url) as first, connect(url) as second:
+            first.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 50_000)
+            time.sleep(0.3)
+            second.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 50_000)
+            assert second.recv(4096).startswith(b"HTTP/1.1 503 ")
+            first.sendall(b"\r\n\r\n")
+            assert first.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert post(url, client.query([5]).keys[0]).status_code == 200  # all of it is released
+
+
+def test_requests_that_are_sent_ahead_of_responses(url):
+    one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert raw_request(url, one * 9 + last).count(b"HTTP/1.1 200 ") == 10
+    assert raw_request(url, one * 1000).count(b"HTTP/1.1 200 ") < 50
+
+
+def closed(connection):
+    """Tests if the server has closed a connection."""
+    connection.settimeout(0.3)
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def test_at_the_maximum_the_oldest_idle_connections_are_closed(connected):
+    with running(make_app(0), max_connections=3) as url:
+        idle = connected(url, 3)
+        for _ in range(2):  # nobody is locked out
+            assert httpx.get(f"{url}/healthz").status_code == 200
+        assert [closed(connection) for connection in idle] == [True, False, False]
+
+
+def test_at_the_maximum_connections_with_requests_are_kept(client, connected):
+    with running(make_app(0), max_connections=2) as url:
+        body = client.query([5]).keys[0]
+        head = HEAD + b"Content-Length: %d\r\n\r\n" % len(body)
+        busy = connected(url, 2)
+        for connection in busy:
+            connection.sendall(head)
+        time.sleep(0.3)
+        with connect(url) as late:
+            assert closed(late)
+        for connection in busy:
+            connection.sendall(body)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_one_address_has_a_maximum_of_its_own(connected):
+    with running(make_app(0), max_per_address=2) as url:
+        idle = connected(url, 2)
+        assert httpx.get(f"{url}/healthz").status_code == 200
+        assert [closed(connection) for connection in idle] == [True, False]
+
+
+@pytest.mark.parametrize("loop", ["auto", "asyncio"])
+def test_unfinished_tls_handshakes_are_counted_and_end(certificate, connected, loop):
+    cert, key = map(str, certificate)
+    trust = ssl.create_default_context(cafile=cert)
+    options = {"certificate": (cert, key), "max_connections": 4, "loop": loop}
+    with (
+        running(make_app(0), handshake_seconds=0.5, **options) as first,
+        running(make_app(1), **options) as second,
+    ):
+        slow = connected(first, 4)
+        for connection in slow[:2]:
+            connection.sendall(b"\x16\x03\x01")  # the start of a hello
+        with RemoteTable([first, second], "words", verify=trust) as table:
+            assert np.array_equal(table.lookup([5]), VALUES[[5]])
+        deadline = time.monotonic() + 5
+        for connection in slow:
+            while not closed(connection):
+                assert time.monotonic() < deadline
+
+
+class Transport:
+    def __init__(self, address):
+        self._address = address
+
+    def get_extra_info(self, name):
+        return (self._address, 1) if name == "peername" else None
+
+
+class Member:
+    evicted = False
+
+    def evict(self):
+        self.evicted = True
+
+
+def test_addresses_are_counted_apart_and_ipv6_by_network():
+    admission = Admission(ConnectionLimits(max_per_address=1))
+    members = [Member() for _ in range(5)]
+    hosts = ["192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::ffff", "::ffff:192.0.2.1"]
+    assert all(admission.enter(m, Transport(h)) for m, h in zip(members, hosts, strict=True))
+    assert [member.evicted for member in members] == [True, False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"max_connections": 0}, {"max_per_address": 1.5}, {"head_seconds": float("nan")}],
+)
+def test_invalid_limits(limits):
+    with pytest.raises(ArgumentError, match=next(iter(limits))):
+        ConnectionLimits(**limits)
+
+
+def test_the_service_ends_during_handshakes(certificate, connected):
+    begun = time.monotonic()
+    with running(make_app(0), certificate=tuple(map(str, certificate))) as url:
+        idle = connected(url, 3)
+        time.sleep(0.2)
+    assert time.monotonic() - begun < 5
+    assert all(closed(connection) for connection in idle)
