@@ -36,12 +36,12 @@ def quick_seeds(monkeypatch):
     """Replaces base OTs, which have other tests: the receiver sends its seeds to the sender."""
 
     def give(channel, count, randomness, malicious):
-        t = np.frombuffer(randomness.draw(16 * count), np.uint64).reshape(-1, 2)
+        t = randomness.blocks(count)
         channel.send("FAKE", t)
         return (t[:, 0] & np.uint64(1)).astype(np.uint8), t
 
     def take(channel, delta, count, randomness, malicious):
-        t = np.frombuffer(channel.receive("FAKE", 16 * count), np.uint64).reshape(-1, 2)
+        t = np.frombuffer(bytearray(channel.receive("FAKE", 16 * count)), np.uint64).reshape(-1, 2)
         return t ^ delta * (t[:, :1] & np.uint64(1))
 
     monkeypatch.setattr(_receiver, "seed_receiver", give)
