@@ -266,9 +266,33 @@ def test_a_cached_table_is_mapped_at_the_next_start(table_file):
 
 def test_a_damaged_cache_is_replaced(table_file):
     kept = table_file.with_name("words.npy.nescio")
+    options = [table_file, "--port", 0, "--cache", "--party"]
     kept.write_bytes(b"NESCIOTB and no more")
-    with serving(table_file, "--party", 0, "--port", 0, "--cache"):
-        assert len(kept.read_bytes()) > 4096
+    with serving(*options, 0):
+        sound = kept.read_bytes()
+    assert len(sound) > 4096
+    flipped = bytearray(sound)
+    flipped[-1] ^= 1  # of the rows
+    kept.write_bytes(flipped)
+    with serving(*options, 0) as (process, first, _), serving(*options, 1) as (_, second, _):
+        found = nescio("lookup", "--servers", first, second, "--table", "words", 99)
+        assert found.stdout == "99 297.0 298.0 299.0\n"
+        assert kept.read_bytes() == sound
+        process.send_signal(signal.SIGINT)
+        assert "prepared again" in process.communicate(timeout=20)[1]
+
+
+def test_a_cache_does_not_outlive_its_source(table_file):
+    options = [table_file, "--party", 0, "--port", 0, "--cache"]
+    with serving(*options):
+        pass
+    status = table_file.stat()
+    changed = np.ones((100, 3), "f4")
+    np.save(table_file, changed)  # of the same size, and soon of the same time
+    os.utime(table_file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with serving(*options) as (_, url, _):
+        digest = httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"]
+    assert digest == nescio_package.Table(changed).params.digest
 
 
 @pytest.mark.parametrize("content", [b"", b"somebody's letters", None])

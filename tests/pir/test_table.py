@@ -1,6 +1,7 @@
 """Tables that change, and tables in files."""
 
 import json
+import os
 import struct
 import threading
 import time
@@ -239,9 +240,10 @@ def test_a_stored_table(values, output, tmp_path):
 
 def test_a_stored_table_knows_its_source(values, tmp_path):
     path = tmp_path / "table.nescio"
-    nescio.Table(values).save(path, source=stored.Source(5, 6))
+    source = stored.Source(5, 6, 7, 8)
+    nescio.Table(values).save(path, source=source)
     assert stored.is_stored(path)
-    assert stored.source_of(path) == stored.Source(5, 6)
+    assert stored.source_of(path) == source
     nescio.Table(values).save(path)
     assert stored.source_of(path) is None
 
@@ -254,6 +256,23 @@ def test_a_stored_table_is_there_whole_or_not_at_all(values, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
+def test_a_source_that_is_rewritten_with_its_size_and_time(tmp_path):
+    path = tmp_path / "words.npy"
+    path.write_bytes(b"old")
+    before = stored.Source.of(path)
+    assert stored.Source.of(path) == before
+    status = path.stat()
+    path.write_bytes(b"new")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    after = stored.Source.of(path)
+    assert (after.bytes, after.modified_nanoseconds) == (3, before.modified_nanoseconds)
+    assert after != before
+    replaced = tmp_path / "other.npy"
+    replaced.write_bytes(b"new")
+    replaced.replace(path)
+    assert stored.Source.of(path).inode != after.inode
+
+
 def damaged(path, change):
     data = bytearray(path.read_bytes())
     path.write_bytes(change(data) or data)
@@ -262,8 +281,8 @@ def damaged(path, change):
 def with_json(data, **fields):
     """Replaces fields in the JSON of a stored table; the rest of the file is unchanged."""
     (length,) = struct.unpack_from("<I", data, 12)
-    text = json.dumps(json.loads(data[16 : 16 + length]) | fields).encode()
-    return data[:12] + struct.pack("<I", len(text)) + text + data[16 + len(text) :]
+    text = json.dumps(json.loads(data[48 : 48 + length]) | fields).encode()
+    return data[:12] + struct.pack("<I", len(text)) + data[16:48] + text + data[48 + len(text) :]
 
 
 @pytest.mark.parametrize(
@@ -272,11 +291,13 @@ def with_json(data, **fields):
         (lambda d: d[:10], "does not begin with"),
         (lambda d: b"\x93NUMPY" + d, "does not begin with"),
         (lambda d: d[:8] + b"\x09" + d[9:], "found version 9"),
-        (lambda d: d[:16] + b"x" + d[17:], "is not JSON"),
-        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 1"),
+        (lambda d: d[:48] + b"x" + d[49:], "is not JSON"),
+        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 2"),
         (lambda d: d[:-1], "bytes, expected"),
         (lambda d: d + b"\0", "bytes, expected"),
-        (lambda d: d[:4096] + b"xx" + d[4098:], "hashes do not match"),
+        (lambda d: d[:4096] + b"xx" + d[4098:], "its description or its hashes have changed"),
+        (lambda d: d[:8192] + b"xx" + d[8194:], "its description or its hashes have changed"),
+        (lambda d: with_json(d, source=[]), "its description or its hashes have changed"),
         (lambda d: with_json(d, params=None), "not a JSON object"),
         (lambda d: with_json(d, params={}), "missing or unknown"),
     ],
@@ -288,6 +309,35 @@ def test_a_damaged_stored_table(values, tmp_path, change, message):
     with pytest.raises(FileError, match=message) as caught:
         nescio.Table.load(path)
     assert "recreate the file with Table.save" in str(caught.value)
+
+
+@pytest.mark.parametrize("place", [0, 70_000, -1])
+def test_a_flipped_bit_of_the_rows_of_a_stored_table(values, tmp_path, place):
+    path = tmp_path / "table.nescio"
+    nescio.Table(values).save(path)
+    data = bytearray(path.read_bytes())
+    rows_at = 3 * 4096
+    data[rows_at + place if place >= 0 else place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileError, match=f"1 of 1 blocks have changed, the first at byte {rows_at}"):
+        nescio.Table.load(path)
+
+
+def test_a_large_stored_table_is_checked_in_blocks(tmp_path):
+    path = tmp_path / "table.nescio"
+    table = nescio.Table(np.zeros((20_000, 512), "u1"))
+    table.save(path)
+    steps = []
+    again = nescio.Table.load(path, threads=2, progress=lambda *done: steps.append(done))
+    assert again.params == table.params
+    assert steps[-1] == (table.bytes, table.bytes)
+    assert len(steps) == 3
+    data = bytearray(path.read_bytes())
+    for place in (-1, -1 - (9 << 20)):
+        data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(FileError, match="2 of 3 blocks have changed"):
+        nescio.Table.load(path)
 
 
 def test_a_stored_table_that_is_not_there(tmp_path):

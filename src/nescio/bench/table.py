@@ -32,7 +32,7 @@ _COLUMNS = [
 ]
 _NOTES = """\
 GB/s: bytes of the whole table over the time. peak MB: resident memory above that at the step's
-start. Taking in and inserting create a table; mapping reads pages when they are used."""
+start. Taking in and inserting create a table; mapping includes the check of the whole file."""
 
 
 def run(arguments: argparse.Namespace) -> int:

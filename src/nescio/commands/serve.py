@@ -87,8 +87,8 @@ def add_parser(commands: Subparsers) -> None:
     add(
         "--cache",
         action="store_true",
-        help="store each prepared table next to its file as TABLE.npy.nescio; the next start maps "
-        "it into memory instead of preparing it again",
+        help="store each prepared table next to its file as TABLE.npy.nescio; the next start "
+        "checks it and maps it into memory, instead of preparing it again",
     )
     add(
         "--admin-token",
@@ -224,24 +224,53 @@ def _open_table(
     """Opens a table from an array file, a stored table, or the cache of an earlier start."""
     given: dict[str, Any] = {name: getattr(arguments, name) for name in _DEFAULTS}
     if stored.is_stored(path):
-        return _stored_table(path, arguments.threads, given)
+        return _stored_table(path, arguments.threads, given, progress)
     options: dict[str, Any] = {name: given[name] or default for name, default in _DEFAULTS.items()}
     cache = path.with_name(path.name + ".nescio")
     source = stored.Source.of(path)
     if arguments.cache:
-        stored.check_replaceable(cache)
-        # Use the cache of an earlier start if it is valid and has these rows and options.
-        with contextlib.suppress(ArgumentError):
-            if cache.is_file() and stored.source_of(cache) == source:
-                return _stored_table(cache, arguments.threads, options)
+        cached = _cached_table(cache, source, arguments.threads, options, progress)
+        if cached is not None:
+            return cached
     table = Table(load_array(path), threads=arguments.threads, progress=progress, **options)
+    if stored.Source.of(path) != source:
+        raise FileError(f"{path} has changed while it was read: start again after it is complete")
     if arguments.cache:
         table.save(cache, source=source)
     return table
 
 
-def _stored_table(path: Path, threads: int, given: Mapping[str, str | None]) -> Table:
-    table = Table.load(path, threads=threads)
+def _cached_table(
+    cache: Path,
+    source: stored.Source,
+    threads: int,
+    options: Mapping[str, str | None],
+    progress: Callable[[int, int], None] | None,
+) -> Table | None:
+    """Loads the cache of an earlier start; returns None, and says why, if it does not apply.
+
+    Raises FileError if the file is not a cache.
+    """
+    stored.check_replaceable(cache)
+    if not cache.exists():
+        return None
+    try:
+        if stored.source_of(cache) == source:
+            return _stored_table(cache, threads, options, progress)
+        reason = f"the file of the table is newer than {cache}"
+    except ArgumentError as error:
+        reason = str(error)
+    print(f"nescio: the table is prepared again: {reason}", file=sys.stderr, flush=True)
+    return None
+
+
+def _stored_table(
+    path: Path,
+    threads: int,
+    given: Mapping[str, str | None],
+    progress: Callable[[int, int], None] | None,
+) -> Table:
+    table = Table.load(path, threads=threads, progress=progress)
     for name, value in given.items():
         found = getattr(table.params, name)
         if value is not None and value != found:

@@ -2,21 +2,29 @@
 
     offset    bytes
     0         8       "NESCIOTB"
-    8         4       version of this format, 1
+    8         4       version of this format, 2
     12        4       length of the JSON
-    16        ...     JSON: {"params", "source"}
-    4096 a            the hashes of the chunks, 32 bytes each
-    4096 b            the rows in the engine's layout
+    16        32      SHA-256 of the JSON, the hashes of the chunks and the hashes of the blocks
+    48        ...     JSON: {"params", "source"}
+    4096 a            the hashes of the chunks, 32 bytes each, which the table's digest covers
+    4096 b            the hashes of the blocks, 32 bytes each
+    4096 c            the rows in the engine's layout
 
-Both blocks begin at the next multiple of 4,096. `source` is the length and modification time of the
-file that the rows came from; with it `nescio serve --cache` detects that the file has changed.
+Each part begins at the next multiple of 4,096. A block is 4 MiB of the rows in the engine's layout;
+the last one may be shorter. `source` identifies the file that the rows came from and its state;
+with it `nescio serve --cache` detects that the file has changed.
+
+A file is checked as a whole before its rows are used: hashing the layout itself costs half as much
+as converting it to rows for the digest of the table.
 """
 
+import hashlib
 import json
 import os
 import secrets
 import struct
-from dataclasses import asdict, dataclass
+import time
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import BinaryIO
 
@@ -25,47 +33,72 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray
 from ..errors import FileError, NescioError
+from ._block_hashes import BLOCK_BYTES, Progress, blocks_of, hash_file, hash_memory
 from ._digest import CHUNK_ROWS, HASH_BYTES, digest_of
 from ._params import TableParams
 
 _MAGIC = b"NESCIOTB"
-_VERSION = 1
-_HEAD = struct.Struct("<8sII")
+_VERSION = 2
+_HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
+_CLOCK_STEP = 100_000_000  # nanoseconds; times of files advance in steps of some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The length and modification time of a file, which change when it is written."""
+    """A file's length, times and number, which together change when its content changes.
+
+    Programs can set the time of modification back, but not the time of the last change of status,
+    which every write sets too.
+    """
 
     bytes: int
     modified_nanoseconds: int
+    changed_nanoseconds: int
+    inode: int
 
     @classmethod
     def of(cls, path: Path) -> "Source":
-        """Reads the current length and modification time of a file."""
+        """Reads the current state of a file.
+
+        Waits until the last change is at least 0.1 s old, because a second change within one step
+        of the file system's clock would leave the same times.
+        """
         status = path.stat()
-        return cls(status.st_size, status.st_mtime_ns)
+        while 0 <= time.time_ns() - status.st_ctime_ns < _CLOCK_STEP:
+            time.sleep(_CLOCK_STEP / 1e9)
+            status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def write(
-    path: Path, params: TableParams, rows: _core.Table, hashes: ByteArray, source: Source | None
+    path: Path,
+    params: TableParams,
+    rows: _core.Table,
+    hashes: ByteArray,
+    *,
+    source: Source | None,
+    threads: int,
 ) -> None:
     """Writes a table to a temporary file and renames it. Raises FileError if that fails."""
     text = json.dumps(
         {"params": params.to_dict(), "source": None if source is None else asdict(source)}
     ).encode()
-    hashes_at = _aligned(_HEAD.size + len(text))
-    rows_at = _aligned(hashes_at + hashes.nbytes)
+    memory = np.asarray(rows.memory()).reshape(-1)
+    blocks = hash_memory(memory, threads)
+    places = _Places.of(len(text), params)
+    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, hashes, blocks))
     try:
         with _temporary_file(path) as file:
             try:
-                file.write(_HEAD.pack(_MAGIC, _VERSION, len(text)) + text)
-                file.seek(hashes_at)
+                file.write(head + text)
+                file.seek(places.hashes)
                 file.write(np.ascontiguousarray(hashes).data)
-                file.seek(rows_at)
-                file.write(rows.memory().data)
+                file.seek(places.blocks)
+                file.write(blocks.data)
+                file.seek(places.rows)
+                file.write(memory.data)
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
@@ -81,26 +114,47 @@ def _temporary_file(path: Path) -> BinaryIO:
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
 
 
-def read(path: Path) -> tuple[TableParams, _core.Table, ByteArray]:
-    """Maps a table into memory. Raises FileError if the file is not a table."""
-    fields, hashes_at = _read_head(path)
+def read(
+    path: Path, threads: int, progress: Progress | None
+) -> tuple[TableParams, _core.Table, ByteArray]:
+    """Checks a file and maps its table into memory. Raises FileError if the file is not a table."""
     try:
-        params = TableParams.from_dict(fields.get("params"))
+        with path.open("rb") as file:
+            return _read(path, file, threads, progress)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _read(
+    path: Path, file: BinaryIO, threads: int, progress: Progress | None
+) -> tuple[TableParams, _core.Table, ByteArray]:
+    description = _read_head(path, file)
+    try:
+        params = TableParams.from_dict(description.fields.get("params"))
     except NescioError as error:
         raise _not_a_table(path, str(error)) from error
-    chunks = -(-params.rows // CHUNK_ROWS)
-    rows_at = _aligned(hashes_at + chunks * HASH_BYTES)
-    expected = rows_at + _core.table_bytes(params.rows, params.row_bytes, params.output)
-    if path.stat().st_size != expected:
-        raise _not_a_table(path, f"it has {path.stat().st_size} bytes, expected {expected}")
+    places = _Places.of(len(description.text), params)
+    found = os.fstat(file.fileno()).st_size
+    if found != places.end:
+        raise _not_a_table(path, f"it has {found} bytes, expected {places.end}")
     # Copy on write: changes to the table do not reach the file.
-    whole = np.memmap(path, np.uint8, mode="c")
-    hashes = np.array(whole[hashes_at : hashes_at + chunks * HASH_BYTES]).reshape(
-        chunks, HASH_BYTES
-    )
+    whole = np.memmap(file, np.uint8, mode="c")
+    hashes = np.array(whole[places.hashes :][: places.chunk_count * HASH_BYTES])
+    blocks = np.array(whole[places.blocks :][: places.block_count * HASH_BYTES])
+    hashes, blocks = hashes.reshape(-1, HASH_BYTES), blocks.reshape(-1, HASH_BYTES)
+    if _seal(description.text, hashes, blocks) != description.seal:
+        raise _not_a_table(path, "its description or its hashes have changed")
     if digest_of(hashes) != params.digest:
         raise _not_a_table(path, "its hashes do not match its parameters")
-    data = np.asarray(whole[rows_at:])
+    size = places.end - places.rows
+    computed = hash_file(file.fileno(), places.rows, size, threads, progress)
+    wrong = np.flatnonzero((computed != blocks).any(axis=1))
+    if len(wrong):
+        first = places.rows + int(wrong[0]) * BLOCK_BYTES
+        raise _not_a_table(
+            path, f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {first}"
+        )
+    data = np.asarray(whole[places.rows :])
     return params, _core.Table(params.rows, params.row_bytes, params.output, data), hashes
 
 
@@ -123,38 +177,73 @@ def check_replaceable(path: Path) -> None:
 
 def source_of(path: Path) -> Source | None:
     """Reads the source of a stored table, if it has one. Raises FileError if it is not a table."""
-    source = _read_head(path)[0].get("source")
-    if source is None:
-        return None
-    stamp = source if isinstance(source, dict) else {}
-    length, modified = stamp.get("bytes"), stamp.get("modified_nanoseconds")
-    if not isinstance(length, int) or not isinstance(modified, int):
-        raise _not_a_table(path, "its source is damaged")
-    return Source(length, modified)
-
-
-def _read_head(path: Path) -> tuple[dict[str, object], int]:
-    """Reads the JSON at the beginning of a file, and the offset of the hashes."""
     try:
         with path.open("rb") as file:
-            head = file.read(_HEAD.size)
-            if len(head) < _HEAD.size or not head.startswith(_MAGIC):
-                raise _not_a_table(path, "it does not begin with the bytes NESCIOTB")
-            _, version, length = _HEAD.unpack(head)
-            if version != _VERSION or length > _MAX_JSON:
-                raise _not_a_table(
-                    path, f"found version {version}, this release reads version {_VERSION}"
-                )
-            fields = json.loads(file.read(length))
+            source = _read_head(path, file).fields.get("source")
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    if source is None:
+        return None
+    names = {field.name for field in fields(Source)}
+    if not isinstance(source, dict) or set(source) != names:
+        raise _not_a_table(path, "its source is damaged")
+    if not all(type(value) is int for value in source.values()):
+        raise _not_a_table(path, "its source is damaged")
+    return Source(**source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """The JSON at the beginning of a file, as text and parsed, and the seal of the hashes."""
+
+    text: bytes
+    fields: dict[str, object]
+    seal: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The offsets of the parts of a file, and the numbers of hashes."""
+
+    hashes: int
+    chunk_count: int
+    blocks: int
+    block_count: int
+    rows: int
+    end: int
+
+    @classmethod
+    def of(cls, text_bytes: int, params: TableParams) -> "_Places":
+        size = _core.table_bytes(params.rows, params.row_bytes, params.output)
+        chunk_count, block_count = -(-params.rows // CHUNK_ROWS), blocks_of(size)
+        hashes = _aligned(_HEAD.size + text_bytes)
+        blocks = _aligned(hashes + chunk_count * HASH_BYTES)
+        rows = _aligned(blocks + block_count * HASH_BYTES)
+        return cls(hashes, chunk_count, blocks, block_count, rows, rows + size)
+
+
+def _read_head(path: Path, file: BinaryIO) -> _Description:
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size or not head.startswith(_MAGIC):
+        raise _not_a_table(path, "it does not begin with the bytes NESCIOTB")
+    _, version, length, seal = _HEAD.unpack(head)
+    if version != _VERSION or length > _MAX_JSON:
+        raise _not_a_table(path, f"found version {version}, this release reads version {_VERSION}")
+    text = file.read(length)
+    try:
+        parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, FileError):
-            raise
         raise _not_a_table(path, "its description is not JSON") from error
-    if not isinstance(fields, dict):
+    if not isinstance(parsed, dict):
         raise _not_a_table(path, "its description is not a JSON object")
-    return fields, _aligned(_HEAD.size + length)
+    return _Description(text, parsed, seal)
+
+
+def _seal(text: bytes, hashes: ByteArray, blocks: ByteArray) -> bytes:
+    seal = hashlib.sha256(text)
+    seal.update(np.ascontiguousarray(hashes).data)
+    seal.update(np.ascontiguousarray(blocks).data)
+    return seal.digest()
 
 
 def _aligned(offset: int) -> int:
@@ -163,6 +252,6 @@ def _aligned(offset: int) -> int:
 
 def _not_a_table(path: Path, why: str) -> FileError:
     return FileError(
-        f"{path} is not a Nescio table ({why}); "
+        f"{path} is not a valid Nescio table ({why}); "
         "check the path, or recreate the file with Table.save"
     )

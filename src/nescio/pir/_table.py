@@ -17,11 +17,10 @@ from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
+from ._block_hashes import Progress
 from ._digest import CHUNK_ROWS, digest_of, hash_chunks
 from ._params import TableParams
 from ._rehash import in_order, rehash
-
-Progress = Callable[[int, int], None]
 
 _PART_BYTES = 32 << 20
 _MAX_RECENT = 256  # updates that device copies of the table can follow
@@ -102,14 +101,18 @@ class Table:
         self._begin(_build(params, parts(), pool, progress), pool)
 
     @classmethod
-    def load(cls, path: str | Path, *, threads: int = 0) -> "Table":
-        """Maps a table that `save` wrote into memory, without reading its rows.
+    def load(
+        cls, path: str | Path, *, threads: int = 0, progress: Progress | None = None
+    ) -> "Table":
+        """Maps a table that `save` wrote into memory, after a check of the whole file.
 
-        Changes to the table do not reach the file. The digest is read from the file, not computed
-        again. Raises FileError if the file is not a table.
+        The check hashes the file with `threads` threads (0: all processors); `progress`, if given,
+        is called with the bytes done and their total. Changes to the table do not reach the file.
+        Raises FileError if the file is not a table, or has changed since it was written.
         """
         table = cls.__new__(cls)
-        table._begin(TableState(*stored.read(Path(path))), _core.ThreadPool(as_threads(threads)))
+        pool = _core.ThreadPool(as_threads(threads))
+        table._begin(TableState(*stored.read(Path(path), pool.threads, progress)), pool)
         return table
 
     def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
@@ -119,7 +122,14 @@ class Table:
         """
         with self._changes:  # blocks changes, but not readers
             state = self._state
-            stored.write(Path(path), state.params, state.rows, state.hashes, source)
+            stored.write(
+                Path(path),
+                state.params,
+                state.rows,
+                state.hashes,
+                source=source,
+                threads=self._pool.threads,
+            )
 
     def _begin(self, state: TableState, pool: _core.ThreadPool) -> None:
         self._state = state
