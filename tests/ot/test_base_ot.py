@@ -107,7 +107,7 @@ def test_the_bytes_on_the_wire():
 def test_the_specification_knows_the_base_point():
     # RFC 8032, section 5.1: B's y is 4/5, and L B is the identity.
     assert spec.encode(spec.BASE) == _base_ot._BASE_POINT
-    assert spec.encode(spec.multiply(spec.L, spec.BASE)) == _base_ot._IDENTITY
+    assert spec.encode(spec.multiply(spec.L, spec.BASE)) == bytes([1]) + bytes(31)
     assert spec.encode(ORDER_TWO) == _base_ot._ORDER_TWO
 
 
@@ -129,7 +129,7 @@ def test_libsodium_maps_to_the_curve_as_the_specification_and_clears_the_cofacto
     for string in strings:
         point = sodium.crypto_core_ed25519_from_uniform(string)
         assert point == spec.encode(spec.from_uniform(string))
-        assert spec.is_valid(point) or point == _base_ot._IDENTITY
+        assert spec.is_valid(point) or point == bytes([1]) + bytes(31)
 
 
 @pytest.mark.parametrize("name", BAD_POINTS)
@@ -196,7 +196,9 @@ def test_a_sender_refuses_points_that_cancel():
         return data[:16] + spec.encode(point) + GOOD
 
     sender, _ = run(1, np.zeros(1, np.uint8), tamper=(keep, cheat))
-    with pytest.raises(MalformedMessageError, match="transfer 0: found points whose sum in branch"):
+    with pytest.raises(
+        MalformedMessageError, match="transfer 0: found points whose sum in a branch"
+    ):
         sender.get()
 
 

@@ -30,9 +30,13 @@ identifier hashes a fresh nonce from each party, A and the count, so two session
 oracles too.
 """
 
+import contextlib
 import hashlib
 import struct
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from typing import NoReturn
 
 import numpy as np
 
@@ -43,6 +47,7 @@ from ._randomness import Randomness
 
 try:
     from nacl import bindings as sodium
+    from nacl.exceptions import CryptoError
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         "nescio.ot needs PyNaCl: pip install 'nescio[ot]'", name=error.name
@@ -64,15 +69,17 @@ _KEY_TAG = b"Nescio base OT 1: key"
 
 _LABEL = struct.Struct("<IB")  # index, branch
 
-_IDENTITY = bytes([1]) + bytes(31)
+_FIELD = (1 << 255) - 19
+_Y_MASK = (1 << 255) - 1
 _ORDER_TWO = bytes([0xEC]) + bytes([0xFF] * 30) + bytes([0x7F])  # the point (0, -1)
 _BASE_POINT = bytes([0x58]) + bytes([0x66] * 31)
 
 
-def send_base(channel: Channel, count: int, randomness: Randomness) -> ByteArray:
+def send_base(channel: Channel, count: int, randomness: Randomness, threads: int = 1) -> ByteArray:
     """Runs the sender's side of `count` transfers: two keys each, uint8 of shape (count, 2, 16).
 
-    Sends 48 bytes, then receives 16 + 64 count. Raises ArgumentError for an invalid count,
+    Sends 48 bytes, then receives 16 + 64 count. `threads` divide the transfers, because libsodium
+    releases the interpreter's lock. Raises ArgumentError for an invalid count,
     MalformedMessageError for a point outside the prime-order subgroup, ResourceError for a
     libsodium that does not check points; channel errors pass through.
     """
@@ -83,15 +90,18 @@ def send_base(channel: Channel, count: int, randomness: Randomness) -> ByteArray
     channel.send(SENDER_KIND, nonce + share)
     reply = bytes(channel.receive(RECEIVER_KIND, NONCE_BYTES + 2 * POINT_BYTES * count))
     session = _session(count, nonce, reply[:NONCE_BYTES], share)
-    keys = bytearray()
-    for index in range(count):
+
+    def keys_of(index: int) -> bytes:
         begin = NONCE_BYTES + 2 * POINT_BYTES * index
-        pair = reply[begin : begin + 2 * POINT_BYTES]
-        keys += _sender_keys(session, index, pair, secret)
+        return _sender_keys(session, index, reply[begin : begin + 2 * POINT_BYTES], secret)
+
+    keys = bytearray().join(_each(keys_of, count, threads))
     return np.frombuffer(keys, np.uint8).reshape(count, 2, KEY_BYTES)
 
 
-def receive_base(channel: Channel, choices: Array, randomness: Randomness) -> ByteArray:
+def receive_base(
+    channel: Channel, choices: Array, randomness: Randomness, threads: int = 1
+) -> ByteArray:
     """Runs the receiver's side: the chosen key of each transfer, uint8 of shape (count, 16).
 
     `choices` is of shape (count,), bool or uint8 of zeros and ones. Receives 48 bytes, then sends
@@ -106,15 +116,26 @@ def receive_base(channel: Channel, choices: Array, randomness: Randomness) -> By
     share = _checked_point(hello[NONCE_BYTES:], "the sender's point")
     nonce = randomness.draw(NONCE_BYTES)
     session = _session(count, hello[:NONCE_BYTES], nonce, share)
-    secrets, own, other = _receiver_points(session, bits, randomness)
+    secrets, own, other = _receiver_points(session, bits, randomness, threads)
     swap = (own ^ other) & (0 - bits)[:, None]
     pairs = np.concatenate((own ^ swap, other ^ swap), axis=1)
     channel.send(RECEIVER_KIND, nonce + pairs.tobytes())
-    keys = bytearray()
-    for label, secret, pair in zip(_labels(bits), secrets, pairs, strict=True):
-        shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, share)
-        keys += _key(session, label, pair.tobytes(), shared)
+    labels = _labels(bits)
+
+    def key_of(index: int) -> bytes:
+        shared = sodium.crypto_scalarmult_ed25519_noclamp(secrets[index], share)
+        return _key(session, labels[index], pairs[index].tobytes(), shared)
+
+    keys = bytearray().join(_each(key_of, count, threads))
     return np.frombuffer(keys, np.uint8).reshape(count, KEY_BYTES)
+
+
+def _each(work: Callable[[int], bytes], count: int, threads: int) -> list[bytes]:
+    """Returns the results of `work` for 0 to count - 1, in order."""
+    if threads == 1:
+        return [work(index) for index in range(count)]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, range(count)))
 
 
 def as_bits(value: object, what: str) -> ByteArray:
@@ -132,46 +153,60 @@ def as_bits(value: object, what: str) -> ByteArray:
 
 
 def _receiver_points(
-    session: bytes, bits: ByteArray, randomness: Randomness
+    session: bytes, bits: ByteArray, randomness: Randomness, threads: int
 ) -> tuple[list[bytes], ByteArray, ByteArray]:
     """Draws for each transfer k, its point r_c, and the uniform point r_{1-c}."""
-    secrets, own, other = [], bytearray(), bytearray()
-    for label in _labels(bits):
-        coins = randomness.draw(2 * _WIDE_SCALAR_BYTES)
-        secret = _scalar(coins[:_WIDE_SCALAR_BYTES])
-        point = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
-        free = sodium.crypto_scalarmult_ed25519_base_noclamp(_scalar(coins[_WIDE_SCALAR_BYTES:]))
-        hashed = _hash_to_curve(session, label, free)
-        secrets.append(secret)
-        own += sodium.crypto_core_ed25519_sub(point, hashed)
-        other += free
-    shape = (len(bits), POINT_BYTES)
-    return (
-        secrets,
-        np.frombuffer(own, np.uint8).reshape(shape),
-        np.frombuffer(other, np.uint8).reshape(shape),
-    )
+    labels = _labels(bits)
+    scalars = [
+        (_scalar(coins[:_WIDE_SCALAR_BYTES]), _scalar(coins[_WIDE_SCALAR_BYTES:]))
+        for coins in (randomness.draw(2 * _WIDE_SCALAR_BYTES) for _ in labels)
+    ]
+
+    def points_of(index: int) -> bytes:
+        point, free = map(sodium.crypto_scalarmult_ed25519_base_noclamp, scalars[index])
+        hashed = _hash_to_curve(session, labels[index], free)
+        return bytes(sodium.crypto_core_ed25519_sub(point, hashed) + free)
+
+    raw = bytearray().join(_each(points_of, len(labels), threads))
+    points = np.frombuffer(raw, np.uint8).reshape(len(labels), 2, POINT_BYTES)
+    return [secret for secret, _ in scalars], points[:, 0], points[:, 1]
 
 
 def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> bytes:
-    """Computes both keys of a transfer, concatenated."""
-    points = [
-        _checked_point(pair[:POINT_BYTES], f"point 0 of transfer {index}"),
-        _checked_point(pair[POINT_BYTES:], f"point 1 of transfer {index}"),
-    ]
+    """Computes both keys of a transfer, concatenated.
+
+    A point r_b is in the subgroup if and only if r_b + H(b, r_{1-b}) is, because H maps to the
+    subgroup. The multiplication of the sum checks that, so it is not checked twice.
+    """
+    points = [pair[:POINT_BYTES], pair[POINT_BYTES:]]
+    if not all(map(_is_canonical, points)):
+        _refuse_points(points, index)
     keys = b""
     for branch in range(2):
         label = _LABEL.pack(index, branch)
         hashed = _hash_to_curve(session, label, points[1 - branch])
-        public = sodium.crypto_core_ed25519_add(points[branch], hashed)
-        if public == _IDENTITY:
-            raise MalformedMessageError(
-                f"transfer {index}: found points whose sum in branch {branch} is the identity, "
-                "expected any other point; the receiver does not follow the protocol"
-            )
-        shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, public)
+        try:
+            public = sodium.crypto_core_ed25519_add(points[branch], hashed)
+            shared = sodium.crypto_scalarmult_ed25519_noclamp(secret, public)
+        except CryptoError:
+            _refuse_points(points, index)
         keys += _key(session, label, pair, shared)
     return keys
+
+
+def _is_canonical(point: bytes) -> bool:
+    """Tests for the one encoding of a y coordinate, and that it is not the identity's, y = 1."""
+    return 1 < int.from_bytes(point, "little") & _Y_MASK < _FIELD
+
+
+def _refuse_points(points: list[bytes], index: int) -> NoReturn:
+    """Raises MalformedMessageError: for a point outside the subgroup, or for the points' sum."""
+    for branch, point in enumerate(points):
+        _checked_point(point, f"point {branch} of transfer {index}")
+    raise MalformedMessageError(
+        f"transfer {index}: found points whose sum in a branch is the identity, expected any other "
+        "point; the receiver does not follow the protocol"
+    )
 
 
 def _labels(bits: ByteArray) -> list[bytes]:
@@ -239,8 +274,16 @@ def _require_point_checks() -> None:
             "its own libsodium: pip install --force-reinstall 'PyNaCl>=1.6.2'"
         )
     mixed = sodium.crypto_core_ed25519_add(_BASE_POINT, _ORDER_TWO)
-    if sodium.crypto_core_ed25519_is_valid_point(mixed):
+    if sodium.crypto_core_ed25519_is_valid_point(mixed) or _multiplies(mixed):
         raise ResourceError(
             "this libsodium accepts points outside the prime-order subgroup (CVE-2025-69277): "
             "pip install 'PyNaCl>=1.6.2'"
         )
+
+
+def _multiplies(point: bytes) -> bool:
+    """Tests that libsodium multiplies a point, which it must refuse outside the subgroup."""
+    with contextlib.suppress(CryptoError):
+        sodium.crypto_scalarmult_ed25519_noclamp(bytes([1]) + bytes(31), point)
+        return True
+    return False

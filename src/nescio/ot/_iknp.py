@@ -68,7 +68,13 @@ BlockArray = npt.NDArray[np.uint64]
 
 
 def seed_sender(
-    channel: Channel, delta: Array, count: int, randomness: Randomness, malicious: bool
+    channel: Channel,
+    delta: Array,
+    count: int,
+    randomness: Randomness,
+    malicious: bool,
+    *,
+    threads: int = 1,
 ) -> BlockArray:
     """Runs the side with delta: r, uint64 of shape (count, 2), lowest bits zero.
 
@@ -81,7 +87,7 @@ def seed_sender(
 
     bits = _delta_bits(delta)
     rows = _rows(count, malicious)
-    keys = receive_base(channel, bits, randomness)
+    keys = receive_base(channel, bits, randomness, threads)
     sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
     columns = _columns(keys, rows)
     columns ^= sent & (0 - bits)[:, None]
@@ -94,7 +100,7 @@ def seed_sender(
 
 
 def seed_receiver(
-    channel: Channel, count: int, randomness: Randomness, malicious: bool
+    channel: Channel, count: int, randomness: Randomness, malicious: bool, *, threads: int = 1
 ) -> tuple[ByteArray, BlockArray]:
     """Runs the other side: choices, uint8 of shape (count,), and t, uint64 of shape (count, 2).
 
@@ -105,7 +111,7 @@ def seed_receiver(
     from ._base_ot import send_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
     rows = _rows(count, malicious)
-    keys = send_base(channel, COLUMNS, randomness)
+    keys = send_base(channel, COLUMNS, randomness, threads)
     choices = _as_bytes(randomness.draw(rows // 8))
     columns = _columns(keys[:, 0], rows)
     channel.send(COLUMNS_KIND, (columns ^ _columns(keys[:, 1], rows) ^ choices).tobytes())

@@ -8,6 +8,7 @@ from typing import Literal, Self, get_args
 
 import numpy as np
 
+from .. import _core
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_bytes, as_threads, shown
 from .._device import parse_devices
 from ..errors import ArgumentError, ChannelError, MessageError, MismatchError, ResourceError
@@ -61,6 +62,7 @@ class Party:
         self.family, self.parameters = check_family(family, parameters)
         self.malicious = bool(malicious)
         self._role = role
+        self._threads = as_threads(threads) or _core.available_processors()
         self._kernels: Kernels = _kernels(as_threads(threads), device, devices, self.parameters)
         self._randomness: Randomness = (
             SystemRandomness()

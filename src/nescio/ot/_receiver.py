@@ -175,7 +175,9 @@ class Receiver(Party):
 
     def _seed(self, count: int) -> IndexArray:
         """Makes the first correlations from base OTs: t."""
-        _, blocks = seed_receiver(self.channel, count, self._randomness, self.malicious)
+        _, blocks = seed_receiver(
+            self.channel, count, self._randomness, self.malicious, threads=self._threads
+        )
         return blocks
 
     def _grow(

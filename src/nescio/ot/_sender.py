@@ -215,7 +215,14 @@ class Sender(Party):
 
     def _seed(self, count: int) -> IndexArray:
         """Makes the first correlations from base OTs: r."""
-        return seed_sender(self.channel, self._delta[0], count, self._randomness, self.malicious)
+        return seed_sender(
+            self.channel,
+            self._delta[0],
+            count,
+            self._randomness,
+            self.malicious,
+            threads=self._threads,
+        )
 
     def _grow(
         self,
