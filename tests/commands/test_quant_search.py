@@ -1,11 +1,12 @@
 """`nescio quant search`."""
 
 import json
+import sys
 import textwrap
 
 import pytest
 
-from commands.conftest import assert_one_sentence, nescio
+from commands.conftest import assert_one_sentence, nescio, nescio_here
 from nescio import quant
 
 pytest.importorskip("safetensors")
@@ -69,6 +70,16 @@ def folder(tmp_path_factory):
 
 def run(folder, *options):
     return nescio("quant", "search", *options, cwd=folder)
+
+
+@pytest.fixture
+def run_here(folder, monkeypatch):
+    """Runs the command in this process, in the folder, for what only refuses its arguments."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    yield lambda *options: nescio_here("quant", "search", *options)
+    for name in ("mine", "broken"):
+        sys.modules.pop(name, None)
 
 
 def test_a_table_of_the_best(folder):
@@ -138,8 +149,8 @@ def test_json_a_plot_and_the_model_itself(folder):
         (["mine:make", "--quality=mine:fit", "--threads=-1"], "threads"),
     ],
 )
-def test_what_cannot_be_searched_is_a_sentence(folder, options, said):
-    done = run(folder, *options)
+def test_what_cannot_be_searched_is_a_sentence(run_here, options, said):
+    done = run_here(*options)
     assert_one_sentence(done)
     assert said in done.stderr
 
@@ -153,7 +164,7 @@ def test_an_infinite_quality_is_null_in_json(folder):
 
 
 @pytest.mark.parametrize("value", ["", "1,", "a", "1;2", "1.5"])
-def test_lists_are_numbers_with_commas(folder, value):
-    done = run(folder, "mine:make", "--quality=mine:fit", f"--weight-bits={value}")
+def test_lists_are_numbers_with_commas(run_here, value):
+    done = run_here("mine:make", "--quality=mine:fit", f"--weight-bits={value}")
     assert done.returncode == 2
     assert "expected integers separated by commas" in done.stderr
