@@ -52,7 +52,8 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
 
-.PHONY: FORCE demo test test-load test-tiers sanitize compat cuda check build bench fuzz docs wheel format clean
+.PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda check build bench \
+  fuzz fuzz-key fuzz-wire fuzz-quant docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -74,11 +75,13 @@ test-tiers: $(VENV)/.test
 	done
 
 # The engine alone, under the address and undefined-behavior sanitizers.
-sanitize: $(VENV)/.build
-	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
-	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1" > build/sanitize.log || (cat build/sanitize.log; false)
+sanitize: build-sanitize
 	$(BIN)/cmake --build build/sanitize
 	$(BIN)/ctest --test-dir build/sanitize -j 2 --output-on-failure
+
+build-sanitize: $(VENV)/.build
+	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
+	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-Og" > build/sanitize.log || (cat build/sanitize.log; false)
 
 # What needs PyTorch: `make test` runs the same files and skips what it cannot import.
 compat: $(VENV)/.test $(VENV)/.compat
@@ -116,9 +119,17 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench service
 	$(BIN)/nescio bench table
 
-fuzz: $(VENV)/.fuzz sanitize
+# Each parser alone, so that `make -j` runs them at the same time.
+fuzz: fuzz-key fuzz-wire fuzz-quant
+
+fuzz-key: build-sanitize
+	$(BIN)/cmake --build build/sanitize --target fuzz_key
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
+
+fuzz-wire: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+fuzz-quant: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_quant.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0
 
 docs: $(VENV)/.docs

@@ -157,6 +157,7 @@ void test_answers(Tier tier) {
   for (auto output : kOutputs) {
     for (std::size_t row_bytes : {1u, 7u, 8u, 9u, 64u, 71u, 200u}) {
       for (std::size_t batch : {1u, 7u, 9u, 70u, 300u}) {
+        if (batch == 300 && row_bytes != 9 && row_bytes != 71) continue;  // slow
         const std::uint64_t rows = 1'500;
         const TestTable table(rows, row_bytes, output, pool);
         const KeyPair pair =
@@ -167,10 +168,12 @@ void test_answers(Tier tier) {
           pir::answer({table.memory.data(), table.extent}, pair.keys[party], answers[party].data(),
                       pool, tier);
         }
-        Bytes portable(batch * bytes);
-        pir::answer({table.memory.data(), table.extent}, pair.keys[0], portable.data(), pool,
-                    Tier::portable);
-        CHECK(answers[0] == portable);
+        if (tier != Tier::portable) {
+          Bytes portable(batch * bytes);
+          pir::answer({table.memory.data(), table.extent}, pair.keys[0], portable.data(), pool,
+                      Tier::portable);
+          CHECK(answers[0] == portable);
+        }
         dpf::combine(output, answers[0].data(), answers[1].data(), sums.size(), sums.data());
         for (std::size_t i = 0; i < batch; ++i) {
           const std::uint8_t* expected = &table.plain[(1'499 + i) % rows * row_bytes];
