@@ -1,6 +1,8 @@
 // Compiled for AVX-512 and GFNI. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
+#include <type_traits>
+
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
 
@@ -16,6 +18,10 @@ constexpr std::size_t kMatrices = kLines;  // per group
 // With few keys a block of 4 KB is processed in less time than the memory latency, and the hardware
 // prefetcher stops at a page boundary: prefetch the block after the next.
 constexpr std::size_t kBlocksAhead = 2;
+
+// With many keys, reading and products take about as long. Lines are then fetched early to the
+// second-level cache, so that a slow read does not stop the products.
+constexpr std::size_t kFarAhead = 64 << 10;
 
 /// The matrices of a group of up to eight keys: byte 7 - q of word r is key q's byte r, because the
 /// instruction takes row 0 of a matrix from its highest byte.
@@ -53,60 +59,103 @@ void make_matrices(const std::uint8_t* shares, std::size_t stride, std::size_t k
   }
 }
 
-inline __m512i multiply(__m512i line, std::uint64_t matrix) {
+inline __m512i broadcast(std::uint64_t matrix) {
   __m512i all = _mm512_set1_epi64(static_cast<long long>(matrix));
 #if defined(__clang__)
-  // Clang 16 folds the load of the matrix into the instruction and encodes its displacement eight
-  // times too large: keep the two instructions separate.
+  // Clang 16 folds the load of the matrix into the product and encodes its displacement eight times
+  // too large: keep the two instructions separate.
   asm("" : "+v"(all));
 #endif
-  return _mm512_gf2p8affine_epi64_epi8(line, all, 0);
+  return all;
 }
 
-/// Adds a block to the sums of `groups` groups, which are `sum_stride` bytes apart.
-template <int groups>
-inline void add_block(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
-                      std::uint8_t* sums, std::size_t sum_stride) {
-  __m512i total[groups];
-  for (int g = 0; g < groups; ++g) total[g] = _mm512_load_si512(sums + g * sum_stride);
+/// Adds `blocks` consecutive blocks to the sums of `groups` groups, which are `sum_stride` bytes apart.
+///
+/// A matrix is loaded once for all blocks, and a line once for all groups: 8 groups and 2 blocks take
+/// 5 loads for 8 products, where one block takes more than a load for each, and the machine can do two
+/// of either per cycle. Prefetches `prefetches` lines from `ahead` on for every two lines of a block.
+template <int groups, int blocks, int prefetches>
+inline void add_blocks(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                       std::uint8_t* sums, std::size_t sum_stride, const std::uint8_t* ahead) {
+  __m512i total[groups][blocks], line0[blocks], line1[blocks];
+#pragma GCC unroll 16
+  for (int g = 0; g < groups; ++g) {
+#pragma GCC unroll 4
+    for (int b = 0; b < blocks; ++b) {
+      total[g][b] = _mm512_load_si512(sums + g * sum_stride + b * kLineBytes);
+    }
+  }
   for (std::size_t r = 0; r < lines; r += 2) {
-    const __m512i line0 = _mm512_loadu_si512(block + 64 * r);
-    const __m512i line1 = _mm512_loadu_si512(block + 64 * r + 64);
-    _mm_prefetch(block + 64 * (kBlocksAhead * lines + r), _MM_HINT_T0);
-    _mm_prefetch(block + 64 * (kBlocksAhead * lines + r + 1), _MM_HINT_T0);
+    for (int b = 0; b < blocks; ++b) {
+      line0[b] = _mm512_loadu_si512(block + kLineBytes * (b * lines + r));
+      line1[b] = _mm512_loadu_si512(block + kLineBytes * (b * lines + r + 1));
+    }
+    for (int k = 0; k < prefetches; ++k, ahead += kLineBytes) {
+      _mm_prefetch(ahead, _MM_HINT_T0);
+      if constexpr (blocks > 1) _mm_prefetch(ahead + kFarAhead, _MM_HINT_T1);
+    }
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) {
-      total[g] = _mm512_ternarylogic_epi64(total[g], multiply(line0, matrices[g * kMatrices + r]),
-                                           multiply(line1, matrices[g * kMatrices + r + 1]), 0x96);
+      const __m512i matrix0 = broadcast(matrices[g * kMatrices + r]);
+      const __m512i matrix1 = broadcast(matrices[g * kMatrices + r + 1]);
+#pragma GCC unroll 4
+      for (int b = 0; b < blocks; ++b) {
+        total[g][b] = _mm512_ternarylogic_epi64(
+            total[g][b], _mm512_gf2p8affine_epi64_epi8(line0[b], matrix0, 0),
+            _mm512_gf2p8affine_epi64_epi8(line1[b], matrix1, 0), 0x96);
+      }
     }
   }
-  for (int g = 0; g < groups; ++g) _mm512_store_si512(sums + g * sum_stride, total[g]);
+#pragma GCC unroll 16
+  for (int g = 0; g < groups; ++g) {
+#pragma GCC unroll 4
+    for (int b = 0; b < blocks; ++b) {
+      _mm512_store_si512(sums + g * sum_stride + b * kLineBytes, total[g][b]);
+    }
+  }
 }
 
-/// Adds a block to the sums of all groups, as many at a time as registers hold.
-inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
-                    std::size_t groups, std::uint8_t* sums, std::size_t sum_stride) {
-  while (groups > 0) {
-    std::size_t done = 1;
-    if (groups >= 16) {
-      add_block<16>(block, lines, matrices, sums, sum_stride);
-      done = 16;
-    } else if (groups >= 8) {
-      add_block<8>(block, lines, matrices, sums, sum_stride);
-      done = 8;
-    } else if (groups >= 4) {
-      add_block<4>(block, lines, matrices, sums, sum_stride);
-      done = 4;
-    } else if (groups >= 2) {
-      add_block<2>(block, lines, matrices, sums, sum_stride);
-      done = 2;
-    } else {
-      add_block<1>(block, lines, matrices, sums, sum_stride);
+/// add_blocks for any number of groups, as many at a time as registers hold. Each pass over the blocks
+/// prefetches the lines that follow those of the pass before.
+template <int blocks, int prefetches>
+inline void add_groups(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                       std::size_t groups, std::uint8_t* sums, std::size_t sum_stride,
+                       const std::uint8_t* ahead) {
+  constexpr int kMost = 16 / blocks;
+  const std::size_t step = prefetches * lines / 2 * kLineBytes;
+  const auto add = [&]<int count>(std::integral_constant<int, count>) {
+    for (; groups >= count; groups -= count) {
+      add_blocks<count, blocks, prefetches>(block, lines, matrices, sums, sum_stride, ahead);
+      matrices += count * kMatrices;
+      sums += count * sum_stride;
+      ahead += step;
     }
-    matrices += done * kMatrices;
-    sums += done * sum_stride;
-    groups -= done;
-  }
+  };
+  add(std::integral_constant<int, kMost>{});
+  if constexpr (kMost > 8) add(std::integral_constant<int, 8>{});
+  add(std::integral_constant<int, 4>{});
+  add(std::integral_constant<int, 2>{});
+  add(std::integral_constant<int, 1>{});
+}
+
+/// Adds two blocks to the sums of at least 8 groups. Each pass over them prefetches a part of the next
+/// two blocks, so that reading memory is spread over the products.
+inline void add_two_blocks(const std::uint8_t* block, std::size_t lines,
+                           const std::uint64_t* matrices, std::size_t groups, std::uint8_t* sums,
+                           std::size_t sum_stride) {
+  const std::uint8_t* const ahead = block + 2 * lines * kLineBytes;
+  const auto add = groups < 16   ? add_groups<2, 4>
+                   : groups < 32 ? add_groups<2, 2>
+                                 : add_groups<2, 1>;
+  add(block, lines, matrices, groups, sums, sum_stride, ahead);
+}
+
+/// Adds one block to the sums of all groups.
+inline void add_one_block(const std::uint8_t* block, std::size_t lines,
+                          const std::uint64_t* matrices, std::size_t groups, std::uint8_t* sums,
+                          std::size_t sum_stride) {
+  add_groups<1, 2>(block, lines, matrices, groups, sums, sum_stride,
+                   block + kBlocksAhead * lines * kLineBytes);
 }
 
 }  // namespace
@@ -124,8 +173,15 @@ void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
 void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
   const auto* matrices = reinterpret_cast<const std::uint64_t*>(scratch);
   const std::size_t groups = key_groups(keys);
-  for (std::size_t block = 0; block < tile.blocks; ++block) {
-    add_all(tile.block(block), tile.lines, matrices, groups, sums + 64 * block, 64 * tile.blocks);
+  const std::size_t stride = kLineBytes * tile.blocks;
+  std::size_t block = 0;
+  if (groups >= 8) {
+    for (; block + 2 <= tile.blocks; block += 2, sums += 2 * kLineBytes) {
+      add_two_blocks(tile.block(block), tile.lines, matrices, groups, sums, stride);
+    }
+  }
+  for (; block < tile.blocks; ++block, sums += kLineBytes) {
+    add_one_block(tile.block(block), tile.lines, matrices, groups, sums, stride);
   }
 }
 
