@@ -62,11 +62,16 @@ def serving(*arguments):
         process.communicate(timeout=20)
 
 
-@pytest.fixture
-def table_file(tmp_path):
-    path = tmp_path / "words.npy"
+def write_words(folder):
+    """Writes a table of 100 rows of 3 floats; returns its path."""
+    path = folder / "words.npy"
     np.save(path, np.arange(300, dtype="f4").reshape(100, 3))
     return path
+
+
+@pytest.fixture
+def table_file(tmp_path):
+    return write_words(tmp_path)
 
 
 def assert_one_sentence(finished, code=1):

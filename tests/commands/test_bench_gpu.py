@@ -100,7 +100,7 @@ def test_products_that_count(row_bytes, output, expected):
 
 
 def test_every_figure(tmp_path):
-    """The whole command, with its process and all plots: 15 s."""
+    """The whole command, with its process and all plots: 10 s, most of them emulated products."""
     folder = tmp_path / "deep" / "figures"
     found = benchmark(
         *("lookup", "figures", "--device", "emulated", "--quick", "--seconds", 0.001),

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import nescio as nescio_package
-from commands.conftest import assert_one_sentence, nescio, nescio_here, serving
+from commands.conftest import assert_one_sentence, nescio, nescio_here, serving, write_words
 from nescio.service import TableAdmin
 
 
-@pytest.fixture
-def pair(table_file):
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """The URLs of two services, for tests that only look up."""
+    table_file = write_words(tmp_path_factory.mktemp("pair"))
     with (
         serving(table_file, "--party", 0, "--port", 0) as (_, first, _),
         serving(table_file, "--party", 1, "--port", 0) as (_, second, _),
@@ -117,10 +119,10 @@ def test_invalid_devices_are_reported_before_the_table_is_read(tmp_path):
     no_table = tmp_path / "words.npy"
     no_table.write_text("read too early")
     options = ["serve", no_table, "--party", 0, "--cache", "--device"]
-    found = nescio(*options, "gpu")
+    found = nescio_here(*options, "gpu")
     assert found.returncode == 2
     assert "argument --device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and" in found.stderr
-    absent = nescio(*options, "emulated:7")
+    absent = nescio_here(*options, "emulated:7")
     assert_one_sentence(absent)
     assert "emulated:7 does not exist: found 3" in absent.stderr
 
@@ -179,7 +181,7 @@ def test_a_file_that_is_not_a_table(tmp_path, content, message):
     path = tmp_path / "words.npy"
     if content is not None:
         path.write_bytes(content)
-    found = nescio("serve", path, "--party", 0, "--port", 0)
+    found = nescio_here("serve", path, "--party", 0, "--port", 0)
     assert_one_sentence(found)
     assert message in found.stderr
 
@@ -192,7 +194,7 @@ def test_a_directory_is_not_a_table(tmp_path):
 
 def test_half_a_table_file(table_file):
     table_file.write_bytes(table_file.read_bytes()[:600])
-    found = nescio("serve", table_file, "--party", 0, "--port", 0)
+    found = nescio_here("serve", table_file, "--party", 0, "--port", 0)
     assert_one_sentence(found)
 
 
@@ -201,7 +203,7 @@ def test_a_file_of_objects_or_of_several_arrays(tmp_path):
     np.save(objects, np.array([{}, 1], dtype=object), allow_pickle=True)
     np.savez(several, a=np.zeros(3), b=np.zeros(3))
     for path in (objects, several):
-        assert_one_sentence(nescio("serve", path, "--party", 0, "--port", 0))
+        assert_one_sentence(nescio_here("serve", path, "--party", 0, "--port", 0))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +220,7 @@ def test_a_file_of_objects_or_of_several_arrays(tmp_path):
     ],
 )
 def test_invalid_options(table_file, options, message):
-    found = nescio("serve", table_file, "--party", 0, "--port", 0, *options)
+    found = nescio_here("serve", table_file, "--party", 0, "--port", 0, *options)
     assert_one_sentence(found)
     assert message in found.stderr
 
@@ -227,12 +229,12 @@ def test_files_that_are_no_certificate(table_file, tmp_path):
     bad = tmp_path / "bad.pem"
     bad.write_text("not a certificate")
     tls = ["--tls-cert", bad, "--tls-key", bad]
-    assert_one_sentence(nescio("serve", table_file, "--party", 0, "--port", 0, *tls))
+    assert_one_sentence(nescio_here("serve", table_file, "--party", 0, "--port", 0, *tls))
 
 
 @pytest.mark.parametrize("arguments", [[], ["serve"], ["serve", "x.npy"], ["no-such-command"]])
 def test_an_invalid_command_line(arguments):
-    found = nescio(*arguments)
+    found = nescio_here(*arguments)
     assert found.returncode == 2
     assert found.stderr.startswith("usage: nescio")
 
@@ -311,7 +313,7 @@ def test_a_cache_overwrites_nothing_but_stored_tables(table_file, content):
 def test_a_stored_table_has_fixed_options(table_file, option):
     kept = table_file.with_name("kept")
     nescio_package.Table(np.load(table_file)).save(kept)
-    found = nescio("serve", kept, "--party", 0, "--port", 0, *option)
+    found = nescio_here("serve", kept, "--party", 0, "--port", 0, *option)
     assert_one_sentence(found)
     assert f"it cannot be served with '{option[1]}'" in found.stderr
 
@@ -351,7 +353,7 @@ def test_a_change_with_a_token_from_a_file(table_file, tmp_path):
     ],
 )
 def test_options_that_do_not_fit(table_file, arguments, words):
-    found = nescio("serve", table_file, "--party", 0, "--port", 0, *arguments)
+    found = nescio_here("serve", table_file, "--party", 0, "--port", 0, *arguments)
     assert_one_sentence(found)
     assert words in found.stderr
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 import pytest
 
-from commands.conftest import assert_one_sentence, nescio
+from commands.conftest import assert_one_sentence, nescio, nescio_here
 
 WORDS = ["the", "river", "runs", "to", "sea", "ocean", "water", "doctor"]
 
@@ -107,15 +107,15 @@ def test_a_generator_of_ones_choice(own_table):
     ],
 )
 def test_invalid_arguments(own_table, arguments, message):
-    found = nescio("demo", *arguments, *own_table)
+    found = nescio_here("demo", *arguments, *own_table)
     assert_one_sentence(found)
     assert message in found.stderr
 
 
 def test_a_table_without_words_and_words_that_do_not_fit(own_table, tmp_path):
-    assert_one_sentence(nescio("demo", "sea", *own_table[:2]))
+    assert_one_sentence(nescio_here("demo", "sea", *own_table[:2]))
     (tmp_path / "words.txt").write_text("one\ntwo\n")
-    found = nescio("demo", "sea", *own_table)
+    found = nescio_here("demo", "sea", *own_table)
     assert_one_sentence(found)
     assert "found 2 words, expected 8" in found.stderr
 
