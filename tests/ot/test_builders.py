@@ -194,7 +194,7 @@ def test_packed_differences_are_those_of_plain_python(rng):
 
 def memory_of(party):
     """The arrays with secrets that a party holds between its calls."""
-    held = [party._extender._kept, party._kernels._scratch]
+    held = [party._kernels._kept, party._kernels._scratch]
     return [*held, party._delta] if isinstance(party, Sender) else held
 
 

@@ -18,6 +18,7 @@ from .._timing import Clock
 from ..errors import MismatchError
 from ..net import Channel
 from ..net._frame import clean
+from ._blocks import wipe
 from ._engine import Blocks, Kernels, OutputBuffer
 from ._families import ExtensionPlan, Family
 from ._keys import ExtensionKeys, SessionKeys
@@ -156,7 +157,7 @@ class Extender:
         count = min(missing, plan.outputs - self._family.reserve)
         out = buffer.out(count) if plan.supports_out else None
         blocks = self._run(plan, buffer.scratch(plan.leaves), out)
-        self._keep(blocks[count:])
+        self._kept = self._kernels.keep(blocks[count:])
         return buffer.append(blocks, count, in_place=out is not None)
 
     def _ensure_inputs(self, plan: ExtensionPlan) -> None:
@@ -166,20 +167,12 @@ class Extender:
         assert len(self._kept) == 0, "the reserve covers every extension but the first"
         first = self._family.first_plan(plan.inputs)
         with self.clock.step("base"):
-            self._kept = self._kernels.upload(self._seed((first or plan).inputs))
+            seeds = self._seed((first or plan).inputs)
+            self._kept = self._kernels.keep(self._kernels.upload(seeds))
+            wipe(seeds)
         if first is not None:
             scratch = self._kernels.output_buffer(first.leaves).scratch(first.leaves)
-            self._keep(self._run(first, scratch, None))
-
-    def _keep(self, blocks: Blocks) -> None:
-        """Replaces the kept blocks, all spent, by a copy of others."""
-        spent, self._kept = self._kept, self._kernels.keep([blocks])
-        self._kernels.discard(spent)
-
-    def close(self) -> None:
-        """Discards the kept blocks."""
-        self._kernels.discard(self._kept)
-        self._kept = self._kernels.empty(0)
+            self._kept = self._kernels.keep(self._run(first, scratch, None))
 
     def _run(self, plan: ExtensionPlan, scratch: Blocks | None, out: Blocks | None) -> Blocks:
         """Spends the plan's inputs from the kept blocks, and returns all outputs.

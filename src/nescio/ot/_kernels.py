@@ -5,7 +5,6 @@ Both classes of kernels have the methods of `Kernels`. Blocks are NumPy arrays o
 extension grows its leaves in that memory if they fit.
 """
 
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -55,6 +54,7 @@ class CpuKernels:
     def __init__(self, threads: int) -> None:
         self._pool = _core.ThreadPool(threads)
         self._scratch = _NO_BLOCKS
+        self._kept = _NO_BLOCKS
         self._product = _core.QuasiCyclicScratch()
 
     def output_buffer(self, count: int, out: IndexArray | None = None) -> CpuOutputBuffer:
@@ -81,9 +81,14 @@ class CpuKernels:
         """Returns the blocks unchanged."""
         return blocks
 
-    def keep(self, several: Sequence[IndexArray]) -> IndexArray:
-        """Copies arrays of blocks into one new array."""
-        return np.concatenate([_NO_BLOCKS, *several])
+    def keep(self, blocks: IndexArray) -> IndexArray:
+        """Copies blocks over those kept before, which are spent; new pages would be slow."""
+        count = len(blocks)
+        if len(self._kept) < count:
+            wipe(self._kept)
+            self._kept = np.empty((count, 2), np.uint64)
+        self._kept[:count] = blocks
+        return self._kept[:count]
 
     def grow(
         self,
@@ -143,13 +148,9 @@ class CpuKernels:
         """Writes the receiver's choices, the lowest bits of its blocks, to `out`."""
         _core.low_bits(blocks, out)
 
-    def discard(self, blocks: IndexArray) -> None:
-        """Wipes an array of blocks that is no longer needed, and the arrays it is a part of."""
-        wipe(blocks.base if isinstance(blocks.base, np.ndarray) else blocks)
-
     def close(self) -> None:
-        """Wipes scratch memory."""
-        wipe(self._scratch)
+        """Wipes kept blocks and scratch memory."""
+        wipe(self._kept, self._scratch)
         self._product = _core.QuasiCyclicScratch()  # wipes the old one
 
 
@@ -201,9 +202,9 @@ class GpuKernels(DeviceKernels):
         """Copies blocks to host memory."""
         return blocks.to_host()
 
-    def keep(self, several: Sequence[DeviceBlocks]) -> DeviceBlocks:
-        """Joins blocks in order."""
-        return self.join(several)
+    def keep(self, blocks: DeviceBlocks) -> DeviceBlocks:
+        """Copies blocks, so that the memory that they are a part of can be released."""
+        return self.join([blocks])
 
     def grow(
         self,
@@ -246,10 +247,6 @@ class GpuKernels(DeviceKernels):
     def read_choices(self, blocks: DeviceBlocks, out: ByteArray) -> None:
         """Writes the receiver's choices to `out`, in host memory."""
         out[:] = self.low_bits(blocks)
-
-    def discard(self, blocks: DeviceBlocks) -> None:
-        """Does nothing: the engine zeroes the memory of blocks that nobody holds."""
-        del blocks
 
     def close(self) -> None:
         """Does nothing: the engine zeroes its memory when it is released."""

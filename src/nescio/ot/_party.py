@@ -81,8 +81,6 @@ class Party:
         """
         self._closed = True
         self._wipe()
-        if self._extender is not None:
-            self._extender.close()
         self._kernels.close()
 
     def __enter__(self) -> Self:
