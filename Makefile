@@ -64,8 +64,10 @@ test: $(VENV)/.test
 	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
 	$(MAKE) test-load
 
+LOAD_TESTS := $(addprefix tests/,net pir service)
+
 test-load: $(VENV)/.test
-	$(PYTEST) tests -m load $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) $(LOAD_TESTS) -m load $(PYTEST_ARGS) || [ $$? = 5 ]
 
 # Each CPU tier of this machine as the one in use: the tests that do not name a tier themselves.
 test-tiers: $(VENV)/.test
@@ -83,10 +85,14 @@ build-sanitize: $(VENV)/.build
 	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-Og" > build/sanitize.log || (cat build/sanitize.log; false)
 
-# What needs PyTorch: `make test` runs the same files and skips what it cannot import.
+# What needs PyTorch, or tests that nothing imports it: `make test` skips it, or cannot tell.
+COMPAT_TESTS := $(addprefix tests/,audit/leakage compat quant/torch quant/test_without_torch.py docs \
+  commands/test_bench_quant.py commands/test_bench_quant_models.py pir/test_lookup.py::test_pytorch_tensors \
+  bitserial/test_device_arguments.py ot/test_device.py::test_other_libraries_take_blocks_as_they_are \
+  quant/test_device.py::test_tensors_on_a_card)
+
 compat: $(VENV)/.test $(VENV)/.compat
-	$(PYTEST) -n $(JOBS) tests/audit/leakage tests/compat tests/quant tests/docs \
-	  tests/commands/test_bench_quant*.py -m "not load" $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) $(COMPAT_TESTS) -m "not load" $(PYTEST_ARGS)
 
 # The CUDA sources with warnings as errors; no card is needed, and nothing is linked.
 CUDA_OBJECTS = $$($(BIN)/ninja -C build/cuda -t targets all | sed -n 's/^\(.*_cuda\.dir.*\.cu\.o\): .*/\1/p')

@@ -189,3 +189,27 @@ def test_the_paths_of_the_architecture_exist():
     paths = re.findall(r"`([\w./]+/[\w.]+\.(?:py|h|cc|cu|md|json))`", ARCHITECTURE)
     assert paths
     assert [p for p in paths if not any((base / p).exists() for base in bases)] == []
+
+
+def listed_tests(variable, words):
+    """Lists the files of tests with `words`, and those of them that a Makefile list lacks."""
+    makefile = (ROOT / "Makefile").read_text()
+    rule = re.search(rf"^{variable} := ((?:.*\\\n)*.*)", makefile, re.MULTILINE)[1]
+    named = [name.split("::")[0] for name in re.findall(r"\w+/[\w/.]+|\b\w+\b", rule)]
+    tests = ROOT / "tests"
+    found = [path for path in sorted(tests.rglob("test_*.py")) if words in path.read_text()]
+    found = [path.relative_to(tests) for path in found if path != Path(__file__)]
+    return found, [path for path in found if not any(path.is_relative_to(n) for n in named)]
+
+
+def test_every_test_that_needs_pytorch_runs_with_it():
+    """`make compat` names what `make test` skips without PyTorch."""
+    found, missing = listed_tests("COMPAT_TESTS", 'importorskip("torch")')
+    assert len(found) > 10
+    assert missing == []
+
+
+def test_every_test_under_load_runs_alone():
+    found, missing = listed_tests("LOAD_TESTS", "pytest.mark.load")
+    assert len(found) > 5
+    assert missing == []

@@ -1,4 +1,4 @@
-"""Lookups while rows change, for SOAK_SECONDS (default 8): no wrong row is ever decoded."""
+"""Lookups while rows change, for SOAK_SECONDS (default 4): no wrong row is ever decoded."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ from service.conftest import running
 
 pytestmark = pytest.mark.load
 
-SECONDS = float(os.environ.get("SOAK_SECONDS", "8"))
+SECONDS = float(os.environ.get("SOAK_SECONDS", "4"))
 ROWS = 5000  # at least
 TOKENS = ["the token of party 0", "the token of party 1"]
 READERS = 3
