@@ -60,7 +60,7 @@ def test_every_step_in_every_tier(tmp_path):
 
 
 def test_a_device_beside_the_cpu(tmp_path, capsys, monkeypatch):
-    """Without the slowest kernel for the trees of dual LPN, 20 s on the emulated device."""
+    """Without the kernel for the trees of dual LPN that is slowest on the emulated device."""
     ways_of = machines.DeviceMachine.ways
 
     def faster(machine, step):

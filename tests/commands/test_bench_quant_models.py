@@ -35,7 +35,7 @@ def run(data, out, *arguments):
 
 
 def test_every_experiment(data, tmp_path, capsys):
-    """The whole command: each experiment trains and measures a network, 20 s in all."""
+    """The whole command: each experiment trains and measures a network."""
     assert run(data, tmp_path / "out", "--cache", tmp_path / "cache") == 0
     cases = json.loads((tmp_path / "out" / "quant-models.json").read_text())
     by_name = {}

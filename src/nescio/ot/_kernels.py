@@ -5,7 +5,6 @@ Both classes of kernels have the methods of `Kernels`. Blocks are NumPy arrays o
 extension grows its leaves in that memory if they fit.
 """
 
-
 import numpy as np
 
 from .. import _core
