@@ -1,6 +1,7 @@
 """Converts arguments to NumPy: arrays of NumPy, PyTorch, CuPy and JAX, buffers, integers."""
 
 import contextlib
+import operator
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,12 +130,21 @@ def shown(value: object) -> str:
 
 
 def as_count(value: object, what: str, minimum: int, maximum: int) -> int:
-    """Converts a value to an integer from `minimum` to `maximum`. Raises ArgumentError."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise ArgumentError(f"{what}: found {shown(value)}, expected an integer")
-    if not minimum <= value <= maximum:
-        raise ArgumentError(f"{what}: found {shown(int(value))}, expected {minimum} to {maximum}")
-    return int(value)
+    """Converts a value to an integer from `minimum` to `maximum`. Raises ArgumentError.
+
+    Accepts scalars of NumPy, PyTorch and other libraries, but no truth values.
+    """
+    try:
+        if "bool" in str(getattr(value, "dtype", type(value).__name__)) or getattr(
+            value, "ndim", 0
+        ):
+            raise TypeError
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise ArgumentError(f"{what}: found {shown(value)}, expected an integer") from None
+    if not minimum <= number <= maximum:
+        raise ArgumentError(f"{what}: found {shown(number)}, expected {minimum} to {maximum}")
+    return number
 
 
 def as_threads(value: object) -> int:

@@ -1,5 +1,7 @@
 """The GPU-DPF interface: `a - b` is the row."""
 
+import copy
+import pickle
 import re
 import runpy
 from pathlib import Path
@@ -10,6 +12,7 @@ import pytest
 import devices
 import nescio
 from nescio import _core
+from nescio.errors import ArgumentError
 from nescio.pir import _device_table
 
 torch = pytest.importorskip("torch")
@@ -222,3 +225,36 @@ def test_the_example_runs_with_and_without_a_gpu(capsys):
 def test_every_name_that_is_exported_exists_and_is_documented():
     assert dpf.__all__ == ["DPF", "test_cpu_dpf_perf", "test_gpu_dpf_perf"]
     assert all(getattr(dpf, name).__doc__ for name in dpf.__all__)
+
+
+@pytest.mark.parametrize(
+    "copied", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy, copy.copy]
+)
+@pytest.mark.parametrize("device", ["cuda", "emulated"])
+def test_an_object_may_be_copied_before_and_after_its_answers(copied, device):
+    table = torch.arange(300).int().reshape(100, 3)
+    server = dpf.DPF(device=device)
+    assert copied(server).table is None
+    server.eval_init(table)
+    keys = [dpf.DPF().gen(5, 100)[0]]
+    again = copied(server)
+    answer = server.eval_cpu(keys)
+    assert torch.equal(again.eval_cpu(keys), answer)
+    table[:] = 0  # the answers do not follow
+    after = copied(server)
+    assert repr(after) == repr(server)
+    assert torch.equal(after.eval_cpu(keys), answer)
+    if device == "emulated":
+        assert torch.equal(after.eval_gpu(keys), answer)
+
+
+@pytest.mark.parametrize("number", [torch.tensor(100), np.int64(100), np.array(100, "u1")])
+def test_scalars_of_other_libraries_are_numbers(number):
+    key, _ = dpf.DPF().gen(torch.tensor(5), number)
+    assert torch.equal(dpf.DPF().gen(5, 100)[0][:4], key[:4])  # the header
+
+
+@pytest.mark.parametrize("number", [torch.tensor(True), torch.tensor(100.0), torch.tensor([100])])
+def test_values_that_are_not_numbers(number):
+    with pytest.raises(ArgumentError, match="n: found tensor.*, expected an integer"):
+        dpf.DPF().gen(5, number)

@@ -81,6 +81,21 @@ class DPF:
         self._device_rows: _device_table.DeviceTable | None = None
         self._no_device = ""  # why no device holds the rows
 
+    def __getstate__(self) -> dict[str, object]:
+        """Pickles the table as a tensor, without the copies in the engine and on the device."""
+        state = {**self.__dict__, "_rows": None, "_device_rows": None}
+        if self._rows is not None:  # the tensor may have changed since
+            assert self.table_num_entries is not None
+            rows = self._rows.load_range(0, self.table_num_entries, _workers())
+            state["table"] = torch.from_numpy(rows.view(np.int32))
+        return state
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restores the object, and copies its table to the device if there is one."""
+        self.__dict__.update(state)
+        if self.table is not None:
+            self._store_on_device(_rows_as_bytes(self.table))
+
     def __repr__(self) -> str:
         """Describes the table's size and the PRF, in GPU-DPF's format."""
         if self.table is None:
