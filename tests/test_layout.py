@@ -32,6 +32,7 @@ SHARED = {
     "nescio.pir._params",
     "nescio.pir._stored",
     "nescio.pir._table",
+    "nescio.pir._versions",
     "nescio.pir._wire",
     "nescio.service._app",
     "nescio.service._connections",

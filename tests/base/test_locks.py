@@ -46,3 +46,29 @@ def test_a_writer_has_it_alone_and_does_not_wait_for_ever():
     stop.set()
     for thread in threads:
         thread.join(10)
+
+
+def test_a_reader_may_read_again_while_a_writer_waits():
+    lock = SharedLock()
+    log = []
+
+    def write():
+        with lock.writing():
+            log.append("written")
+
+    writer = threading.Thread(target=write, daemon=True)
+
+    def read():
+        with lock.reading():
+            writer.start()
+            while not lock._writers_waiting:
+                time.sleep(0.001)
+            with lock.reading():
+                log.append("read twice")
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(10)
+    writer.join(10)
+    assert log == ["read twice", "written"]
+    assert not lock.is_mine

@@ -1,5 +1,6 @@
 """Tests `nescio serve` and `nescio lookup` together."""
 
+import contextlib
 import json
 import os
 import signal
@@ -326,13 +327,14 @@ def test_printed_text_has_no_control_characters(tmp_path):
     assert found.stdout == '0 "sea\\u001b[31m"\n1 "\\u00fcber"\n'
 
 
-def test_a_change_with_a_token_from_a_file(table_file, tmp_path):
+def test_changes_with_a_token_from_a_file_or_the_environment(table_file, tmp_path, monkeypatch):
     (tmp_path / "token").write_text("a token of the operator's\n")
-    token = ["--admin-token", f"@{tmp_path / 'token'}"]
-    with (
-        serving(table_file, "--party", 0, "--port", 0, *token) as (_, first, _),
-        serving(table_file, "--party", 1, "--port", 0, *token) as (_, second, _),
-    ):
+    options = [table_file, "--port", 0, "--party"]
+    with contextlib.ExitStack() as stack:
+        from_file = ["--admin-token-file", tmp_path / "token"]
+        _, first, _ = stack.enter_context(serving(*options, 0, *from_file))
+        monkeypatch.setenv("NESCIO_ADMIN_TOKEN", "a token of the operator's")
+        _, second, _ = stack.enter_context(serving(*options, 1))
         tokens = ["a token of the operator's"] * 2
         with TableAdmin((first, second), "words", tokens) as admin:
             admin.update([17], np.array([[1, 2, 3]], "f4"))
@@ -344,8 +346,9 @@ def test_a_change_with_a_token_from_a_file(table_file, tmp_path):
     ("arguments", "words"),
     [
         (["--threads", 99_999_999_999], "threads: found 99999999999"),
-        (["--admin-token", "short"], "at least 16 printable"),
-        (["--admin-token", "@/no/such/file"], "/no/such/file"),
+        (["--admin-token-file", os.devnull], "is not a regular file"),
+        (["--admin-token-file", "/no/such/file"], "/no/such/file does not exist"),
+        (["--admin-token-file", __file__], "at least 16 printable"),
         (["--batch-window", "nan"], "batch_window: found nan"),
         (["--max-answer", 10], "no request fits"),
         (["--name", "a/b"], "a table's name has"),

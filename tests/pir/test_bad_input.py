@@ -1,5 +1,7 @@
 """Errors for invalid tables, queries and answers."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -257,3 +259,14 @@ def test_a_query_does_not_show_its_keys_when_printed(client):
     query = client.query([5])
     assert "keys" not in repr(query)
     assert query.count == 1
+
+
+def test_rows_that_are_too_long_are_refused_before_they_are_copied():
+    rows = np.broadcast_to(np.zeros(1, "u1"), (2, 1 << 31))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ArgumentError, match="found rows of 2147483648 bytes, expected 1 to"):
+            nescio.Table(rows)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -16,7 +16,7 @@ from nescio.dpf import OUTPUTS
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
 from nescio.pir import _rehash
 from nescio.pir import _stored as stored
-from nescio.pir._table import next_version
+from nescio.pir._versions import next_version
 from pir.test_lookup import assert_same, look_up, random_table
 
 ROWS = 9000  # three chunks of the digest, the last one shorter
@@ -109,6 +109,38 @@ def test_threads_do_not_slow_down_taking_in_narrow_rows(output, rng):
     times = np.array([(seconds(1), seconds(2)) for _ in range(5)])
     one, two = times.min(axis=0)
     assert two < 1.8 * one
+
+
+def test_rows_are_read_within_a_read_lock_while_a_change_waits(values):
+    table = nescio.Table(values)
+    writer = threading.Thread(target=table.update, args=([5], values[[6]]), daemon=True)
+    found = []
+
+    def read():
+        with table.reading():
+            writer.start()
+            while not table._lock._writers_waiting:
+                time.sleep(0.001)
+            found.append(table[5])
+            with pytest.raises(ArgumentError, match="by the same thread"):
+                table.update([5], values[[7]])
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(10)
+    writer.join(10)
+    assert_same(found[0], values[5])
+    assert_same(table[5], values[6])
+
+
+def test_a_version_is_used_once(values):
+    table = nescio.Table(values, version="3")
+    table.update([0], values[[1]], version="2")
+    with pytest.raises(ArgumentError, match="version: found '3', which .* such as '4'"):
+        table.delete([0], version="3")
+    with pytest.raises(ArgumentError, match="version: found '2'"):
+        table.insert([0], values[[1]], version="2")
+    assert table.update([0], values[[2]]).version == "4"
 
 
 @pytest.mark.parametrize("output", ["bit", "u32"])

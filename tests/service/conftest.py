@@ -18,6 +18,7 @@ from nescio.service._connections import ConnectionLimits
 from nescio.service._responses import Budget
 from nescio.service._serve import uvicorn_config
 
+QUOTAS = Quotas(wrong_token_seconds=0.05)
 VALUES = np.arange(3000, dtype="f4").reshape(1000, 3)
 
 
@@ -66,7 +67,7 @@ def make_app(
 ):
     table = nescio.Table(values, version=version, generator=generator)
     servers = {"words": server(table, threads=1, party=party)}
-    return create_app(servers, party=party, quotas=quotas or Quotas(), admin_token=token)
+    return create_app(servers, party=party, quotas=quotas or QUOTAS, admin_token=token)
 
 
 @contextlib.contextmanager
@@ -156,7 +157,9 @@ def changing():
     """Two services with admin tokens, and their tables."""
     tables = [nescio.Table(VALUES) for _ in range(2)]
     apps = [
-        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
+        create_app(
+            {"words": nescio.Server(t, party=p)}, party=p, quotas=QUOTAS, admin_token=TOKENS[p]
+        )
         for p, t in enumerate(tables)
     ]
     with running(apps[0]) as first, running(apps[1]) as second:

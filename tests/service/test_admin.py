@@ -12,8 +12,9 @@ from nescio.errors import (
     IndexRangeError,
     MismatchError,
     ServerRefusedError,
+    ServerUnreachableError,
 )
-from nescio.service import RemoteTable, TableAdmin
+from nescio.service import Quotas, RemoteTable, TableAdmin, create_app
 from service.conftest import TOKENS, VALUES, make_app, running
 
 
@@ -44,21 +45,94 @@ def test_an_operator_changes_both_servers(changing):
         assert np.array_equal(table.lookup([0]), VALUES[[0]])
 
 
-def test_a_change_that_broke_off_is_finished_by_making_it_again(changing):
+def test_nothing_changes_unless_both_servers_agree(changing):
     urls, tables = changing
-    with TableAdmin(urls, "words", [TOKENS[0], "the wrong token for party 1"]) as admin:
-        with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
-            admin.insert([5], VALUES[[6]])
-    assert "repeat it with version='2'" in caught.value.__notes__[0]
+    before = tables[0].params
+    for tokens in ([TOKENS[0], "the wrong token for party 1"], ["a wrong token here", TOKENS[1]]):
+        with TableAdmin(urls, "words", tokens) as admin:
+            with pytest.raises(ServerRefusedError, match="not_admitted"):
+                admin.insert([5], VALUES[[6]])
+            assert [table.params for table in tables] == [before, before]
+    tables[1]._versions.add("7")  # as if it had served that version
     with TableAdmin(urls, "words", TOKENS) as admin:
-        for version in (None, "3"):  # refused: the servers would stay different
-            with pytest.raises(MismatchError, match="the servers differ"):
-                admin.insert([5], VALUES[[6]], version=version)
+        with pytest.raises(ServerRefusedError, match="'7', which this table has had already"):
+            admin.insert([5], VALUES[[6]], version="7")
+        assert [table.params for table in tables] == [before, before]
+        assert admin.insert([5], VALUES[[6]], version="8").version == "8"
+
+
+def test_nothing_changes_over_the_limit_of_one_server():
+    quotas = [Quotas(), Quotas(max_change_bytes=80)]
+    apps = [make_app(p, quotas=quotas[p], token=TOKENS[p]) for p in (0, 1)]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        with TableAdmin((first, second), "words", TOKENS) as admin:
+            assert admin.update([5], VALUES[[6]]).version == "2"  # 69 bytes
+            with pytest.raises(ServerRefusedError, match="has 89 bytes, this server reads at most"):
+                admin.update([5, 6], VALUES[[6, 7]])
+            assert admin.update([5], VALUES[[7]]).version == "3"
+
+
+def test_nothing_changes_if_one_server_is_down(changing):
+    (first, _), tables = changing
+    before = tables[0].params
+    with TableAdmin((first, "http://127.0.0.1:9"), "words", TOKENS, retries=0) as admin:
+        with pytest.raises(ServerUnreachableError):
+            admin.insert([5], VALUES[[6]])
+    assert tables[0].params == before
+
+
+class Failing:
+    """An application that makes no change while `failing`, but would."""
+
+    def __init__(self, app):
+        self._app = app
+        self.failing = True
+
+    async def __call__(self, scope, receive, send):
+        if self.failing and scope["type"] == "http" and scope["path"].endswith("/rows"):
+            await Response(status_code=500)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+def test_a_change_that_broke_off_is_finished_by_the_same_call():
+    tables = [nescio.Table(VALUES) for _ in range(2)]
+    first, second = (
+        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
+        for p, t in enumerate(tables)
+    )
+    failing = Failing(second)
+    with running(first) as one, running(failing) as two:
+        with TableAdmin((one, two), "words", TOKENS, retries=0) as admin:
+            with pytest.raises(ServerRefusedError, match="500") as caught:
+                admin.insert([5], VALUES[[6]])
+        assert "repeat the same call to finish it" in caught.value.__notes__[0]
         assert [len(table) for table in tables] == [1001, 1000]
-        assert admin.insert([5], VALUES[[6]], version="2").version == "2"
-        assert tables[0].params == tables[1].params
-        with pytest.raises(ArgumentError, match="have version '2' already"):
-            admin.insert([5], VALUES[[6]], version="2")
+        failing.failing = False
+        with TableAdmin((two, one), "words", TOKENS[::-1]) as admin:  # elsewhere, and later
+            for change in (
+                lambda: admin.insert([5], VALUES[[7]]),
+                lambda: admin.insert([6], VALUES[[6]]),
+                lambda: admin.insert([5], VALUES[[6]], version="3"),
+                lambda: admin.delete([5]),
+            ):
+                with pytest.raises(MismatchError, match="the servers differ; if a change was"):
+                    change()
+            assert [len(table) for table in tables] == [1001, 1000]
+            assert admin.insert([5], VALUES[[6]]).version == "2"
+            assert tables[0].params == tables[1].params
+            assert admin.insert([5], VALUES[[6]]).version == "3"  # a new one
+            assert [len(table) for table in tables] == [1002, 1002]
+            with pytest.raises(ArgumentError, match="have version '3' already"):
+                admin.insert([5], VALUES[[6]], version="3")
+
+
+def test_two_servers_of_one_party_are_not_changed():
+    apps = [make_app(0, token=token) for token in TOKENS]
+    with running(apps[0]) as first, running(apps[1]) as second:
+        with TableAdmin((first, second), "words", TOKENS) as admin:
+            with pytest.raises(ArgumentError, match="found two of party 0"):
+                admin.delete([5])
 
 
 def test_concurrent_changes_raise_a_mismatch_for_the_slower_operator(changing):

@@ -1,5 +1,6 @@
 """Changes to rows over HTTP, on one server."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -8,7 +9,8 @@ import pytest
 
 import nescio
 from nescio.errors import ArgumentError
-from nescio.pir._change import Change
+from nescio.pir._change import Change, content_of
+from nescio.service import Quotas
 from service.conftest import VALUES, error_of, make_app, running
 
 TOKEN = "a token of the operator's"
@@ -89,3 +91,52 @@ def test_of_changes_to_one_version_only_one_is_made():
 def test_tokens_that_no_request_can_carry(token):
     with pytest.raises(ArgumentError, match="printable ASCII"):
         make_app(0, token=token)
+
+
+def check(url, body, token=TOKEN):
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.post(f"{url}/v1/tables/words/rows/check", content=body, headers=headers)
+
+
+def test_the_check_of_a_change_changes_nothing():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        body = update_of(params)
+        before = httpx.get(f"{url}/v1/tables/words").json()
+        assert before["last_change"] is None
+        assert check(url, body[:49]).json() == before
+        assert check(url, body[:49], "a wrong token, and long").status_code == 401
+        assert error_of(check(url, body[:40]))["code"] == "malformed_message"
+        assert error_of(check(url, body))["code"] == "malformed_message"
+        used = check(url, update_of(params, version="1")[:49])
+        assert error_of(used)["message"].startswith("version: found '1', which this table has had")
+        assert error_of(check(url, update_of(params, version="\n")[:49]))["code"] == (
+            "impossible_change"
+        )
+        assert change(url, body).json()["last_change"] == content_of(body).hex()
+        assert error_of(check(url, body[:49]))["code"] == "mismatch"
+
+
+def test_a_version_that_was_used_before_is_refused():
+    with running(make_app(0, token=TOKEN)) as url:
+        params = nescio.Table(VALUES).params
+        for version in ("2", "3"):
+            changed = change(url, update_of(params, version=version)).json()
+            params = nescio.TableParams.from_dict(changed["params"])
+        response = change(url, update_of(params, version="2"))
+        assert response.status_code == 422
+        assert "found '2', which this table has had already" in error_of(response)["message"]
+
+
+def test_wrong_tokens_are_slow_and_logged(caplog):
+    quotas = Quotas(wrong_token_seconds=0.4)
+    with running(make_app(0, quotas=quotas, token=TOKEN)) as url:
+        body = update_of(nescio.Table(VALUES).params)
+        begun = time.monotonic()
+        assert [change(url, body, "wrong").status_code for _ in range(2)] == [401, 401]
+        assert time.monotonic() - begun >= 0.8
+        assert change(url, body).status_code == 200
+    (record,) = (r for r in caplog.records if "operator's token" in r.getMessage())
+    assert "the latest from 127.0.0.1 for words" in record.getMessage()
+    assert TOKEN not in caplog.text
+    assert "wrong" not in record.getMessage()

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -91,9 +92,11 @@ def add_parser(commands: Subparsers) -> None:
         "checks it and maps it into memory, instead of preparing it again",
     )
     add(
-        "--admin-token",
-        metavar="TOKEN",
-        help="accept changes to rows from clients that send this token; @FILE reads it from a file",
+        "--admin-token-file",
+        type=Path,
+        metavar="FILE",
+        help="accept changes to rows from clients that send the token in this file (default: the "
+        "token in the environment variable NESCIO_ADMIN_TOKEN, if it is set)",
     )
     add(
         "--exit-with-stdin", action="store_true", help="stop the service when standard input closes"
@@ -187,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     for path in arguments.tables:
         check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
-    token = _token(arguments.admin_token)
+    token = _token(arguments.admin_token_file)
     if token is not None:
         check_token(token)
     names = _names(arguments.tables, arguments.name)
@@ -280,13 +283,15 @@ def _stored_table(
     return table
 
 
-def _token(given: str | None) -> str | None:
-    if given is None or not given.startswith("@"):
-        return given
+def _token(path: Path | None) -> str | None:
+    """Reads the admin token from a file or the environment, which other users cannot list."""
+    if path is None:
+        return os.environ.get("NESCIO_ADMIN_TOKEN") or None
+    check_file(path, "the file of the admin token")
     try:
-        return Path(given[1:]).read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"the admin token cannot be read from {given[1:]}: {error}") from error
+        raise FileError(f"the admin token cannot be read from {path}: {error}") from error
 
 
 def _names(tables: list[Path], names: list[str]) -> list[str]:

@@ -18,27 +18,75 @@ The table id binds a change to one version of the table, so that it is applied o
 distinguishes a change that is sent again from an equal change that is new.
 """
 
+import hashlib
 import secrets
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from .._arrays import ByteArray, IndexArray, as_bytes
-from ..errors import MalformedMessageError
+from ..errors import ArgumentError, MalformedMessageError
 from ._params import MAX_VERSION_LENGTH, TableParams
-from ._table import Table
+from ._table import LastChange, Table
 from ._wire import wrong_table
 
 VERSION = 1
 NAME_BYTES = 16
 HEADER_BYTES = 48
 _HEADER = struct.Struct("<2sBBIQ16s16s")
+_NAME = slice(32, 48)
+MAX_HEAD_BYTES = HEADER_BYTES + 4 * MAX_VERSION_LENGTH
 
 Operation = Literal["update", "insert", "delete"]
 OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
+
+
+class _Head(NamedTuple):
+    """The fixed part of a change."""
+
+    operation: Operation
+    version_bytes: int
+    rows: int
+    name: bytes
+
+    @classmethod
+    def parse(cls, params: TableParams, data: bytes) -> "_Head":
+        """Parses the first bytes of a change to the table that `params` describe."""
+        if len(data) < HEADER_BYTES:
+            raise MalformedMessageError(
+                f"not a change: found {len(data)} bytes, expected a header of {HEADER_BYTES} bytes"
+            )
+        magic, version, operation, length, count, table, name = _HEADER.unpack_from(data)
+        if magic != b"NC" or version != VERSION or operation >= len(OPERATIONS):
+            raise MalformedMessageError(
+                f"not a change that this release supports: it begins with {data[:4]!r}"
+            )
+        if table != params.id:
+            raise wrong_table("a change", table, params)
+        if not 1 <= length <= 4 * MAX_VERSION_LENGTH:
+            raise MalformedMessageError(
+                f"a change's version: found {length} bytes, expected 1 to {4 * MAX_VERSION_LENGTH}"
+            )
+        return cls(OPERATIONS[operation], length, count, name)
+
+    def shape(self, params: TableParams) -> tuple[int, int]:
+        """Returns the shape of the rows."""
+        return (self.rows, params.row_bytes) if self.operation != "delete" else (0, 0)
+
+    def total_bytes(self, params: TableParams) -> int:
+        """Returns the length of the whole change."""
+        return HEADER_BYTES + self.version_bytes + 8 * self.rows + prod(self.shape(params))
+
+    @staticmethod
+    def version(text: bytes) -> str:
+        """Decodes the new version."""
+        try:
+            return text.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError("a change's version is not UTF-8") from error
 
 
 @dataclass(frozen=True)
@@ -72,35 +120,19 @@ class Change:
         Raises MalformedMessageError, or MismatchError for another table or version.
         """
         raw = as_bytes(data, "a change")
-        if len(raw) < HEADER_BYTES:
-            raise MalformedMessageError(
-                f"not a change: found {len(raw)} bytes, expected a header of {HEADER_BYTES} bytes"
-            )
-        head = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
-        magic, version, operation, length, count, table, name = head
-        if magic != b"NC" or version != VERSION or operation >= len(OPERATIONS):
-            raise MalformedMessageError(
-                f"not a change that this release supports: it begins with {raw[:4].tobytes()!r}"
-            )
-        if table != params.id:
-            raise wrong_table("a change", table, params)
-        shape = (count, params.row_bytes) if OPERATIONS[operation] != "delete" else (0, 0)
-        expected = HEADER_BYTES + length + 8 * count + prod(shape)
-        if not 1 <= length <= 4 * MAX_VERSION_LENGTH:
-            raise MalformedMessageError(
-                f"a change's version: found {length} bytes, expected 1 to {4 * MAX_VERSION_LENGTH}"
-            )
+        head = _Head.parse(params, raw[: HEADER_BYTES + 1].tobytes())
+        expected = head.total_bytes(params)
         if len(raw) != expected:
             raise MalformedMessageError(
-                f"a change of {count} rows: found {len(raw)} bytes, expected {expected}"
+                f"a change of {head.rows} rows: found {len(raw)} bytes, expected {expected}"
             )
-        text, numbers, rows = np.split(raw[HEADER_BYTES:], [length, length + 8 * count])
-        try:
-            new_version = text.tobytes().decode()
-        except UnicodeDecodeError as error:
-            raise MalformedMessageError("a change's version is not UTF-8") from error
+        ends = [head.version_bytes, head.version_bytes + 8 * head.rows]
+        text, numbers, rows = np.split(raw[HEADER_BYTES:], ends)
+        new_version = head.version(text.tobytes())
         indices = numbers.copy().view(np.uint64)
-        return cls(OPERATIONS[operation], new_version, indices, rows.reshape(shape), name)
+        return cls(
+            head.operation, new_version, indices, rows.reshape(head.shape(params)), head.name
+        )
 
     def apply(self, table: Table) -> TableParams:
         """Applies the change. Raises IndexRangeError and ArgumentError as `Table` does."""
@@ -118,4 +150,44 @@ def make_change(table: Table, data: bytes) -> TableParams:
 
     Raises the errors of `Change.parse` and `Change.apply`.
     """
-    return table.change(data, lambda params: Change.parse(params, data).apply(table))
+    made = LastChange(data[_NAME], content_of(data))
+    return table.change(made, lambda params: Change.parse(params, data).apply(table))
+
+
+def content_of(data: bytes) -> bytes:
+    """Hashes all of an encoded change but its name: equal changes to equal tables are equal."""
+    content = hashlib.sha256(data[: _NAME.start])
+    content.update(memoryview(data)[_NAME.stop :])
+    return content.digest()
+
+
+def head_of(data: bytes) -> bytes:
+    """Returns the head of an encoded change: all of it but the indices and the rows."""
+    (length,) = struct.unpack_from("<I", data, 4)
+    return data[: HEADER_BYTES + length]
+
+
+def check_head(table: Table, data: bytes, max_bytes: int) -> None:
+    """Checks the head of a change, before the change itself is sent.
+
+    Raises MalformedMessageError; MismatchError for another table or version; ArgumentError for a
+    version that the table has had, a deletion of more rows than there are, or a change of more than
+    `max_bytes`.
+    """
+    params = table.params
+    head = _Head.parse(params, data)
+    if len(data) != HEADER_BYTES + head.version_bytes:
+        raise MalformedMessageError(
+            f"the head of a change: found {len(data)} bytes, expected "
+            f"{HEADER_BYTES + head.version_bytes}"
+        )
+    version = head.version(data[HEADER_BYTES:])
+    if table.has_had(version):
+        raise ArgumentError(f"version: found {version!r}, which this table has had already")
+    if head.total_bytes(params) > max_bytes:
+        raise ArgumentError(
+            f"the change has {head.total_bytes(params)} bytes, this server reads at most "
+            f"{max_bytes}: change fewer rows at a time"
+        )
+    rows = params.rows + (head.rows if head.operation == "insert" else 0)
+    replace(params, rows=rows, version=version)  # raises ArgumentError if that is not a table

@@ -1,11 +1,8 @@
 """Tables of rows, which may change while they are served."""
 
-import builtins
-import hashlib
-import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +18,7 @@ from ._block_hashes import Progress
 from ._digest import CHUNK_ROWS, digest_of, hash_chunks
 from ._params import TableParams
 from ._rehash import in_order, rehash
+from ._versions import UsedVersions
 
 _PART_BYTES = 32 << 20
 _MAX_RECENT = 256  # updates that device copies of the table can follow
@@ -54,6 +52,14 @@ class TableState:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """The message of a change: its random name, and a hash of all the rest of it."""
+
+    name: bytes
+    content: bytes
+
+
 class Table:
     """A table of rows for lookups: an array of numbers, bools or fixed-length strings of any shape.
 
@@ -82,9 +88,8 @@ class Table:
         progress: Progress | None = None,
     ) -> None:
         values = _servable(array)
-        rows: ByteArray = values.reshape(len(values), -1).view(np.uint8)
-        params = TableParams(
-            rows=len(rows),
+        params = TableParams(  # raises for rows that are too long, before they are copied
+            rows=len(values),
             row_shape=values.shape[1:],
             dtype=values.dtype,
             output=output,
@@ -93,6 +98,7 @@ class Table:
             digest="0" * 64,
         )
         pool = _core.ThreadPool(as_threads(threads))
+        rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
 
         def parts() -> Iterator[ByteArray]:
             for first in range(0, len(rows), _part_rows(params)):
@@ -120,7 +126,8 @@ class Table:
 
         `source` identifies the file that the rows came from, for `nescio serve --cache`.
         """
-        with self._changes:  # blocks changes, but not readers
+        # Blocks changes, but not readers; a thread that reads blocks changes already.
+        with nullcontext() if self._lock.is_mine else self._changes:
             state = self._state
             stored.write(
                 Path(path),
@@ -136,7 +143,8 @@ class Table:
         self._pool = pool
         self._lock = SharedLock()
         self._changes = threading.RLock()
-        self._last_message: builtins.bytes | None = None
+        self._versions = UsedVersions(state.params.version)
+        self._last: LastChange | None = None
 
     @property
     def params(self) -> TableParams:
@@ -168,6 +176,17 @@ class Table:
         with self._lock.reading():
             yield self._state
 
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Lets one thread at a time prepare a change. Raises ArgumentError in one that reads."""
+        if self._lock.is_mine:
+            raise ArgumentError(
+                "found a change of a table inside `reading()` by the same thread, which would wait "
+                "for itself; expected the change after the block"
+            )
+        with self._changes:
+            yield
+
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Overwrites the rows at `indices` in place; returns the parameters of the new version.
 
@@ -175,10 +194,12 @@ class Table:
         version: two servers that make the same changes in the same order agree. The change waits
         for answers that have begun; later queries for the old version are refused.
 
-        Raises IndexRangeError, or ArgumentError for rows of another shape or dtype.
+        Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
+        that the table has had before.
         """
-        with self._changes:
+        with self._changing():
             old = self._state
+            version = self._versions.choose(version, old.params.version)
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), old.params)
             where, new = in_order(where, new)
@@ -189,8 +210,7 @@ class Table:
             with self._lock.writing():
                 old.rows.replace(where, new)
                 self._state = state
-            self._last_message = None
-            return state.params
+            return self._changed(state.params)
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Inserts rows before those at `indices`, as `numpy.insert` does; returns the parameters.
@@ -198,7 +218,7 @@ class Table:
         An index of `len(table)` appends. A new copy of the table is built, while the old one
         continues to serve. Raises the errors of `update`.
         """
-        with self._changes:
+        with self._changing():
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), params)
@@ -212,7 +232,7 @@ class Table:
         A new copy of the table is built, as by `insert`. Raises IndexRangeError, or ArgumentError
         if no row would remain.
         """
-        with self._changes:
+        with self._changing():
             params = self._state.params
             where = as_indices(indices, params.rows, "an index").reshape(-1)
             order = np.delete(np.arange(params.rows), where.astype(np.int64))
@@ -220,24 +240,37 @@ class Table:
                 raise ArgumentError("a table must keep at least one row")
             return self._rebuild(order, np.zeros((0, params.row_bytes), np.uint8), version)
 
-    def change(
-        self, message: builtins.bytes, make: Callable[[TableParams], TableParams]
-    ) -> TableParams:
+    def change(self, made: LastChange, make: Callable[[TableParams], TableParams]) -> TableParams:
         """Applies the change of a message once, even if the message arrives several times.
 
         `make` gets the current parameters and changes the table; no other change can interleave.
-        If the last change had the same message, nothing happens.
+        If the last change was the same one, nothing happens.
         """
-        name = hashlib.sha256(message).digest()
-        with self._changes:
-            if name != self._last_message:
+        with self._changing():
+            if made != self._last:
                 make(self.params)
-                self._last_message = name
+                self._last = made
             return self.params
+
+    @property
+    def last_change(self) -> LastChange | None:
+        """The message of the last change; None if there was none, or no message made it."""
+        return self._last
+
+    def has_had(self, version: str) -> bool:
+        """Tests if the table has, or had before, a version."""
+        return version in self._versions
+
+    def _changed(self, params: TableParams) -> TableParams:
+        """Notes a change that is done."""
+        self._versions.add(params.version)
+        self._last = None
+        return params
 
     def _rebuild(self, order: Array, new: ByteArray, version: str | None) -> TableParams:
         """Builds the version whose row i is old row order[i], or new row -1 - order[i]."""
         old = self._state
+        version = self._versions.choose(version, old.params.version)
 
         def parts() -> Iterator[ByteArray]:
             for first in range(0, len(order), _part_rows(old.params)):
@@ -246,14 +279,11 @@ class Table:
                 part[own < 0] = new[-1 - own[own < 0]]
                 yield part
 
-        params = replace(
-            old.params, rows=len(order), version=version or next_version(old.params.version)
-        )
+        params = replace(old.params, rows=len(order), version=version)
         state = _build(params, parts(), self._pool, None)
         with self._lock.writing():
             self._state = state
-        self._last_message = None
-        return state.params
+        return self._changed(state.params)
 
 
 def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
@@ -267,14 +297,6 @@ def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
         )
     raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
     return raw.reshape(count, params.row_bytes)
-
-
-def next_version(version: str) -> str:
-    """Increments a version: "7" is followed by "8", "may" by "may+1"."""
-    base, counter = re.fullmatch(r"(.*?)(\d*)", version, re.DOTALL).groups()  # type: ignore[union-attr]
-    if counter and (not base or base.endswith("+")):
-        return f"{base}{int(counter) + 1}"
-    return f"{version}+1"
 
 
 def _servable(array: object) -> Array:
@@ -291,7 +313,7 @@ def _servable(array: object) -> Array:
         raise ArgumentError(
             f"dtype {values.dtype} is not supported; use numbers, bools or fixed-length strings"
         )
-    return np.ascontiguousarray(values)
+    return values
 
 
 def _part_rows(params: TableParams) -> int:
@@ -319,14 +341,8 @@ def _build(
     return TableState(replace(params, digest=digest_of(all_hashes)), rows, all_hashes)
 
 
-def _new_version(
-    old: TableState, hashes: ByteArray, where: IndexArray, version: str | None
-) -> TableState:
-    params = replace(
-        old.params,
-        digest=digest_of(hashes),
-        version=version or next_version(old.params.version),
-    )
+def _new_version(old: TableState, hashes: ByteArray, where: IndexArray, version: str) -> TableState:
+    params = replace(old.params, digest=digest_of(hashes), version=version)
     recent = [*old.recent, Overwritten(old.params.id, where)]
     while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.rows:
         del recent[0]  # copying the whole table is as fast as following these updates

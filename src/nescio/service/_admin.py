@@ -1,5 +1,6 @@
 """Changes a table on both of its servers."""
 
+import contextlib
 import ssl
 from collections.abc import Sequence
 
@@ -8,8 +9,9 @@ import numpy as np
 from .._arrays import as_indices
 from ..errors import ArgumentError, MismatchError, NescioError
 from ..pir import TableParams
-from ..pir._change import Change, Operation
-from ..pir._table import next_version, rows_as_bytes
+from ..pir._change import Change, Operation, content_of, head_of
+from ..pir._table import rows_as_bytes
+from ..pir._versions import next_version
 from ._exchange import Description, check_servers, check_token, table_url
 from ._http import Closing, Http, LoopThread
 
@@ -17,10 +19,12 @@ from ._http import Closing, Http, LoopThread
 class TableAdmin(Closing):
     """The admin API of a table: applies a change to both servers, under one new version.
 
-    `tokens` are the servers' admin tokens, in the order of `servers`. A change is applied to one
-    server after the other; clients that ask in between are refused by one of them and retry. If the
-    second server fails, repeat the change with the version in the error's note: a server that has
-    this version already is skipped. Raises MismatchError if another operator was faster.
+    `tokens` are the servers' admin tokens, in the order of `servers`. Both servers are asked first
+    if they would make the change: the token, the version, which must be new, and the limits. Only
+    then is it made, at one server after the other; clients that ask in between are refused by one
+    of them and retry. If the second server fails at that point, the same call finishes the change
+    later, also from another process: it recognizes the change that only one server has. Until
+    then, lookups fail. Raises MismatchError if another operator was faster.
 
     Both tokens together allow reading and writing the table, but reveal nothing about lookups.
     """
@@ -64,49 +68,54 @@ class TableAdmin(Closing):
     async def _change(
         self, operation: Operation, indices: object, rows: object, version: str | None
     ) -> TableParams:
-        before = await self._describe()
-        new = version or next_version(before[0].params.version)
-        self._check(before, version, new)
-        changes = {p: _make(operation, indices, rows, new, p) for p in {d.params for d in before}}
-        changed = [server for server in before if server.params.version == new]
-        for server in before:
-            if server in changed:
-                continue
-            body = changes[server.params].encode(server.params)
+        servers = await self._describe()
+        first, second = (server.params for server in servers)
+        if first == second:
+            if first.version == version:
+                raise ArgumentError(
+                    f"both servers have version {version!r} already: choose another version"
+                )
+            new = version or next_version(first.version)
+            behind = servers
+            body = _make(operation, indices, rows, new, first).encode(first)
+        else:
+            behind, body = _unfinished(servers, operation, indices, rows, version)
+        for server in behind:  # before anything is changed
+            await self._post(server.url, "rows/check", head_of(body))
+        return await self._make_all(servers, behind, body)
+
+    async def _make_all(
+        self, servers: Sequence[Description], behind: Sequence[Description], body: bytes
+    ) -> TableParams:
+        """Makes a change at the servers that lack it; returns the parameters of both."""
+        changed = [server for server in servers if server not in behind]
+        for server in behind:
             try:
-                changed.append(await self._send(server.url, body))
+                changed.append(await self._post(server.url, "rows", body))
             except NescioError as error:
                 if changed:
-                    error.add_note(_incomplete(changed[0].url, server.url, new))
+                    error.add_note(_incomplete(changed[0], server.url))
                 raise
         if changed[0].params != changed[1].params:
             raise _different(changed, " after the change")
         return changed[0].params
 
-    @staticmethod
-    def _check(before: Sequence[Description], version: str | None, new: str) -> None:
-        """Raises, before anything is sent, if the change would not leave both servers equal."""
-        first, second = (server.params for server in before)
-        if first == second:
-            if first.version == new:
-                raise ArgumentError(
-                    f"both servers have version {new!r} already: choose another version"
-                )
-        elif version is None or new not in (first.version, second.version):
-            raise _different(before, "; if a change was interrupted, repeat it with its version")
-        elif first.version == second.version:
-            raise _different(before, "")
-
-    async def _send(self, url: str, body: bytes) -> Description:
-        """Sends a change, which a server applies only once; returns the changed table."""
+    async def _post(self, url: str, path: str, body: bytes) -> Description:
+        """Sends a change, which a server applies only once, or its head; returns the table."""
         authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
-        reply = await self._http.post(f"{url}/rows", body, headers=authorization)
+        reply = await self._http.post(f"{url}/{path}", body, headers=authorization)
         return Description.parse(url, reply.body)
 
     async def _describe(self) -> list[Description]:
         """Describes both servers, party 0 first, so that all operators change them in one order."""
         found = [Description.parse(url, await self._http.get(url)) for url in self._tokens]
-        return sorted(found, key=lambda server: server.party)
+        first, second = sorted(found, key=lambda server: server.party)
+        if first.party == second.party:
+            raise ArgumentError(
+                f"servers: found two of party {first.party}, {first.url} and {second.url}, "
+                "expected one of each party"
+            )
+        return [first, second]
 
 
 def _different(servers: Sequence[Description], advice: str) -> MismatchError:
@@ -116,8 +125,34 @@ def _different(servers: Sequence[Description], advice: str) -> MismatchError:
     )
 
 
-def _incomplete(changed: str, failed: str, version: str) -> str:
-    return f"{changed} has the change, {failed} does not: repeat it with version={version!r}"
+def _incomplete(changed: Description, failed: str) -> str:
+    return (
+        f"{changed.url} has the change, version {changed.params.version!r}, {failed} does not: "
+        "repeat the same call to finish it"
+    )
+
+
+def _unfinished(
+    servers: Sequence[Description],
+    operation: Operation,
+    indices: object,
+    rows: object,
+    version: str | None,
+) -> tuple[list[Description], bytes]:
+    """Finds the server that lacks this change, which the other server made last.
+
+    Raises MismatchError if the servers differ for another reason.
+    """
+    for ahead, behind in (servers, servers[::-1]):
+        new = ahead.params.version
+        if version in (None, new) and ahead.last_change is not None:
+            with contextlib.suppress(ArgumentError):  # it does not fit this server
+                body = _make(operation, indices, rows, new, behind.params).encode(behind.params)
+                if content_of(body).hex() == ahead.last_change:
+                    return [behind], body
+    raise _different(
+        servers, "; if a change was interrupted, repeat the same call to finish it at both"
+    )
 
 
 def _make(

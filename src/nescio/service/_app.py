@@ -5,6 +5,7 @@
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
     POST /v1/tables/{name}/answer      answers a query
     POST /v1/tables/{name}/rows        changes rows; needs the operator's token
+    POST /v1/tables/{name}/rows/check  tests if a change would be made; needs the token
 
 Heads of requests and connections are bounded in _protocol.py, before the application runs.
 
@@ -13,7 +14,6 @@ HTTP headers, and the number of rows of a lookup. It stores nothing and logs no 
 """
 
 import asyncio
-import hmac
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -28,13 +28,14 @@ from starlette.routing import Route
 from .._arrays import as_count
 from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, TableParams
-from ..pir._change import make_change
+from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
 from ..pir._wire import HEADER_BYTES
 from . import _quotas as refuse
 from ._batcher import Batcher
 from ._exchange import check_token
 from ._quotas import Quotas, RefusedError
 from ._responses import AnswerResponse, Budget, Holding, refused_response
+from ._token import TokenCheck
 
 _LOG = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
@@ -49,7 +50,7 @@ class _Service:
         self._servers = dict(servers)
         self._party = party
         self._quotas = quotas
-        self._token = admin_token
+        self._token = TokenCheck(admin_token, quotas.wrong_token_seconds)
         self.budget = Budget(quotas.max_held_bytes)
         self._batchers = {
             name: Batcher(server.answer_batch, quotas, server.batch_keys)
@@ -95,11 +96,7 @@ class _Service:
 
     async def change(self, request: Request) -> Response:
         name = self._known(request)
-        if self._token is None:
-            raise refuse.no_changes()
-        given = request.headers.get("authorization", "").encode()
-        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-            raise refuse.not_admitted()
+        await self._token.check(request)
         quotas = self._quotas
         body = await _read(request, quotas.max_change_bytes, quotas.change_seconds)
         try:
@@ -113,13 +110,26 @@ class _Service:
             self._describe(name, params)
         )  # the version of this change, which may not be the latest
 
+    async def check_change(self, request: Request) -> Response:
+        name = self._known(request)
+        await self._token.check(request)
+        quotas = self._quotas
+        head = await _read(request, MAX_HEAD_BYTES, quotas.read_seconds)
+        try:
+            check_head(self._servers[name].table, head, quotas.max_change_bytes)
+        except ArgumentError as error:
+            raise RefusedError(422, "impossible_change", str(error)) from error
+        return JSONResponse(self._describe(name))
+
     def _describe(self, name: str, params: TableParams | None = None) -> dict[str, object]:
+        last = self._servers[name].table.last_change
         params = params or self._servers[name].params
         return {
             "name": name,
             "party": self._party,
             "id": params.id.hex(),
             "params": params.to_dict(),
+            "last_change": None if last is None else last.content.hex(),
             "limits": {
                 "max_keys": self._quotas.keys(params),
                 "max_body_bytes": self._quotas.max_body_bytes,
@@ -220,6 +230,7 @@ def create_app(
             Route("/v1/tables/{name}", service.table),
             Route("/v1/tables/{name}/answer", service.answer, methods=["POST"]),
             Route("/v1/tables/{name}/rows", service.change, methods=["POST"]),
+            Route("/v1/tables/{name}/rows/check", service.check_change, methods=["POST"]),
         ],
         exception_handlers={
             RefusedError: _refused,

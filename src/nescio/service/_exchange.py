@@ -137,6 +137,8 @@ class Description:
     party: int
     params: TableParams
     max_keys: int
+    last_change: str | None = None
+    """A hash of the last change, which TableAdmin recognizes; see docs/wire-format.md."""
 
     @classmethod
     def parse(cls, url: str, body: bytes) -> "Description":
@@ -145,6 +147,7 @@ class Description:
             fields = json.loads(body)
             party, max_keys = fields["party"], fields["limits"]["max_keys"]
             params, id_ = TableParams.from_dict(fields["params"]), fields["id"]
+            last = fields.get("last_change")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
@@ -155,7 +158,11 @@ class Description:
                 f"{url} describes a table with the id {printable(repr(id_))}: expected "
                 f"{params.id.hex()}; the server or this client computes ids wrongly"
             )
-        return cls(url, party, params, max_keys)
+        if not (last is None or isinstance(last, str)):
+            raise MalformedMessageError(
+                f"{url}: the last change: found {printable(shown(last))}, expected text or null"
+            )
+        return cls(url, party, params, max_keys, last)
 
 
 def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:

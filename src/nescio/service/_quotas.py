@@ -17,8 +17,9 @@ class Quotas:
     also limits the keys; `max_change_bytes` of a change to rows. For all requests of a table:
     `max_waiting_keys` that wait for an answer. For all tables: `max_held_bytes` of queries and
     answers in memory. Seconds: `read_seconds` to receive a query, `change_seconds` to receive a
-    change, `answer_seconds` to compute an answer, `write_seconds` to send it. `batch_window`:
-    seconds that the first request of a batch waits for other requests.
+    change, `answer_seconds` to compute an answer, `write_seconds` to send it; `wrong_token_seconds`
+    until a request with a wrong token is refused. `batch_window`: seconds that the first request of
+    a batch waits for other requests.
 
     Raises ArgumentError for numbers that are out of range or contradict each other.
     """
@@ -33,6 +34,7 @@ class Quotas:
     change_seconds: float = 300.0
     answer_seconds: float = 30.0
     write_seconds: float = 60.0
+    wrong_token_seconds: float = 1.0
     batch_window: float = 0.002
 
     def __post_init__(self) -> None:
@@ -175,7 +177,7 @@ def not_admitted() -> RefusedError:
 def no_changes() -> RefusedError:
     """Makes a 403: the server has no admin token."""
     return RefusedError(
-        403, "no_changes", "this server takes no changes: it was started without --admin-token"
+        403, "no_changes", "this server takes no changes: it was started without an admin token"
     )
 
 

@@ -1,0 +1,60 @@
+"""The versions of a table: their order, and the ones that it has had."""
+
+import hashlib
+import re
+from collections import deque
+
+from ..errors import ArgumentError
+
+_MAX_USED = 1 << 20
+
+
+def next_version(version: str) -> str:
+    """Increments a version: "7" is followed by "8", "may" by "may+1"."""
+    base, counter = re.fullmatch(r"(.*?)(\d*)", version, re.DOTALL).groups()  # type: ignore[union-attr]
+    if counter and (not base or base.endswith("+")):
+        return f"{base}{int(counter) + 1}"
+    return f"{version}+1"
+
+
+class UsedVersions:
+    """The versions that a table has had, up to the last 2^20: none of them names another content.
+
+    Remembers 8 bytes of each; two versions of which one is refused by mistake are improbable.
+    """
+
+    def __init__(self, first: str) -> None:
+        self._order: deque[bytes] = deque()
+        self._used: set[bytes] = set()
+        self.add(first)
+
+    def __contains__(self, version: str) -> bool:
+        """Tests if the table has had a version."""
+        return _short(version) in self._used
+
+    def add(self, version: str) -> None:
+        """Adds a version."""
+        self._order.append(_short(version))
+        self._used.add(_short(version))
+        if len(self._order) > _MAX_USED:
+            self._used.discard(self._order.popleft())
+
+    def choose(self, version: str | None, current: str) -> str:
+        """Returns the version of a change to `current`; None chooses the next one that is unused.
+
+        Raises ArgumentError if the table has had the version before.
+        """
+        if version is None:
+            version = next_version(current)
+            while version in self:
+                version = next_version(version)
+        elif version in self:
+            raise ArgumentError(
+                f"version: found {version!r}, which this table has had already, expected a new "
+                f"one, such as {self.choose(None, current)!r}"
+            )
+        return version
+
+
+def _short(version: str) -> bytes:
+    return hashlib.sha256(version.encode(errors="surrogatepass")).digest()[:8]
