@@ -134,10 +134,10 @@ def as_count(value: object, what: str, minimum: int, maximum: int) -> int:
 
     Accepts scalars of NumPy, PyTorch and other libraries, but no truth values.
     """
+    kind = str(getattr(value, "dtype", type(value).__name__))
+    shape: object = getattr(value, "shape", ())
     try:
-        if "bool" in str(getattr(value, "dtype", type(value).__name__)) or getattr(
-            value, "ndim", 0
-        ):
+        if "bool" in kind or shape:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
