@@ -226,6 +226,11 @@ def seconds_per_byte(output: str, tier: str | None = None) -> float:
     Measure the seconds of the product per key and byte of table, in the cache.
     """
 
+def issue(instruction: str, tier: str | None = None) -> tuple[int, float]:
+    """
+    Measure an instruction of a tier in a loop of nothing else: the bytes of its registers (0 if the tier does not have it) and the seconds of one.
+    """
+
 def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch: int = 1, tier: str | None = None) -> float:
     """
     Measure the seconds of a product's inner loops per weight, for all vectors, in the cache.

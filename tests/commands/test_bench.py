@@ -5,6 +5,8 @@ import json
 import pytest
 
 from commands.conftest import assert_one_sentence, nescio
+from nescio import _core
+from nescio.bench import limits
 
 LOOKUP_FIELDS = {
     *("rows", "row_bytes", "batch", "threads", "tier", "device", "generator", "output"),
@@ -31,8 +33,46 @@ def test_every_combination_of_a_lookup_is_a_case(tmp_path):
         assert case["table_gb_per_second"] == pytest.approx(covered)
         assert case["limit_queries_per_second"] > 0
         assert case["peak_bytes"] < 64 << 20
-    assert len(found.stdout.splitlines()) == 1 + 16 + 3
+    assert len(found.stdout.splitlines()) == 1 + 16 + 5
     assert "queries/s" in found.stdout.splitlines()[0]
+
+
+def test_limits_of_the_kernels_and_of_the_machine(tmp_path):
+    """The portable kernel has no figure of its instructions."""
+    tiers = ["portable", *(t for t in _core.supported_tiers() if t != "portable")]
+    found = nescio(
+        *("bench", "lookup", "--rows", 1000, "--row-bytes", 64, "--batch", 8),
+        *("--tier", ",".join(tiers), "--generator", "aes128,chacha20", "--output", "bit,u8,u32"),
+        *("--seconds", 0.01, "--json", tmp_path / "cases.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    heading = found.stdout.splitlines()[0]
+    assert all(name in heading for name in ("loops ms", "issue ms", "x loops", "x machine"))
+    for case in json.loads((tmp_path / "cases.json").read_text()):
+        issue, compute = case["issue_milliseconds"], case["compute_milliseconds"]
+        assert (issue is None) == (case["tier"] == "portable")
+        if issue is not None:
+            assert 0 < issue < 20 * compute
+            limit = max(issue, case["pass_milliseconds"])
+            assert case["times_machine"] == pytest.approx(case["milliseconds"] / limit)
+
+
+def test_the_instructions_of_a_lookup_are_counted(monkeypatch):
+    """For 2^20 rows of 256 bytes, as docs/performance.md counts them."""
+    asked = []
+    monkeypatch.setattr(
+        limits._core, "issue", lambda *of: asked.append(of) or (0 if "portable" in of else 64, 1.0)
+    )
+    rows, table = 1 << 20, 256 << 20
+    assert limits.issue_seconds(rows, "bit", "aes128", "avx512") == 12286 * 10 / 4
+    assert limits.issue_seconds(rows, "bit", "chacha20", "avx512") == 2731 * 20 * 16 / 16
+    assert limits.issue_seconds(rows, "bit", "sha256", "avx512") is None
+    assert limits.product_issue_seconds(table, 256, "bit", "avx512") == 256 * 524288
+    assert limits.product_issue_seconds(table, 1, "bit", "avx512") == table / 64
+    assert limits.product_issue_seconds(table, 3, "u32", "avx512") == 3 * table / 64
+    assert limits.product_issue_seconds(table, 3, "u128", "avx512") is None
+    assert limits.product_issue_seconds(table, 3, "bit", "portable") is None
+    assert {of[0] for of in asked} == {"aes", "words", "bit", "u32"}
 
 
 def test_a_plot(tmp_path):

@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "probes/bitserial.h"
+#include "probes/issue.h"
 #include "probes/ot.h"
 #include "probes/pir.h"
 
@@ -28,6 +29,19 @@ void bind_probes(nb::module_& m) {
       },
       nb::arg("output"), nb::arg("tier") = nb::none(),
       "Measure the seconds of the product per key and byte of table, in the cache.");
+  m.def(
+      "issue",
+      [](const std::string& instruction, const std::optional<std::string>& tier) {
+        const probes::Instruction found = probes::parse_instruction(instruction);
+        const Tier own = tier_of(tier);
+        const nb::gil_scoped_release release;
+        const probes::Issue issue = probes::measure_issue(found, own);
+        return std::pair(issue.bytes, issue.seconds);
+      },
+      nb::arg("instruction"), nb::arg("tier") = nb::none(),
+      "Measure an instruction of a tier in a loop of nothing else: the bytes of its registers (0 "
+      "if "
+      "the tier does not have it) and the seconds of one.");
   m.def(
       "seconds_per_weight",
       [](unsigned weight_bits, unsigned activation_bits, std::size_t rows, std::size_t batch,

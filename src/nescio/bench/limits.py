@@ -54,6 +54,50 @@ def product_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> f
     return keys * table_bytes * _core.seconds_per_byte(output, tier)
 
 
+_ROUNDS = {"chacha20": 20, "chacha12": 12, "chacha8": 8, "salsa20": 20}
+_AES_ROUNDS = 10
+_BLOCK_BYTES = 16
+_STATE_BYTES = 64  # of ChaCha and Salsa20: 16 words
+_STEPS_PER_ROUND = 16  # additions, each with an XOR and a rotation
+
+
+def issue_seconds(rows: int, output: Output, generator: Generator, tier: str) -> float | None:
+    """Returns one thread's time for the instructions of one key's tree and nothing else.
+
+    Counts the rounds of AES, or the additions, XORs and rotations of ChaCha and Salsa20, at the
+    rate of a loop of these instructions. None for other generators and the portable tier.
+    """
+    tree = Tree.of(rows, output, generator)
+    width, seconds = _core.issue("aes" if generator == "aes128" else "words", tier)
+    if not width:
+        return None
+    if generator == "aes128":
+        calls = 2 * tree.expansions + _LEAF_BITS // 128 * tree.leaves
+        return calls * _AES_ROUNDS * _BLOCK_BYTES / width * seconds
+    if generator not in _ROUNDS:
+        return None
+    blocks = tree.expansions + tree.leaves
+    steps = _ROUNDS[generator] * _STEPS_PER_ROUND * (_STATE_BYTES // 16)
+    return blocks * steps / width * seconds
+
+
+def product_issue_seconds(table_bytes: int, keys: int, output: Output, tier: str) -> float | None:
+    """Returns one thread's time for the products' instructions and nothing else.
+
+    An instruction multiplies a register of table bytes: for bits with the shares of eight keys
+    (two instructions with AVX2), otherwise with those of one (two for bytes with AVX2). None for
+    128-bit words and tiers without the instruction.
+    """
+    if output == "u128":
+        return None
+    width, seconds = _core.issue(output, tier)
+    if not width:
+        return None
+    groups = math.ceil(keys / _KEY_GROUP) if output == "bit" else keys
+    each = 2 if tier == "avx2" and output in {"bit", "u8"} else 1
+    return groups * table_bytes / width * each * seconds
+
+
 def pass_seconds(rows: _core.Table, pool: _core.ThreadPool, duration: float) -> float:
     """Returns the time in which the pool's threads read the table once, and do nothing else."""
     return median_seconds(lambda: rows.read_all(pool), duration)
