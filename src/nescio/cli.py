@@ -7,6 +7,7 @@ verdicts, and 3 replaces the codes 1 and 2 of the other commands.
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 
@@ -61,16 +62,27 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
         code: int = arguments.run(arguments)
         if sys.stdout is not None:  # None if a shell has closed it
             sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the output has closed it; Python would fail again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return failure
     except (Exception, KeyboardInterrupt) as error:
+        if isinstance(error, BrokenPipeError) and _output_is_closed():
+            return failure
         if os.environ.get("NESCIO_DEBUG"):
             raise
         print(f"nescio: {_sentence(error)}", file=sys.stderr)
         return 130 if isinstance(error, KeyboardInterrupt) else failure
     return code
+
+
+def _output_is_closed() -> bool:
+    """Tests if the reader of the output has closed it; if so, discards what is left of it."""
+    if sys.stdout is None:
+        return False
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    if not output.poll(0):
+        return False
+    # Python would fail again when it flushes at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return True
 
 
 def _sentence(error: BaseException) -> str:

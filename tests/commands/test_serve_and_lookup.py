@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 import httpx
 import numpy as np
@@ -46,9 +47,21 @@ def test_a_lookup_over_tls(table_file, certificate):
         assert first.startswith("https://")
         lookup = ["lookup", "--servers", first, second, "--table", "words", 17]
         assert nescio(*lookup, "--ca-cert", cert).stdout == "17 51.0 52.0 53.0\n"
-        untrusted = nescio(*lookup, "--retries", 0)
+        untrusted = nescio(*lookup)
         assert_one_sentence(untrusted)
-        assert "certificate" in untrusted.stderr
+        assert "its certificate is not trusted: self" in untrusted.stderr
+        assert "running" not in untrusted.stderr
+        plain = [url.replace("https", "http") for url in (first, second)]
+        wrong = nescio("lookup", "--servers", *plain, "--table", "words", 17, "--retries", 0)
+        assert_one_sentence(wrong)
+        assert "did not reply with HTTP" in wrong.stderr
+
+
+def test_a_lookup_over_tls_from_servers_without_it(pair):
+    secure = [url.replace("http", "https") for url in pair]
+    found = nescio("lookup", "--servers", *secure, "--table", "words", 17)
+    assert_one_sentence(found)
+    assert "found a server without TLS, expected TLS" in found.stderr
 
 
 def test_a_lookup_of_a_row_that_does_not_exist(pair):
@@ -246,6 +259,38 @@ def test_output_that_nobody_reads(pair):
     piped = ["bash", "-c", '"$@" | true', "-", *lookup, *rows]
     found = subprocess.run(piped, capture_output=True, text=True, timeout=60)
     assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["info"], ["info", "--json"], ["ot", "estimate"]])
+def test_short_outputs_that_nobody_reads(arguments, unbuffered):
+    piped = ["bash", "-c", '"$@" | true', "-", sys.executable, "-m", "nescio", *arguments]
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    found = subprocess.run(piped, capture_output=True, text=True, timeout=60, env=environment)
+    assert found.stderr == ""
+
+
+def test_a_service_goes_on_without_a_reader_of_its_output(table_file):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "nescio", "serve", table_file, "--party", "0"]
+    command += ["--port", str(port), "--exit-with-stdin"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.close()  # as `| head` does
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            assert httpx.get(f"http://127.0.0.1:{port}/healthz", trust_env=False).json()
+            break
+        except httpx.TransportError:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+            time.sleep(0.1)
+    process.stdout = None
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, b"")
 
 
 def test_a_cached_table_is_mapped_at_the_next_start(table_file):

@@ -198,7 +198,7 @@ def _run(arguments: argparse.Namespace) -> int:
         check_name(name)
     used = parse_device_list(arguments.device)
     if used:
-        print(f"answers are made on {describe(used)}", flush=True)
+        _say(f"answers are made on {describe(used)}")
     with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
@@ -210,10 +210,10 @@ def _run(arguments: argparse.Namespace) -> int:
                 party=arguments.party,
                 devices=[str(one) for one in used] or None,
             )
-            print(f"table {name}: {table.params.describe()}", flush=True)
+            _say(f"table {name}: {table.params.describe()}")
 
         def ready(url: str) -> None:
-            print(f"party {arguments.party} serves {', '.join(servers)} on {url}", flush=True)
+            _say(f"party {arguments.party} serves {', '.join(servers)} on {url}")
 
         app = create_app(servers, party=arguments.party, quotas=quotas, admin_token=token)
         until_stdin = arguments.exit_with_stdin
@@ -292,6 +292,14 @@ def _token(path: Path | None) -> str | None:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the admin token cannot be read from {path}: {error}") from error
+
+
+def _say(text: str) -> None:
+    """Prints a line; a server goes on if nobody reads its output any more."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _names(tables: list[Path], names: list[str]) -> list[str]:

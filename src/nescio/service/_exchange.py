@@ -7,6 +7,7 @@ failed.
 import json
 import random
 import re
+import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -73,9 +74,16 @@ class Attempt:
         if isinstance(error, httpx.TimeoutException):
             return self.timed_out()
         reason = printable(str(error)) or type(error).__name__
-        final = ServerUnreachableError(
-            f"{self.url} cannot be reached: {reason}; is the server running?", url=self.url
-        )
+        tls = _tls_error(error)
+        if tls is not None:
+            found = _describe_tls(tls) or f"TLS failed: {reason}"
+            raise ServerUnreachableError(f"{self.url}: {found}", url=self.url) from error
+        found = f"cannot be reached: {reason}; is the server running?"
+        if isinstance(error, httpx.RemoteProtocolError):
+            found = (
+                f"did not reply with HTTP: {reason}; is it a server of Nescio, and is it https://?"
+            )
+        final = ServerUnreachableError(f"{self.url} {found}", url=self.url)
         if not isinstance(error, httpx.TransportError):
             raise final from error
         return self._pause(final, error)
@@ -102,6 +110,27 @@ class Attempt:
         if self.tries > self.retries:
             raise final from cause
         return pause(self.tries)
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Finds the error of TLS among the causes of an error, except for a connection that ended."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return None if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) else error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _describe_tls(error: ssl.SSLError) -> str | None:
+    """Describes the errors of TLS that a user can mend; None for any other."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted: {printable(error.verify_message)}; expected one for "
+            "this host from a trusted authority (--ca-cert, or `verify`, names another authority)"
+        )
+    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
+        return "found a server without TLS, expected TLS; check the port, or use http://"
+    return None
 
 
 @dataclass(frozen=True, slots=True)
