@@ -109,7 +109,9 @@ def test_heads_count_as_held_bytes(client):
             first.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 50_000)
             time.sleep(0.3)
             second.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 50_000)
-            assert second.recv(4096).startswith(b"HTTP/1.1 503 ")
+            refused = second.recv(4096)
+            assert refused.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 1\r\n" in refused
             first.sendall(b"\r\n\r\n")
             assert first.recv(4096).startswith(b"HTTP/1.1 200 ")
         assert post(url, client.query([5]).keys[0]).status_code == 200  # all of it is released

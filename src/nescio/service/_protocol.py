@@ -196,7 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
             body = json.dumps(error.to_dict()).encode()
             head = (
                 b"content-type: application/json\r\n"
-                b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+                b"content-length: %d\r\nconnection: close\r\n%s\r\n"
+                % (len(body), b"retry-after: 1\r\n" if error.status == 503 else b"")
             )
             self.transport.write(STATUS_LINE[error.status] + head + body)
         if not answered:
