@@ -94,7 +94,8 @@ def test_a_transcript_is_that_of_the_specification(delta, malicious):
     rows = ot_iknp.rows_for(count, malicious)
     second = ot_iknp.Receiver(keys, coins[1](rows // 8), rows)
     first = ot_iknp.Sender(chosen, number, second.columns(), rows)
-    sent, answered = [("OTBR", reply)], [("OTBS", hello), ("OTSU", second.columns())]
+    sent = [("OTBR", frame) for frame in ot_base.frames(reply)]
+    answered = [("OTBS", hello), ("OTSU", second.columns())]
     if malicious:
         sent.append(("OTSC", coins[0](16)))
         answered.append(("OTSP", second.proof(sent[-1][1])))
@@ -106,11 +107,14 @@ def test_a_transcript_is_that_of_the_specification(delta, malicious):
     assert (choices.tolist(), integers(t)) == second.output(count, malicious)
 
 
+BASE_FRAMES = [16 + 64 * 32] + [64 * 32] * 3
+
+
 @pytest.mark.parametrize(
     ("malicious", "sent", "answered"),
     [
-        (False, [16 + 64 * 128], [48, 16 * 3000]),
-        (True, [16 + 64 * 128, 16], [48, 16 * (3000 + 128), 16 * 129]),
+        (False, BASE_FRAMES, [48, 16 * 3000]),
+        (True, [*BASE_FRAMES, 16], [48, 16 * (3000 + 128), 16 * 129]),
     ],
 )
 def test_the_bytes_on_the_wire(delta, malicious, sent, answered):

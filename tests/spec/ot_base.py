@@ -7,6 +7,7 @@ result is multiplied by the cofactor. The protocol is that of Masny and Rindal (
 """
 
 import hashlib
+import itertools
 
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
@@ -156,6 +157,12 @@ class Sender:
         hashed = hash_to_curve(session, i, branch, points[1 - branch])
         public = add(decode(points[branch]), hashed)
         return key(session, i, branch, points, encode(multiply(self.secret, public)))
+
+
+def frames(reply: bytes) -> list[bytes]:
+    """Divide the receiver's reply into frames: the nonce and 32 transfers, then 32 each."""
+    ends = [0, *range(16 + 64 * 32, len(reply), 64 * 32), len(reply)]
+    return [reply[a:b] for a, b in itertools.pairwise(ends)]
 
 
 def receive(draw, choices: list[int], hello: bytes) -> tuple[bytes, list[bytes]]:

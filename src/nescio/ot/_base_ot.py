@@ -35,7 +35,7 @@ import hashlib
 import struct
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NoReturn
 
 import numpy as np
@@ -61,7 +61,9 @@ MAX_TRANSFERS = 1 << 16
 SENDER_KIND, RECEIVER_KIND = "OTBS", "OTBR"
 NONCE_BYTES = 16
 POINT_BYTES = 32
+_PAIR_BYTES = 2 * POINT_BYTES
 _WIDE_SCALAR_BYTES = 64
+_FRAME = 32  # transfers in a frame of the receiver
 
 _SESSION_TAG = b"Nescio base OT 1: session"
 _CURVE_TAG = b"Nescio base OT 1: hash to curve"
@@ -75,12 +77,20 @@ _ORDER_TWO = bytes([0xEC]) + bytes([0xFF] * 30) + bytes([0x7F])  # the point (0,
 _BASE_POINT = bytes([0x58]) + bytes([0x66] * 31)
 
 
-def send_base(channel: Channel, count: int, randomness: Randomness, threads: int = 1) -> ByteArray:
+def send_base(
+    channel: Channel,
+    count: int,
+    randomness: Randomness,
+    *,
+    threads: int = 1,
+    idle: Callable[[], None] | None = None,
+) -> ByteArray:
     """Runs the sender's side of `count` transfers: two keys each, uint8 of shape (count, 2, 16).
 
-    Sends 48 bytes, then receives 16 + 64 count. `threads` divide the transfers, because libsodium
-    releases the interpreter's lock. Raises ArgumentError for an invalid count,
-    MalformedMessageError for a point outside the prime-order subgroup, ResourceError for a
+    Sends 48 bytes, then receives 16 + 64 count, in frames of up to 32 transfers: both parties
+    compute at the same time. `threads` divide the transfers, because libsodium releases the
+    interpreter's lock. `idle` is called before the first wait. Raises ArgumentError for an invalid
+    count, MalformedMessageError for a point outside the prime-order subgroup, ResourceError for a
     libsodium that does not check points; channel errors pass through.
     """
     as_count(count, "count", 1, MAX_TRANSFERS)
@@ -88,19 +98,21 @@ def send_base(channel: Channel, count: int, randomness: Randomness, threads: int
     nonce, secret = randomness.draw(NONCE_BYTES), _scalar(randomness.draw(_WIDE_SCALAR_BYTES))
     share = sodium.crypto_scalarmult_ed25519_base_noclamp(secret)
     channel.send(SENDER_KIND, nonce + share)
-    reply = bytes(channel.receive(RECEIVER_KIND, NONCE_BYTES + 2 * POINT_BYTES * count))
-    session = _session(count, nonce, reply[:NONCE_BYTES], share)
-
-    def keys_of(index: int) -> bytes:
-        begin = NONCE_BYTES + 2 * POINT_BYTES * index
-        return _sender_keys(session, index, reply[begin : begin + 2 * POINT_BYTES], secret)
-
-    keys = bytearray().join(_each(keys_of, count, threads))
+    if idle is not None:
+        idle()
+    keys, session = bytearray(), b""
+    for part in _frames(count):
+        head = NONCE_BYTES * (part.start == 0)
+        reply = bytes(channel.receive(RECEIVER_KIND, head + _PAIR_BYTES * len(part)))
+        session = session or _session(count, nonce, reply[:head], share)
+        pairs = np.frombuffer(reply, np.uint8, offset=head).reshape(len(part), _PAIR_BYTES)
+        work = partial(_sender_keys, session, secret, part.start, pairs)
+        keys += b"".join(_each(work, len(part), threads))
     return np.frombuffer(keys, np.uint8).reshape(count, 2, KEY_BYTES)
 
 
 def receive_base(
-    channel: Channel, choices: Array, randomness: Randomness, threads: int = 1
+    channel: Channel, choices: Array, randomness: Randomness, *, threads: int = 1
 ) -> ByteArray:
     """Runs the receiver's side: the chosen key of each transfer, uint8 of shape (count, 16).
 
@@ -116,11 +128,19 @@ def receive_base(
     share = _checked_point(hello[NONCE_BYTES:], "the sender's point")
     nonce = randomness.draw(NONCE_BYTES)
     session = _session(count, hello[:NONCE_BYTES], nonce, share)
-    secrets, own, other = _receiver_points(session, bits, randomness, threads)
-    swap = (own ^ other) & (0 - bits)[:, None]
-    pairs = np.concatenate((own ^ swap, other ^ swap), axis=1)
-    channel.send(RECEIVER_KIND, nonce + pairs.tobytes())
     labels = _labels(bits)
+    secrets: list[bytes] = []
+    pairs: ByteArray = np.empty((count, _PAIR_BYTES), np.uint8)
+    for part in _frames(count):
+        frame = slice(part.start, part.stop)
+        scalars = [_scalars(randomness) for _ in part]
+        secrets += [secret for secret, _ in scalars]
+        points = _receiver_points(session, labels[frame], scalars, threads)
+        own, other = points[:, 0], points[:, 1]
+        swap = (own ^ other) & (0 - bits[frame])[:, None]
+        pairs[frame] = np.concatenate((own ^ swap, other ^ swap), axis=1)
+        head = nonce if part.start == 0 else b""
+        channel.send(RECEIVER_KIND, head + pairs[frame].tobytes())
 
     def key_of(index: int) -> bytes:
         shared = sodium.crypto_scalarmult_ed25519_noclamp(secrets[index], share)
@@ -128,6 +148,11 @@ def receive_base(
 
     keys = bytearray().join(_each(key_of, count, threads))
     return np.frombuffer(keys, np.uint8).reshape(count, KEY_BYTES)
+
+
+def _frames(count: int) -> list[range]:
+    """Divides the transfers into those of each frame."""
+    return [range(i, min(i + _FRAME, count)) for i in range(0, count, _FRAME)]
 
 
 def _each(work: Callable[[int], bytes], count: int, threads: int) -> list[bytes]:
@@ -152,15 +177,16 @@ def as_bits(value: object, what: str) -> ByteArray:
     return bits
 
 
+def _scalars(randomness: Randomness) -> tuple[bytes, bytes]:
+    """Draws the secrets of a transfer: k, and the logarithm of the uniform point r_{1-c}."""
+    coins = randomness.draw(2 * _WIDE_SCALAR_BYTES)
+    return _scalar(coins[:_WIDE_SCALAR_BYTES]), _scalar(coins[_WIDE_SCALAR_BYTES:])
+
+
 def _receiver_points(
-    session: bytes, bits: ByteArray, randomness: Randomness, threads: int
-) -> tuple[list[bytes], ByteArray, ByteArray]:
-    """Draws for each transfer k, its point r_c, and the uniform point r_{1-c}."""
-    labels = _labels(bits)
-    scalars = [
-        (_scalar(coins[:_WIDE_SCALAR_BYTES]), _scalar(coins[_WIDE_SCALAR_BYTES:]))
-        for coins in (randomness.draw(2 * _WIDE_SCALAR_BYTES) for _ in labels)
-    ]
+    session: bytes, labels: list[bytes], scalars: list[tuple[bytes, bytes]], threads: int
+) -> ByteArray:
+    """Computes r_c and r_{1-c} of each transfer: uint8 of shape (transfers, 2, 32)."""
 
     def points_of(index: int) -> bytes:
         point, free = map(sodium.crypto_scalarmult_ed25519_base_noclamp, scalars[index])
@@ -168,16 +194,16 @@ def _receiver_points(
         return bytes(sodium.crypto_core_ed25519_sub(point, hashed) + free)
 
     raw = bytearray().join(_each(points_of, len(labels), threads))
-    points = np.frombuffer(raw, np.uint8).reshape(len(labels), 2, POINT_BYTES)
-    return [secret for secret, _ in scalars], points[:, 0], points[:, 1]
+    return np.frombuffer(raw, np.uint8).reshape(len(labels), 2, POINT_BYTES)
 
 
-def _sender_keys(session: bytes, index: int, pair: bytes, secret: bytes) -> bytes:
-    """Computes both keys of a transfer, concatenated.
+def _sender_keys(session: bytes, secret: bytes, first: int, pairs: ByteArray, place: int) -> bytes:
+    """Computes both keys of transfer `first` + `place`, concatenated; `pairs` starts at `first`.
 
     A point r_b is in the subgroup if and only if r_b + H(b, r_{1-b}) is, because H maps to the
     subgroup. The multiplication of the sum checks that, so it is not checked twice.
     """
+    index, pair = first + place, pairs[place].tobytes()
     points = [pair[:POINT_BYTES], pair[POINT_BYTES:]]
     if not all(map(_is_canonical, points)):
         _refuse_points(points, index)

@@ -75,6 +75,9 @@ class OutputBuffer(Protocol):
     count: int
     done: int
 
+    def touch(self) -> None:
+        """Writes to new memory, whose pages are slow at their first use."""
+
     def scratch(self, leaves: int) -> Blocks | None:
         """Returns memory for the leaves of an extension, or None if kernels allocate it."""
 

@@ -25,8 +25,11 @@ from ._keys import ExtensionKeys, SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
-Seed = Callable[[int], IndexArray]
-"""Makes the first correlations of a session from base OTs: their number to their blocks."""
+Seed = Callable[[int, Callable[[], None]], IndexArray]
+"""Makes the first correlations of a session from base OTs: their number to their blocks.
+
+Calls a function while it waits for the other party.
+"""
 
 
 class Check(Protocol):
@@ -153,21 +156,24 @@ class Extender:
         """Runs one extension, adds its blocks to the buffer, and keeps those that are left."""
         missing = buffer.count - buffer.done
         plan = self._family.plan(missing)
-        self._ensure_inputs(plan)
+        self._ensure_inputs(plan, buffer)
         count = min(missing, plan.outputs - self._family.reserve)
         out = buffer.out(count) if plan.supports_out else None
         blocks = self._run(plan, buffer.scratch(plan.leaves), out)
         self._kept = self._kernels.keep(blocks[count:])
         return buffer.append(blocks, count, in_place=out is not None)
 
-    def _ensure_inputs(self, plan: ExtensionPlan) -> None:
-        """Makes the correlations that the first extension of a session spends."""
+    def _ensure_inputs(self, plan: ExtensionPlan, buffer: OutputBuffer) -> None:
+        """Makes the correlations that the first extension of a session spends.
+
+        While a party waits for the other's base OTs, it touches the memory of its outputs.
+        """
         if plan.inputs <= len(self._kept):
             return
         assert len(self._kept) == 0, "the reserve covers every extension but the first"
         first = self._family.first_plan(plan.inputs)
         with self.clock.step("base"):
-            seeds = self._seed((first or plan).inputs)
+            seeds = self._seed((first or plan).inputs, buffer.touch)
             self._kept = self._kernels.keep(self._kernels.upload(seeds))
             wipe(seeds)
         if first is not None:

@@ -41,6 +41,7 @@ about it. Outputs are endemic, like those of the base transfers.
 import hashlib
 import hmac
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -75,19 +76,23 @@ def seed_sender(
     malicious: bool,
     *,
     threads: int = 1,
+    idle: Callable[[], None] | None = None,
 ) -> BlockArray:
     """Runs the side with delta: r, uint64 of shape (count, 2), lowest bits zero.
 
     `delta` is uint64 of shape (2,), low half first, its lowest bit one. `randomness` gives the
-    coins of the base transfers and chi. Raises ArgumentError for an invalid delta or count,
-    MalformedMessageError for points outside the group and, if `malicious`, ConsistencyError for a
-    receiver whose columns have different choices; channel errors pass through.
+    coins of the base transfers and chi. `idle` is called before the longest wait. Raises
+    ArgumentError for an invalid delta or count, MalformedMessageError for points outside the group
+    and, if `malicious`, ConsistencyError for a receiver whose columns have different choices;
+    channel errors pass through.
     """
     from ._base_ot import receive_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
     bits = _delta_bits(delta)
     rows = _rows(count, malicious)
-    keys = receive_base(channel, bits, randomness, threads)
+    keys = receive_base(channel, bits, randomness, threads=threads)
+    if idle is not None:
+        idle()
     sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
     columns = _columns(keys, rows)
     columns ^= sent & (0 - bits)[:, None]
@@ -100,7 +105,13 @@ def seed_sender(
 
 
 def seed_receiver(
-    channel: Channel, count: int, randomness: Randomness, malicious: bool, *, threads: int = 1
+    channel: Channel,
+    count: int,
+    randomness: Randomness,
+    malicious: bool,
+    *,
+    threads: int = 1,
+    idle: Callable[[], None] | None = None,
 ) -> tuple[ByteArray, BlockArray]:
     """Runs the other side: choices, uint8 of shape (count,), and t, uint64 of shape (count, 2).
 
@@ -111,7 +122,7 @@ def seed_receiver(
     from ._base_ot import send_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
     rows = _rows(count, malicious)
-    keys = send_base(channel, COLUMNS, randomness, threads)
+    keys = send_base(channel, COLUMNS, randomness, threads=threads, idle=idle)
     choices = _as_bytes(randomness.draw(rows // 8))
     columns = _columns(keys[:, 0], rows)
     channel.send(COLUMNS_KIND, (columns ^ _columns(keys[:, 1], rows) ^ choices).tobytes())

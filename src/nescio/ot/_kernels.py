@@ -13,6 +13,7 @@ from ._blocks import wipe
 from .device import DeviceBlocks, DeviceKernels
 
 _NO_BLOCKS: IndexArray = np.zeros((0, 2), np.uint64)
+_TOUCHED = 1 << 21  # blocks, 32 MB
 
 
 class CpuOutputBuffer:
@@ -23,6 +24,10 @@ class CpuOutputBuffer:
         self.done = 0
         self._kernels = kernels
         self._array = array
+
+    def touch(self) -> None:
+        """Writes to the pages of the array, up to those that fit into the wait for base OTs."""
+        self._array[:_TOUCHED] = 0
 
     def scratch(self, leaves: int) -> IndexArray:
         """Returns a free part of the array, or the scratch memory of the kernels."""
@@ -161,6 +166,9 @@ class GpuOutputBuffer:
         self.done = 0
         self._kernels = kernels
         self._parts: list[DeviceBlocks] = []
+
+    def touch(self) -> None:
+        """Does nothing: kernels allocate their memory."""
 
     def scratch(self, leaves: int) -> None:
         """Returns None: kernels allocate their memory."""

@@ -97,7 +97,7 @@ class Party:
         """Total seconds of each step so far: base, trees, check, lpn, hash."""
         return {} if self._extender is None else dict(self._extender.clock.seconds)
 
-    def _seed(self, count: int) -> IndexArray:
+    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
         raise NotImplementedError
 
     def _grow(

@@ -1,6 +1,6 @@
 """The receiver: the party that chooses and gets one message of each transfer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -173,10 +173,10 @@ class Receiver(Party):
         t, first = self._draw(request, read, out)
         return bits, t, first
 
-    def _seed(self, count: int) -> IndexArray:
+    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
         """Makes the first correlations from base OTs: t."""
         _, blocks = seed_receiver(
-            self.channel, count, self._randomness, self.malicious, threads=self._threads
+            self.channel, count, self._randomness, self.malicious, threads=self._threads, idle=idle
         )
         return blocks
 

@@ -1,6 +1,6 @@
 """The sender: the party that holds delta and both messages of each transfer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -213,7 +213,7 @@ class Sender(Party):
     def _wipe(self) -> None:
         wipe(self._delta)
 
-    def _seed(self, count: int) -> IndexArray:
+    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
         """Makes the first correlations from base OTs: r."""
         return seed_sender(
             self.channel,
@@ -222,6 +222,7 @@ class Sender(Party):
             self._randomness,
             self.malicious,
             threads=self._threads,
+            idle=idle,
         )
 
     def _grow(
