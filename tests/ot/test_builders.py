@@ -1,6 +1,8 @@
 """For builders of protocols: their own delta and memory, triples in batches, wiped secrets."""
 
+import contextlib
 import threading
+import time
 import tracemalloc
 
 import numpy as np
@@ -123,10 +125,11 @@ SHARED = np.zeros((8, 2), np.uint64)
 @pytest.mark.parametrize(
     ("work", "message"),
     [
-        (lambda s: s.extend(8, out=[1]), r"out: found \[1\], expected a NumPy array"),
+        (lambda s: s.extend(8, out=[1]), "out: found list, expected a NumPy array"),
         (lambda s: s.extend(9, out=SHARED), r"shape \(8, 2\), expected uint64 of shape \(9, 2\)"),
         (lambda s: s.extend(8, out=SHARED.view("i8")), "found int64"),
         (lambda s: s.extend(8, out=READ_ONLY), "read-only"),
+        (lambda s: s.extend(8, out=np.ma.masked_array(SHARED, True)), "found MaskedArray"),
         (lambda s: s.extend(4, out=np.zeros((8, 2), "u8")[::2]), "gaps"),
         (lambda s: s.extend_random(8, out=SHARED), "expected a tuple of 2 arrays"),
         (lambda s: s.extend_random(8, out=(SHARED, SHARED)), "share memory"),
@@ -240,3 +243,119 @@ def test_a_party_wipes_its_secrets_after_an_error():
         return True
 
     assert together(send, receive) == [True, True]
+
+
+def test_a_failed_call_leaves_nothing_in_the_callers_array():
+    out = arrays(1000, "blocks")[0]
+
+    def send(channel):
+        with pytest.raises(PeerRefusedError):
+            Sender(channel, family="dual", malicious=True).extend(1000, out=out)
+        return not out.any()
+
+    def receive(channel):
+        party = Receiver(channel, family="dual", malicious=True)
+        party._kernels.chi_sum = lambda leaves, seed: np.zeros(2, np.uint64)
+        with pytest.raises(ConsistencyError):
+            party.extend(1000)
+
+    assert together(send, receive) == [True, None]
+
+
+# ---- The end of a session ------------------------------------------------------------------------
+
+
+def test_close_waits_for_a_call_in_another_thread():
+    """A call that went on with a wiped delta would send what reveals delta."""
+    entered, errors = threading.Event(), []
+
+    def send(channel):
+        party = Sender(channel, family="primal")
+        grow = party._kernels.grow
+
+        def slow_grow(*arguments):
+            entered.set()
+            time.sleep(0.05)
+            return grow(*arguments)
+
+        party._kernels.grow = slow_grow
+        delta = party.delta
+
+        def close():
+            entered.wait(20)
+            try:
+                party.close()
+            except BaseException as error:
+                errors.append(error)
+
+        closing = threading.Thread(target=close)
+        closing.start()
+        r = party.extend(50_000)
+        closing.join()
+        return delta, r, party
+
+    def receive(channel):
+        return Receiver(channel, family="primal").extend(50_000)
+
+    (delta, r, party), (choices, t) = together(send, receive)
+    assert correlated(delta, r, choices, t)
+    assert not errors
+    with pytest.raises(ChannelError, match="session has ended"):
+        party.extend(1)
+
+
+def test_a_closed_party_leaves_the_channel_to_others():
+    def run(kind):
+        def work(channel):
+            first = kind(channel, family="dual")
+            first.extend(10)
+            first.close()
+            second = kind(channel, family="dual")
+            with pytest.raises(ChannelError, match="session has ended"):
+                first.extend(10)
+            return second.extend(10)
+
+        return work
+
+    r, (choices, _) = together(run(Sender), run(Receiver))
+    assert len(r) == len(choices) == 10
+
+
+def test_an_exception_in_a_with_block_tells_the_other_party():
+    def send(channel):
+        with contextlib.suppress(ZeroDivisionError), Sender(channel, family="dual") as party:
+            party.extend(10)
+            1 / 0  # noqa: B018
+
+    def receive(channel):
+        party = Receiver(channel, family="dual")
+        party.extend(10)
+        with pytest.raises(PeerRefusedError, match="an error on its side"):
+            party.extend(1 << 20)
+
+    together(send, receive)
+
+
+def test_an_error_between_batches_ends_the_session(monkeypatch):
+    monkeypatch.setattr(_triples, "_BIT_BATCH", 1000)
+
+    def send(channel):
+        party = Sender(channel, family="dual")
+        batch, calls = party._bit_triples, []
+
+        def interrupted(n):
+            if calls:
+                raise KeyboardInterrupt
+            calls.append(n)
+            return batch(n)
+
+        party._bit_triples = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            party.extend_bit_triples(3000)
+        return channel.closed
+
+    def receive(channel):
+        with pytest.raises(PeerRefusedError):
+            Receiver(channel, family="dual").extend_bit_triples(3000)
+
+    assert together(send, receive) == [True, None]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from nescio.errors import ArgumentError, ConsistencyError, MalformedMessageError
+from nescio.ot import _iknp
 from nescio.ot._iknp import MAX_SEEDS, seed_receiver, seed_sender
 from nescio.ot._randomness import SystemRandomness, insecure_seeded
 from ot.loopback import run_both
@@ -108,6 +109,16 @@ def test_a_transcript_is_that_of_the_specification(delta, malicious):
 
 
 BASE_FRAMES = [16 + 64 * 32] + [64 * 32] * 3
+
+
+def test_columns_belong_to_their_session(monkeypatch):
+    """A sender that chooses chi learns 128 bits of a column, to search the column's key for."""
+    monkeypatch.setattr(_iknp, "COLUMNS", 2)
+    keys = np.frombuffer(bytes(range(16)) * 2, np.uint8).reshape(2, 16)
+    columns = [_iknp._columns(keys, 64, session).tobytes() for session in (b"a", b"b", b"a")]
+    assert columns[0] == columns[2] != columns[1]
+    expected = ot_iknp.column(0, keys[0].tobytes(), 64, b"a")
+    assert columns[0][:8] == ot_iknp.pack(expected)
 
 
 @pytest.mark.parametrize(

@@ -35,12 +35,12 @@ class Overheard:
 def quick_seeds(monkeypatch):
     """Replaces base OTs, which have other tests: the receiver sends its seeds to the sender."""
 
-    def give(channel, count, randomness, malicious, threads, idle):
+    def give(channel, count, randomness, malicious, **options):
         t = randomness.blocks(count)
         channel.send("FAKE", t)
         return (t[:, 0] & np.uint64(1)).astype(np.uint8), t
 
-    def take(channel, delta, count, randomness, malicious, threads, idle):
+    def take(channel, delta, count, randomness, malicious, **options):
         t = np.frombuffer(bytearray(channel.receive("FAKE", 16 * count)), np.uint64).reshape(-1, 2)
         return t ^ delta * (t[:, :1] & np.uint64(1))
 

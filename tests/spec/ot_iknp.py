@@ -27,9 +27,9 @@ def pack(column: list[int]) -> bytes:
     return number.to_bytes(len(column) // 8, "little")
 
 
-def column(j: int, key: bytes, rows: int) -> list[int]:
-    """Expand the key of a base transfer to a column."""
-    message = b"Nescio seeds 1: column" + j.to_bytes(4, "little") + key
+def column(j: int, key: bytes, rows: int, session: bytes = b"") -> list[int]:
+    """Expand the key of a base transfer to a column; `session` is of this session alone."""
+    message = b"Nescio seeds 2: column" + session + j.to_bytes(4, "little") + key
     return bits(hashlib.shake_128(message).digest(rows // 8))
 
 

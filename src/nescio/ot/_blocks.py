@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, IndexArray, as_array, shown
+from .._arrays import Array, ByteArray, IndexArray, as_array
 from ..errors import ArgumentError
 
 _ALIGNMENT = 16
@@ -46,8 +46,8 @@ def as_delta(value: object) -> IndexArray:
 
 def as_output(value: object, shape: tuple[int, ...], kind: type = np.uint64) -> Array:
     """Checks an array that results are written to. Raises ArgumentError."""
-    if not isinstance(value, np.ndarray):
-        raise ArgumentError(f"out: found {shown(value)}, expected a NumPy array")
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(f"out: found {type(value).__name__}, expected a NumPy array")
     if value.shape != shape or value.dtype != kind:
         raise ArgumentError(
             f"out: found {value.dtype} of shape {value.shape}, expected {np.dtype(kind)} of "

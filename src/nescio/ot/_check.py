@@ -36,7 +36,7 @@ from .. import _core
 from .._arrays import ByteArray, IndexArray
 from ..errors import ConsistencyError
 from ..net import Channel
-from ._blocks import block_bytes, low_bits
+from ._blocks import block_bytes, low_bits, wipe
 from ._engine import Blocks, Kernels
 from ._families import ExtensionPlan
 from ._keys import SEED_BYTES, ExtensionKeys
@@ -66,8 +66,10 @@ class SenderCheck:
         challenge = bytes(self._channel.receive("CHAL", 2 * SEED_BYTES))
         seed, masked = challenge[:SEED_BYTES], challenge[SEED_BYTES:]
         bits = np.unpackbits(np.frombuffer(masked, np.uint8), bitorder="little")
-        corrected = self._blocks ^ self._delta * bits.astype(np.uint64)[:, np.newaxis]
+        corrected = self._delta * bits.astype(np.uint64)[:, np.newaxis]
+        corrected ^= self._blocks
         combined = self._kernels.chi_sum(leaves, seed) ^ _core.pack_bits(corrected)
+        wipe(corrected)
         self._channel.send("PROF", self._keys.proof(challenge, block_bytes(combined).tobytes()))
         return challenge
 

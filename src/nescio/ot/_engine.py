@@ -75,6 +75,9 @@ class OutputBuffer(Protocol):
     count: int
     done: int
 
+    def wipe(self) -> None:
+        """Overwrites what was collected, after an error."""
+
     def touch(self) -> None:
         """Writes to new memory, whose pages are slow at their first use."""
 

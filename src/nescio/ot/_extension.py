@@ -25,10 +25,10 @@ from ._keys import ExtensionKeys, SessionKeys
 
 _ANNOUNCEMENT = struct.Struct("<4sQQQQ")
 
-Seed = Callable[[int, Callable[[], None]], IndexArray]
+Seed = Callable[[int, bytes, Callable[[], None]], IndexArray]
 """Makes the first correlations of a session from base OTs: their number to their blocks.
 
-Calls a function while it waits for the other party.
+Takes the session's public name, and a function to call while it waits for the other party.
 """
 
 
@@ -114,13 +114,17 @@ class Extender:
         """
         count = request.number
         buffer = self._kernels.output_buffer(count, out)
-        self._announce(request)
-        self.drawn += count
-        while buffer.done < count:
-            begin = buffer.done
-            part = self._take_spare(buffer) if self._spare() else self._extend(buffer)
-            if on_blocks is not None:
-                on_blocks(begin, part)
+        try:
+            self._announce(request)
+            self.drawn += count
+            while buffer.done < count:
+                begin = buffer.done
+                part = self._take_spare(buffer) if self._spare() else self._extend(buffer)
+                if on_blocks is not None:
+                    on_blocks(begin, part)
+        except BaseException:
+            buffer.wipe()
+            raise
         return buffer.blocks()
 
     def _announce(self, request: Request) -> None:
@@ -173,7 +177,7 @@ class Extender:
         assert len(self._kept) == 0, "the reserve covers every extension but the first"
         first = self._family.first_plan(plan.inputs)
         with self.clock.step("base"):
-            seeds = self._seed((first or plan).inputs, buffer.touch)
+            seeds = self._seed((first or plan).inputs, self.keys.session, buffer.touch)
             self._kept = self._kernels.keep(self._kernels.upload(seeds))
             wipe(seeds)
         if first is not None:

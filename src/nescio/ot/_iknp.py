@@ -41,7 +41,8 @@ about it. Outputs are endemic, like those of the base transfers.
 import hashlib
 import hmac
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +63,7 @@ COLUMNS = 128
 BLOCK_BYTES = 16
 MASK_ROWS = 128
 
-_COLUMN_TAG = b"Nescio seeds 1: column"
+_COLUMN_TAG = b"Nescio seeds 2: column"
 _MODULUS = 1 << 128 | 0x87  # x^128 + x^7 + x^2 + x + 1
 
 BlockArray = npt.NDArray[np.uint64]
@@ -75,33 +76,45 @@ def seed_sender(
     randomness: Randomness,
     malicious: bool,
     *,
+    session: bytes = b"",
     threads: int = 1,
     idle: Callable[[], None] | None = None,
 ) -> BlockArray:
     """Runs the side with delta: r, uint64 of shape (count, 2), lowest bits zero.
 
     `delta` is uint64 of shape (2,), low half first, its lowest bit one. `randomness` gives the
-    coins of the base transfers and chi. `idle` is called before the longest wait. Raises
+    coins of the base transfers and chi. `session` is a public string of this session alone, hashed
+    from nonces of both parties. `idle` is called before the longest wait. Raises
     ArgumentError for an invalid delta or count, MalformedMessageError for points outside the group
     and, if `malicious`, ConsistencyError for a receiver whose columns have different choices;
     channel errors pass through.
     """
     from ._base_ot import receive_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
-    bits = _delta_bits(delta)
     rows = _rows(count, malicious)
-    keys = receive_base(channel, bits, randomness, threads=threads)
-    if idle is not None:
-        idle()
-    sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
-    columns = _columns(keys, rows)
-    columns ^= sent & (0 - bits)[:, None]
-    if malicious:
-        _check(channel, columns, bits, randomness)
-    blocks = _transpose(columns[:, MASK_ROWS // 8 * malicious :])[:count]
-    wipe(bits, keys, columns)
+    with _wiping() as secrets:
+        secrets += [bits := _delta_bits(delta)]
+        secrets += [keys := receive_base(channel, bits, randomness, threads=threads)]
+        if idle is not None:
+            idle()
+        sent = _as_bytes(channel.receive(COLUMNS_KIND, COLUMNS * rows // 8)).reshape(COLUMNS, -1)
+        secrets += [columns := _columns(keys, rows, session)]
+        columns ^= sent & (0 - bits)[:, None]
+        if malicious:
+            _check(channel, columns, bits, randomness)
+        blocks = _transpose(columns[:, MASK_ROWS // 8 * malicious :])[:count]
     blocks[:, 0] &= np.uint64(0xFFFF_FFFF_FFFF_FFFE)
     return blocks
+
+
+@contextmanager
+def _wiping() -> Iterator[list[ByteArray]]:
+    """Wipes the arrays of a list at its end, also after an error."""
+    secrets: list[ByteArray] = []
+    try:
+        yield secrets
+    finally:
+        wipe(*secrets)
 
 
 def seed_receiver(
@@ -110,6 +123,7 @@ def seed_receiver(
     randomness: Randomness,
     malicious: bool,
     *,
+    session: bytes = b"",
     threads: int = 1,
     idle: Callable[[], None] | None = None,
 ) -> tuple[ByteArray, BlockArray]:
@@ -121,18 +135,20 @@ def seed_receiver(
     """
     from ._base_ot import send_base  # noqa: PLC0415 - needs PyNaCl, which devices do not
 
-    rows = _rows(count, malicious)
-    keys = send_base(channel, COLUMNS, randomness, threads=threads, idle=idle)
-    choices = _as_bytes(randomness.draw(rows // 8))
-    columns = _columns(keys[:, 0], rows)
-    channel.send(COLUMNS_KIND, (columns ^ _columns(keys[:, 1], rows) ^ choices).tobytes())
-    if malicious:
-        _prove(channel, columns, choices)
-    masks = MASK_ROWS // 8 * malicious
-    bits = _bits(choices[masks:])[:count]
-    blocks = _transpose(columns[:, masks:])[:count]
+    rows, masks = _rows(count, malicious), MASK_ROWS // 8 * malicious
+    with _wiping() as secrets:
+        keys = send_base(channel, COLUMNS, randomness, threads=threads, idle=idle)
+        secrets += [keys, columns := _columns(keys[:, 0], rows, session)]
+        secrets += [others := _columns(keys[:, 1], rows, session)]
+        choices = _as_bytes(randomness.draw(rows // 8))
+        others ^= columns
+        others ^= choices
+        channel.send(COLUMNS_KIND, others.tobytes())
+        if malicious:
+            _prove(channel, columns, choices)
+        bits = _bits(choices[masks:])[:count]
+        blocks = _transpose(columns[:, masks:])[:count]
     blocks[:, 0] = (blocks[:, 0] & np.uint64(0xFFFF_FFFF_FFFF_FFFE)) | bits
-    wipe(keys, columns)
     return bits, blocks
 
 
@@ -188,11 +204,16 @@ def _multiples(challenge: bytes) -> BlockArray:
     return np.frombuffer(packed, "<u8").reshape(-1, 2).astype(np.uint64)
 
 
-def _columns(keys: ByteArray, rows: int) -> ByteArray:
-    """Expands each column's key by G, SHAKE-128 (FIPS 202): uint8 of shape (128, rows / 8)."""
+def _columns(keys: ByteArray, rows: int, session: bytes) -> ByteArray:
+    """Expands each column's key by G, SHAKE-128 (FIPS 202): uint8 of shape (128, rows / 8).
+
+    A malicious sender can choose chi so that h(x) shows it 128 bits of a column that it must not
+    know. The session is part of G's input, so a search for the key tests one session.
+    """
     stretched = bytearray()
     for column, key in enumerate(keys):
-        stream = hashlib.shake_128(_COLUMN_TAG + struct.pack("<I", column) + key.tobytes())
+        label = _COLUMN_TAG + session + struct.pack("<I", column)
+        stream = hashlib.shake_128(label + key.tobytes())
         stretched += stream.digest(rows // 8)
     return np.frombuffer(stretched, np.uint8).reshape(COLUMNS, rows // 8)
 
@@ -218,7 +239,10 @@ def _rows(count: int, malicious: bool) -> int:
 
 
 def _delta_bits(delta: Array) -> ByteArray:
-    return _bits(as_delta(delta).astype("<u8").view(np.uint8))
+    own = as_delta(delta)
+    bits = _bits(own.astype("<u8", copy=False).view(np.uint8))
+    wipe(own)
+    return bits
 
 
 def _as_bytes(data: bytes | bytearray) -> ByteArray:

@@ -25,6 +25,10 @@ class CpuOutputBuffer:
         self._kernels = kernels
         self._array = array
 
+    def wipe(self) -> None:
+        """Overwrites the array, which may have leaves in its free part."""
+        wipe(self._array)
+
     def touch(self) -> None:
         """Writes to the pages of the array, up to those that fit into the wait for base OTs."""
         self._array[:_TOUCHED] = 0
@@ -153,8 +157,9 @@ class CpuKernels:
         _core.low_bits(blocks, out)
 
     def close(self) -> None:
-        """Wipes kept blocks and scratch memory."""
+        """Wipes kept blocks and scratch memory, and releases them."""
         wipe(self._kept, self._scratch)
+        self._kept = self._scratch = _NO_BLOCKS
         self._product = _core.QuasiCyclicScratch()  # wipes the old one
 
 
@@ -166,6 +171,10 @@ class GpuOutputBuffer:
         self.done = 0
         self._kernels = kernels
         self._parts: list[DeviceBlocks] = []
+
+    def wipe(self) -> None:
+        """Releases the blocks; memory of devices is not overwritten."""
+        self._parts = []
 
     def touch(self) -> None:
         """Does nothing: kernels allocate their memory."""
@@ -256,4 +265,6 @@ class GpuKernels(DeviceKernels):
         out[:] = self.low_bits(blocks)
 
     def close(self) -> None:
-        """Does nothing: the engine zeroes its memory when it is released."""
+        """Ends the threads; memory of devices is released with the blocks, not overwritten."""
+        if self._executor is not None:
+            self._executor.shutdown()

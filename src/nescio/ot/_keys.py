@@ -54,13 +54,14 @@ class SessionKeys:
     """The public keys of a session: one base for transfers, and the keys of each extension."""
 
     def __init__(self, sender_nonce: bytes, receiver_nonce: bytes) -> None:
-        self._session = hashlib.sha256(_TAG + sender_nonce + receiver_nonce).digest()
+        self.session = hashlib.sha256(_TAG + sender_nonce + receiver_nonce).digest()
+        """A hash of both nonces, 32 bytes: the session's public name."""
 
     def extension(self, number: int) -> ExtensionKeys:
         """Returns the keys of an extension; a session counts extensions from 0."""
-        return ExtensionKeys(self._session, number)
+        return ExtensionKeys(self.session, number)
 
     def hashing(self) -> bytes:
         """Returns the base for the hash that turns correlated transfers into random ones."""
-        base = int.from_bytes(self._session[:16], "little")
+        base = int.from_bytes(self.session[:16], "little")
         return (base ^ _HASHING).to_bytes(16, "little")

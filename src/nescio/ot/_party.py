@@ -2,8 +2,10 @@
 
 import itertools
 import json
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Literal, Self, get_args
 
 import numpy as np
@@ -71,22 +73,32 @@ class Party:
         )
         self._extender: Extender | None = None
         self._closed = False
+        self._lock = threading.RLock()
 
     def close(self) -> None:
         """Ends the session, and overwrites its secrets; the channel stays open.
 
-        Overwritten are delta, the correlations kept for later calls and scratch memory. After an
-        error this has happened already. Results of earlier calls belong to the caller. A party is a
-        context manager that calls this at its end.
+        Overwritten are delta and, on the CPU, the correlations kept for later calls and scratch
+        memory. After an error this has happened already. Results of earlier calls belong to the
+        caller. It waits for a call in another thread to end. A party is a context manager that
+        calls this at its end, and aborts the channel if the end is an exception.
         """
-        self._closed = True
-        self._wipe()
-        self._kernels.close()
+        with self._lock:
+            self._closed = True
+            self._wipe()
+            self._kernels.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.channel.abort("an error on its side")
         self.close()
 
     def _wipe(self) -> None:
@@ -97,7 +109,7 @@ class Party:
         """Total seconds of each step so far: base, trees, check, lpn, hash."""
         return {} if self._extender is None else dict(self._extender.clock.seconds)
 
-    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
+    def _seed(self, count: int, session: bytes, idle: Callable[[], None]) -> IndexArray:
         raise NotImplementedError
 
     def _grow(
@@ -112,8 +124,6 @@ class Party:
 
     def _session(self) -> Extender:
         """Returns the session's extender; at the first call, agrees on parameters before."""
-        if self._closed:
-            raise ChannelError("this session has ended, by an error or by close(): start a new one")
         if self._extender is None:
             keys = self._agree()
             family = _family(self.family, self.parameters, malicious=self.malicious)
@@ -130,13 +140,21 @@ class Party:
 
     @contextmanager
     def _ending_with_errors(self) -> Iterator[None]:
-        """Ends the session on any error, because a correlation must not be spent twice."""
-        try:
-            with self._aborting():
-                yield
-        except BaseException:
-            self.close()
-            raise
+        """Ends the session on any error, because a correlation must not be spent twice.
+
+        Calls in several threads run one after the other.
+        """
+        with self._lock:
+            if self._closed:
+                raise ChannelError(
+                    "this session has ended, by an error or by close(): start a new one"
+                )
+            try:
+                with self._aborting():
+                    yield
+            except BaseException:
+                self.close()
+                raise
 
     @contextmanager
     def _aborting(self) -> Iterator[None]:
@@ -173,7 +191,7 @@ class Party:
         given = (out,) if len(expected) == 1 else out
         if not isinstance(given, tuple) or len(given) != len(expected):
             raise ArgumentError(
-                f"out: found {shown(out)}, expected a tuple of {len(expected)} arrays"
+                f"out: found {type(out).__name__}, expected a tuple of {len(expected)} arrays"
             )
         pairs = zip(given, expected, strict=True)
         arrays = [as_output(array, shape, kind) for array, (shape, kind) in pairs]

@@ -130,13 +130,15 @@ class Receiver(Party):
         """Makes shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
         batches = bit_batches(n, MAX_OTS // 2)
         shares: ByteArray = np.empty((3, n), np.uint8)
-        for batch in batches:
-            shape = 2, batch.stop - batch.start
-            choices, messages = self._random(Request("BITS", shape[0] * shape[1]))
-            (b, a), m = choices.reshape(shape), low_bits(self._to_host(messages)).reshape(shape)
-            del messages  # before the next batch takes memory
-            shares[:, batch] = a, b, a & b ^ m[0] ^ m[1]
+        with self._ending_with_errors():
+            for batch in batches:
+                shares[:, batch] = self._bit_triples(batch.stop - batch.start)
         return shares[0], shares[1], shares[2]
+
+    def _bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
+        choices, messages = self._random(Request("BITS", 2 * n))
+        (b, a), m = choices.reshape(2, n), low_bits(self._to_host(messages)).reshape(2, n)
+        return a, b, a & b ^ m[0] ^ m[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Makes shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
@@ -173,11 +175,18 @@ class Receiver(Party):
         t, first = self._draw(request, read, out)
         return bits, t, first
 
-    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
+    def _seed(self, count: int, session: bytes, idle: Callable[[], None]) -> IndexArray:
         """Makes the first correlations from base OTs: t."""
-        _, blocks = seed_receiver(
-            self.channel, count, self._randomness, self.malicious, threads=self._threads, idle=idle
+        bits, blocks = seed_receiver(
+            self.channel,
+            count,
+            self._randomness,
+            self.malicious,
+            session=session,
+            threads=self._threads,
+            idle=idle,
         )
+        wipe(bits)
         return blocks
 
     def _grow(

@@ -172,14 +172,16 @@ class Sender(Party):
         """
         batches = bit_batches(n, MAX_OTS // 2)
         shares: ByteArray = np.empty((3, n), np.uint8)
-        for batch in batches:
-            shape = 2, batch.stop - batch.start
-            pair = self._random(Request("BITS", shape[0] * shape[1]))
-            m0, m1 = (low_bits(self._to_host(blocks)).reshape(shape) for blocks in pair)
-            del pair  # before the next batch takes memory
-            a, b = m0 ^ m1
-            shares[:, batch] = a, b, a & b ^ m0[0] ^ m0[1]
+        with self._ending_with_errors():
+            for batch in batches:
+                shares[:, batch] = self._bit_triples(batch.stop - batch.start)
         return shares[0], shares[1], shares[2]
+
+    def _bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
+        pair = self._random(Request("BITS", 2 * n))
+        m0, m1 = (low_bits(self._to_host(blocks)).reshape(2, n) for blocks in pair)
+        a, b = m0 ^ m1
+        return a, b, a & b ^ m0[0] ^ m0[1]
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Makes shares a, b, c of `n` Beaver triples of words: c = a * b after adding both shares.
@@ -213,7 +215,7 @@ class Sender(Party):
     def _wipe(self) -> None:
         wipe(self._delta)
 
-    def _seed(self, count: int, idle: Callable[[], None]) -> IndexArray:
+    def _seed(self, count: int, session: bytes, idle: Callable[[], None]) -> IndexArray:
         """Makes the first correlations from base OTs: r."""
         return seed_sender(
             self.channel,
@@ -221,6 +223,7 @@ class Sender(Party):
             count,
             self._randomness,
             self.malicious,
+            session=session,
             threads=self._threads,
             idle=idle,
         )
@@ -249,4 +252,6 @@ class Sender(Party):
         bits = np.unpackbits(
             np.frombuffer(flips, np.uint8), count=request.number, bitorder="little"
         )
-        return r ^ self._delta * bits.astype(np.uint64)[:, np.newaxis], first
+        corrected: IndexArray = self._delta * bits.astype(np.uint64)[:, np.newaxis]
+        corrected ^= r
+        return corrected, first
