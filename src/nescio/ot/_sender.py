@@ -43,8 +43,9 @@ class Sender(Party):
     `malicious`, in any way; the protocol then ends in `nescio.errors.ConsistencyError`. The
     receiver's choices are hidden by LPN with regular noise, the sender's blocks by AES under
     public keys as an ideal cipher, both through base OTs on edwards25519. The number and the kind
-    of OTs are public. After an error start a new session, with another delta; where several
-    sessions share the delta, end all of them.
+    of OTs are public. After an error start a new session, with another delta. Where several
+    sessions share a delta, make their first calls one after the other, use no OT before all have
+    returned, and after an error end all of them (docs/ot.md has the reason).
 
     Raises ArgumentError for parameters that do not exist, and ModuleNotFoundError without PyNaCl.
     Methods raise MismatchError if the parties call different methods or pass different sizes, and
