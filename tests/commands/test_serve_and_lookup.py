@@ -293,6 +293,14 @@ def test_a_service_goes_on_without_a_reader_of_its_output(table_file):
     assert (process.returncode, errors) == (0, b"")
 
 
+def test_a_system_with_few_descriptors(table_file):
+    command = ["bash", "-c", 'ulimit -n 300; exec "$@"', "-", sys.executable, "-m", "nescio"]
+    command += ["serve", table_file, "--party", "0", "--port", "0", "--exit-with-stdin"]
+    found = subprocess.run(command, input="", capture_output=True, text=True, timeout=60)
+    assert "allows 300 open files: at most 44 connections instead of 1024" in found.stderr
+    assert found.returncode == 0
+
+
 def test_a_cached_table_is_mapped_at_the_next_start(table_file):
     kept = table_file.with_name("words.npy.nescio")
     options = [table_file, "--party", 0, "--port", 0, "--cache"]

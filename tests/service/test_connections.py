@@ -76,6 +76,21 @@ def test_a_head_that_is_too_long_is_refused_with_the_reason(url):
     assert b"more than 100 header fields" in raw_request(url, many)
 
 
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_requests_in_pieces(url, client, size):
+    query = client.query([5]).keys[0]
+    plain = HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(query), query)
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    chunked += b"%x\r\n%s\r\n0\r\nTrailer: 1\r\n\r\n" % (len(query), query)
+    data = plain + chunked
+    with connect(url) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for first in range(0, len(data), size):
+            connection.sendall(data[first : first + size])
+        reply = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert reply.count(b"HTTP/1.1 200 ") == 2
+
+
 def test_trailers_and_extensions_within_the_limits(client):
     query = client.query([5]).keys[0]
     body = b"%x;name=value\r\n%s\r\n0\r\nTrailer: 1\r\n\r\n" % (len(query), query)

@@ -22,8 +22,8 @@ class ConnectionLimits:
     none is idle. `max_per_address` does the same for the connections from one address; for IPv6,
     an address is the first 64 bits. `head_seconds` is the time to send the head of a request,
     `handshake_seconds` the time for a TLS handshake. `max_head_bytes` limits the head, and what
-    frames the body: chunk extensions and trailers. `max_fields` limits the header and trailer
-    fields of a request, `max_pipelined` the requests that a client sends before it gets a response.
+    frames the body: chunk extensions and trailers. `max_fields` limits the header fields of a
+    request, `max_pipelined` the requests that a client sends before it gets a response.
 
     Raises ArgumentError for numbers that are out of range.
     """
@@ -86,8 +86,8 @@ class Admission:
 
     def idle(self, connection: Connection) -> None:
         """Marks a connection as idle from now on: no request of it is being answered."""
-        self.busy(connection)
         if (address := self._addresses.get(connection)) is not None:
+            self.busy(connection)
             self._idle[connection] = self._places[address].idle[connection] = None
 
     def busy(self, connection: Connection) -> None:

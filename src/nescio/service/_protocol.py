@@ -56,7 +56,6 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_message = False
         self._overhead = 0  # bytes of the message in excess of twice its body
         self._body_bytes = 0  # of the body, in the piece that is being parsed
-        self._fields = 0
         self._refusal: RefusedError | None = None
 
     # The connection
@@ -145,19 +144,19 @@ class BoundedProtocol(HttpToolsProtocol):
         """Begins to count the head of a request."""
         super().on_message_begin()
         self._in_message = True
-        self._overhead = self._fields = 0
+        self._overhead = 0
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Counts a field of a head or of trailers, which are dropped."""
-        self._fields += 1
-        if self._fields > self._limits.max_fields:
+        """Stores a field of a head, up to the limit, and drops one of trailers."""
+        if "path" in self.scope:  # the head is complete
+            return
+        if len(self.headers) >= self._limits.max_fields:
             raise self._stop(refuse.too_many_fields(self._limits.max_fields))
-        if self.scope.get("path") is None:  # else a trailer
-            super().on_header(name, value)
+        HttpToolsProtocol.on_header(self, name, value)
 
     def on_headers_complete(self) -> None:
         """Checks the head of a request, and starts to answer it."""
-        hosts = sum(name == b"host" for name, _ in self.headers)
+        hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
             raise self._stop(refuse.wrong_host(hosts))
         if len(self.pipeline) >= self._limits.max_pipelined:

@@ -118,7 +118,7 @@ def head_too_large(limit: int) -> RefusedError:
 
 
 def too_many_fields(limit: int) -> RefusedError:
-    """Makes a 431: the request has too many header and trailer fields."""
+    """Makes a 431: the request has too many header fields."""
     return RefusedError(
         431,
         "head_too_large",

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import logging
 import math
 import os
 import resource
@@ -10,7 +11,7 @@ import ssl
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvicorn
@@ -21,6 +22,8 @@ from ..errors import ArgumentError, FileError, ServiceError
 from ._connections import ConnectionLimits
 from ._protocol import protocol_factory
 from ._responses import Budget
+
+_LOG = logging.getLogger(__name__)
 
 _OTHER_DESCRIPTORS = 256
 _SHUTDOWN_SECONDS = 5
@@ -108,7 +111,7 @@ def serve(
     With `until_stdin_closes` it also stops when standard input closes, so that the server does not
     outlive the program that started it. Raises ServiceError if the application does not start.
     """
-    _allow_descriptors(limits.max_connections + _OTHER_DESCRIPTORS)
+    limits = _allow_descriptors(limits)
     config = uvicorn_config(app, app.state.budget, limits, address.context())
     url = address.url(listener.getsockname()[1])
     server = _Server(config, lambda: ready(url))
@@ -140,12 +143,28 @@ def uvicorn_config(
     )
 
 
-def _allow_descriptors(count: int) -> None:
-    """Raises the limit of file descriptors, so that the limit of connections applies first."""
+def _allow_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raises the limit of file descriptors, so that the limit of connections applies first.
+
+    Returns limits with fewer connections, and says so, if the system allows fewer descriptors.
+    """
+    needed = limits.max_connections + _OTHER_DESCRIPTORS
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < count:
-        limit = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    unlimited = resource.RLIM_INFINITY
+    if soft == unlimited or soft >= needed:
+        return limits
+    allowed = needed if hard == unlimited else min(needed, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed == needed:
+        return limits
+    fewer = max(1, allowed - _OTHER_DESCRIPTORS)
+    _LOG.warning(
+        "the system allows %d open files: at most %d connections instead of %d",
+        allowed,
+        fewer,
+        limits.max_connections,
+    )
+    return replace(limits, max_connections=fewer)
 
 
 class _Server(uvicorn.Server):
