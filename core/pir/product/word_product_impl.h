@@ -165,6 +165,16 @@ void copy_column(const std::uint8_t* rows, std::size_t count, std::size_t row_by
   }
 }
 
+/// Converts rows that are one narrower word each to a column of words.
+template <class W, class Narrow>
+void widen_rows(const std::uint8_t* __restrict rows, std::size_t count,
+                std::uint8_t* __restrict column) {
+  for (std::size_t r = 0; r < count; ++r) {
+    const W word = read_word<Narrow>(rows + r * sizeof(Narrow));
+    std::memcpy(column + r * sizeof(W), &word, sizeof(W));
+  }
+}
+
 /// Copies whole rows of `words` words to columns, `column_bytes` apart, with space for a multiple of
 /// 64 rows. Compilers turn the loop of fixed length into shuffles of vectors.
 template <class W, std::size_t words>
@@ -200,6 +210,8 @@ void copy_columns(const std::uint8_t* rows, std::size_t count, std::size_t row_b
                   std::size_t tail, std::uint8_t* columns, std::size_t column_bytes) {
   if (tail == row_bytes) {
     switch (row_bytes) {
+      case 1: return widen_rows<W, std::uint8_t>(rows, count, columns);
+      case 2: return widen_rows<W, std::uint16_t>(rows, count, columns);
       case 2 * sizeof(W): return split_rows<W, 2>(rows, count, columns, column_bytes);
       case 3 * sizeof(W): return split_rows<W, 3>(rows, count, columns, column_bytes);
       case 4 * sizeof(W): return split_rows<W, 4>(rows, count, columns, column_bytes);

@@ -23,7 +23,7 @@ def in_order(where: IndexArray, new: ByteArray) -> tuple[IndexArray, ByteArray]:
     if not chunks.max() >> np.uint64(16):
         chunks = chunks.astype(np.uint16)  # NumPy sorts these in linear time
     order = np.argsort(chunks, kind="stable")
-    return where[order], np.take(new, order, axis=0)
+    return where[order], _as_elements(new)[order].view(np.uint8).reshape(new.shape)
 
 
 def rehash(
@@ -50,7 +50,7 @@ def rehash(
         at, own = first * CHUNK_ROWS, slice(int(starts[begin]), int(ends[end - 1]))
         part = rows.load_range(at, min(last * CHUNK_ROWS, params.rows) - at, alone)
         # Of several rows for one index, NumPy keeps the last.
-        _as_elements(part)[where[own] - np.uint64(at)] = _as_elements(new[own])
+        _as_elements(part)[(where[own] - np.uint64(at)).view(np.int64)] = _as_elements(new[own])
         hashes[first:last] = hash_chunks(part, 1)
 
     runs = list(_runs(touched, max(1, _RUN_BYTES // (CHUNK_ROWS * params.row_bytes))))
@@ -63,8 +63,9 @@ def rehash(
 
 
 def _as_elements(rows: ByteArray) -> Array:
-    """Views rows as elements, which NumPy copies one by one, not byte by byte."""
-    elements: Array = rows.view(f"V{rows.shape[1]}").reshape(-1)
+    """Views rows as elements, which NumPy copies one by one; integers where they have the size."""
+    size = rows.shape[1]
+    elements: Array = rows.view(f"u{size}" if size in {1, 2, 4, 8} else f"V{size}").reshape(-1)
     return elements
 
 
