@@ -62,7 +62,10 @@ def test_programs_tell_whether_there_is_another(seed):
     run, basis, empty, batch, true = case(seed)
     program = Program(basis, None, batch, empty)
     verdicts = program.others(np.arange(4), run.participation.T.copy(), Limits())
-    assert verdicts == ["none" if len(solutions) == 1 else "another" for solutions in true]
+    for found, column, solutions in zip(verdicts, run.participation.T, true, strict=True):
+        others = {tuple(one.tolist()) for one in found.columns}
+        assert others == set(solutions) - {tuple(column.tolist())}
+        assert found.complete
 
 
 def test_the_failure_of_a_noisy_column_is_about_right():

@@ -7,6 +7,7 @@ So a harmless log is graded "at risk" with at most twice the probability of the 
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from ._attack.options import Options
 from ._certify import quality
 from ._certify.control import Control, shuffled_control
-from ._certify.grade import grade
+from ._certify.grade import grade, known_columns
 from ._certify.quality import Quality
 from ._certify.result import Result
 from ._certify.verdict import Grade, Verdict
@@ -22,10 +23,13 @@ from ._disaggregate import solve
 from ._log.remedies import Remedy
 from ._thresholds import Thresholds
 
-__all__ = ["AS_IT_IS", "Attempt", "Tried", "attack_and_grade"]
+__all__ = ["AS_IT_IS", "Attempt", "Progress", "Tried", "attack_and_grade"]
 
 AS_IT_IS = "the log as it is"
 """Name of the original log, without a remedy."""
+
+
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Tried:
     probability: float | None
     grade: Grade
     seconds: float
+    timed_out: bool = False
 
     def as_json(self) -> dict[str, object]:
         """Returns the fields by name."""
@@ -70,6 +75,11 @@ class Attempt:
     def complete(self) -> bool:
         """True if every user was found."""
         return max(self.verdict.unique, self.verdict.clear) >= self.verdict.users
+
+    @property
+    def timed_out(self) -> bool:
+        """True if the time limit ended one of the searches."""
+        return self.result.timed_out or (self.control is not None and self.control.timed_out)
 
     @property
     def rank(self) -> tuple[int, ...]:
@@ -94,25 +104,38 @@ class Attempt:
             None if control is None else control.probability,
             verdict.grade,
             self.seconds,
+            self.timed_out,
         )
 
 
 def attack_and_grade(
-    remedy: Remedy, options: Options, thresholds: Thresholds, *, attempts: int = 1
+    remedy: Remedy,
+    options: Options,
+    thresholds: Thresholds,
+    *,
+    attempts: int = 1,
+    progress: Progress | None = None,
 ) -> Attempt:
     """Attacks a remedy's log and grades the result.
 
     The control, which takes as long as two more attacks, runs only if certificates alone do not
     break the log. Probabilities are multiplied by `attempts`, the number of attempts in all.
+    `progress` is called with a text before each attack.
     """
+    progress = progress or (lambda _: None)
+    progress(f"attack on {remedy.name}")
     start, log = time.monotonic(), remedy.log
     result = solve(log, options, updates=False)
-    worth = quality.measure(log, result, options.seed)
+    known, control = known_columns(log, result, None, thresholds), None
+    worth = quality.measure(log, result, options.seed, known)
     sharp = attempts == 1  # few rounds show little noise
-    verdict, control = grade(log, result, worth, thresholds, sharp=sharp), None
+    verdict = grade(log, result, worth, thresholds, known=known, sharp=sharp)
     if verdict.grade != "broken":
+        progress(f"control: attacks on shuffled rounds of {remedy.name}")
         control = shuffled_control(log, result, options)
         if control is not None:
             control = replace(control, probability=min(1.0, attempts * control.probability))
-        verdict = grade(log, result, worth, thresholds, control, sharp=sharp)
+            known = known_columns(log, result, control, thresholds)
+            worth = quality.measure(log, result, options.seed, known)
+        verdict = grade(log, result, worth, thresholds, control, known=known, sharp=sharp)
     return Attempt(remedy, result, worth, control, verdict, time.monotonic() - start)

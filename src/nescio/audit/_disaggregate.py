@@ -1,5 +1,7 @@
 """The attack from sums and counts to columns, certificates and updates."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from ._certify.certificates import certify_columns, certify_without_counts
 from ._certify.result import Result
 from ._certify.updates import least_squares
 from ._log.record import Log
+from ._log.scale import scaled
 
 __all__ = ["SPACES", "disaggregate", "solve"]
 
@@ -52,23 +55,33 @@ def solve(log: Log, options: Options | None = None, **named: Any) -> Result:  # 
     """Runs `disaggregate` on a Log, with `options` or fields of Options as keywords."""
     options = combined(options, named)
     options.check(log)
+    small, exponent = scaled(log)
+    if not exponent:
+        return _solve(log, options)
+    noise = options.noise and math.ldexp(options.noise, -exponent)
+    result = _solve(small, replace(options, noise=noise))
+    updates = None if result.updates is None else np.ldexp(result.updates, exponent)
+    return replace(result, updates=updates, noise=math.ldexp(result.noise, exponent))
+
+
+def _solve(log: Log, options: Options) -> Result:
     clock = Clock(options.time_limit)
     found = attack(log, options, clock)
     columns, subspace = found.columns, found.subspace
     with clock.step("certificates"):
         if log.counts is None:
-            certificates = certify_without_counts(subspace, columns)
+            known = certify_without_counts(subspace, columns)
         else:
-            certificates = certify_columns(
+            known = certify_columns(
                 log, subspace, found.active, columns, found.exclude, prove=options.certify
             )
     with clock.step("updates"):
-        kept = np.array([one.status != "not found" for one in certificates])
+        kept = np.array([one.status != "not found" for one in known.certificates])
         updates, conditioning = least_squares(log, subspace, columns, kept, wanted=options.updates)
     return Result(
         np.ascontiguousarray(columns.T),
         updates,
-        tuple(certificates),
+        known.certificates,
         conditioning,
         found.method,
         clock.seconds,
@@ -76,4 +89,7 @@ def solve(log: Log, options: Options | None = None, **named: Any) -> Result:  # 
         labelled=log.counts is not None,
         standardized=subspace.standardized,
         drift=subspace.drift,
+        determined=known.determined,
+        groups=known.groups,
+        timed_out=found.timed_out,
     )

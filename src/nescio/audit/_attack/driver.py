@@ -39,7 +39,8 @@ class Attacked:
     """The best columns found, uint8 (users, rounds), in `subspace`.
 
     `active`: users who took part. `method`: the methods that found the columns. `exclude`: decides
-    by integer programs if other columns exist; None if that is not wanted.
+    by integer programs if other columns exist; None if that is not wanted. `timed_out`: the search
+    ended at its deadline.
     """
 
     columns: Columns
@@ -47,6 +48,7 @@ class Attacked:
     active: IntArray
     method: str
     exclude: Exclude | None
+    timed_out: bool = False
 
 
 class Clock:
@@ -55,6 +57,11 @@ class Clock:
     def __init__(self, limit: float | None) -> None:
         self.deadline = float("inf") if limit is None else time.monotonic() + limit
         self.seconds: dict[str, float] = {}
+
+    @property
+    def late(self) -> bool:
+        """True after the deadline."""
+        return time.monotonic() > self.deadline
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -79,7 +86,7 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
                 log, subspace, active, options=options, deadline=clock.deadline
             )
     if log.counts is None:
-        return Attacked(columns, subspace, active, method, None)
+        return Attacked(columns, subspace, active, method, None, clock.late)
     state = State.of(log, subspace, active, options, clock.deadline)
     state.columns[:] = columns
     if not without_counts:
@@ -88,7 +95,7 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
         assign(state)
     exact = options.method in ("auto", "program") and has_solver()
     others = partial(exclude, state) if exact else None
-    return Attacked(state.columns, state.subspace, active, method, others)
+    return Attacked(state.columns, state.subspace, active, method, others, clock.late)
 
 
 def _estimates(log: Log, users: int, options: Options) -> Iterator[Subspace]:

@@ -8,7 +8,8 @@ quadratic solver; absolute values serve the same purpose and stay linear. Withou
 equations are x_rest = T x_pivots, for as many independent pivots as the span has dimensions, and
 rounds that the counts determine are constants.
 
-To test if a column is the only one, the same program gets the constraint that x differs from it.
+To test if a column is the only one, the same program gets the constraint that x differs from it,
+and from others found so far.
 HiGHS reports infeasibility within tolerances of 1e-6, and columns it finds are checked here. Thesis
 chapter 6, sections 6.3.3 and 6.3.4 (with Gurobi in place of HiGHS).
 """
@@ -18,7 +19,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +30,10 @@ from .._log.undetermined import free_rounds
 from .._log.windows import Batch
 from .span import Subspace
 
-__all__ = ["Limits", "Program", "has_solver"]
+__all__ = ["Limits", "Others", "Program", "has_solver"]
 
-Others = Literal["none", "another", "open"]
+_OTHERS = 8
+"""Programs for each column that look for another one."""
 
 _COUNT_WEIGHT = 0.5
 """Price of one participation too many or too few, against one unit of distance."""
@@ -54,6 +56,17 @@ class Limits:
 def has_solver() -> bool:
     """Returns True if SciPy is installed. Does not import it, which takes a third of a second."""
     return importlib.util.find_spec("scipy") is not None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Others:
+    """Columns other than the found one that are in the span with its counts.
+
+    `columns`: uint8 (k, rounds). `complete`: True if there provably are no more.
+    """
+
+    columns: Columns
+    complete: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,16 +94,22 @@ class Program:
                 columns[k] = column
         return columns, np.array([column is not None for column in found], np.bool_)
 
-    def others(self, places: IntArray, columns: Columns, limits: Limits) -> list[Others]:
-        """Decides if other columns in the span have the counts of `columns` (k, rounds)."""
+    def others(
+        self, places: IntArray, columns: Columns, limits: Limits, most: int = _OTHERS
+    ) -> list[Others]:
+        """Searches, `most` times, for other columns in the span with the counts of `columns`."""
         self._prepare()
 
         def one(i: int, column: npt.NDArray[np.uint8]) -> Others:
-            other, infeasible = self._solve(i, limits, column)
-            if infeasible:
-                return "none"
-            sure = other is not None and (other != column).any() and self._in_span(other)
-            return "another" if sure else "open"
+            known = column[None]
+            for _ in range(most):
+                other, infeasible = self._solve(i, limits, known)
+                if infeasible:
+                    return Others(known[1:], complete=True)
+                if other is None or (other == known).all(axis=1).any() or not self._in_span(other):
+                    break
+                known = np.concatenate((known, other[None]))
+            return Others(known[1:], complete=False)
 
         with ThreadPoolExecutor(limits.threads) as pool:
             return list(pool.map(one, places.tolist(), columns))
@@ -134,9 +153,9 @@ class Program:
         return rows
 
     def _solve(
-        self, i: int, limits: Limits, unlike: npt.NDArray[np.uint8] | None
+        self, i: int, limits: Limits, unlike: Columns | None
     ) -> tuple[npt.NDArray[np.uint8] | None, bool]:
-        """Returns a column of user i (other than `unlike`), and True if provably none exists."""
+        """Returns a column of user i, not in `unlike` (k, rounds); True if provably none exists."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415 - an extra
 
         left = limits.deadline - time.monotonic()
@@ -175,7 +194,7 @@ class Program:
         return forced
 
     def _model(
-        self, i: int, unlike: npt.NDArray[np.uint8] | None
+        self, i: int, unlike: Columns | None
     ) -> tuple[FloatArray, list[tuple[FloatArray, Any, Any]], FloatArray]:
         """Returns cost, constraints (matrix, lower, upper) and upper bounds of x and its slacks."""
         shared = len(self.batch.shared)
@@ -202,8 +221,8 @@ class Program:
                 (np.hstack((hard[0], np.zeros((len(hard[0]), extra)))), hard[1], hard[2]),
             ]
         if unlike is not None:
-            signs = np.concatenate((1 - 2 * unlike.astype(np.float64), np.zeros(extra)))
-            blocks.append((signs[None], 1 - int(unlike.sum()), np.inf))
+            signs = np.hstack((1 - 2 * unlike.astype(np.float64), np.zeros((len(unlike), extra))))
+            blocks.append((signs, 1 - unlike.sum(axis=1, dtype=np.int64), np.inf))
         blocks = [block for block in blocks if len(block[0])]
         rounds = len(self.basis)
         cost = np.concatenate((np.zeros(rounds), prices))

@@ -43,13 +43,13 @@ def solve_programs(state: State, *, every: bool) -> None:
 def exclude(
     state: State, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns
 ) -> list[Others]:
-    """Decides if other columns in the span of `basis` have the counts of these columns."""
+    """Searches for other columns in the span of `basis` that have the counts of these columns."""
     first = places[: _side_columns(state)]
-    if not len(first):
-        return ["open"] * len(places)
-    program = _program(state, basis, batch, noisy=False)
-    verdicts = program.others(first, columns[: len(first)], _limits(state, bounded=True))
-    return verdicts + ["open"] * (len(places) - len(first))
+    found: list[Others] = []
+    if len(first):
+        program = _program(state, basis, batch, noisy=False)
+        found = program.others(first, columns[: len(first)], _limits(state, bounded=True))
+    return found + [Others(columns[:0], complete=False)] * (len(places) - len(first))
 
 
 def _program(state: State, basis: FloatArray, batch: Batch, *, noisy: bool) -> Program:

@@ -10,7 +10,7 @@ neighboring columns is small.
 
 import numpy as np
 
-from .._arrays import BoolArray, Columns, IntArray
+from .._arrays import BoolArray, Columns, FloatArray, IntArray
 from .._attack.programs import Exclude
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
@@ -18,8 +18,10 @@ from .._log.counts import agree, window_sums
 from .._log.record import Log
 from .._log.undetermined import free_rounds
 from .._log.windows import Batch, batches, log_choices
+from .estimable import Candidates, Estimable, estimable
 from .reasons import MAX_FAILURE, Evidence, certificate
-from .result import Certificate, Status
+from .result import Certificate, Certified, Status
+from .separate import column_basis
 from .uniqueness import margins, swap_failures
 
 __all__ = ["certify_columns", "certify_without_counts"]
@@ -36,29 +38,51 @@ def certify_columns(
     exclude: Exclude | None = None,
     *,
     prove: bool = True,
-) -> list[Certificate]:
-    """Makes a certificate for each user; `columns` is (users, rounds).
+) -> Certified:
+    """Makes a certificate for each user, and decides which updates are determined.
 
-    Without `prove`, no certificate is "unique". `exclude(basis, batch, places, columns)` decides by
-    an integer program, for users at `places` in the batch, if other columns in the span of `basis`
-    have their counts.
+    `columns` is (users, rounds). Without `prove`, no certificate is "unique". `exclude(basis,
+    batch, places, columns)` searches by integer programs, for users at `places` in the batch, for
+    other columns in the span of `basis` that have their counts.
     """
     evidence = _gather(log, subspace, active, columns)
     if prove and subspace.complete:
         _prove(log, subspace, active, columns, evidence, exclude=exclude)
     place = {int(user): i for i, user in enumerate(active)}
     everyone = bool(evidence.fits.all())
-    return [
+    certificates = tuple(
         certificate(user, evidence, place[user], subspace, everyone)
         if user in place
         else Certificate(
             user, "unique", 0.0, 0.0, 0.0, np.inf, 0.0, "never took part: all counts are zero"
         )
         for user in range(log.users)
+    )
+    determined = np.zeros(log.users, np.bool_)
+    unique = np.array([certificates[user].status == "unique" for user in active], np.bool_)
+    found = _determined(subspace, columns[active], unique, evidence)
+    determined[active] = found.users
+    groups = tuple(tuple(active[list(group)].tolist()) for group in found.groups)
+    return Certified(certificates, determined, groups)
+
+
+def _determined(
+    subspace: Subspace, columns: Columns, unique: BoolArray, evidence: Evidence
+) -> Estimable:
+    """Decides which updates do not depend on columns (k, rounds) that could be others."""
+    possible = subspace.complete and bool(evidence.fits.all())
+    if not subspace.exact and not unique.all():  # columns outside the found span may fit as well
+        possible = False
+    if not possible:
+        return Estimable(np.zeros(len(columns), np.bool_))
+    certain, unknown = Candidates(columns[:0]), Candidates(columns[:0], subspace.plain)
+    every = [
+        certain if one else evidence.candidates.get(i, unknown) for i, one in enumerate(unique)
     ]
+    return estimable(columns, every)
 
 
-def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certificate]:
+def certify_without_counts(subspace: Subspace, columns: Columns) -> Certified:
     """Makes certificates for columns (users, rounds) found without counts.
 
     They are never "unique": sums of columns can be binary as well, and no count names the user.
@@ -71,7 +95,7 @@ def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certifi
         True: ("ambiguous", "in the span, but without counts its user is unknown"),
         False: ("not found", "no column was near enough to the span"),
     }
-    return [
+    certificates = tuple(
         Certificate(
             i,
             status[bool(fits[i])][0],
@@ -83,7 +107,8 @@ def certify_without_counts(subspace: Subspace, columns: Columns) -> list[Certifi
             status[bool(fits[i])][1],
         )
         for i in range(len(columns))
-    ]
+    )
+    return Certified(certificates, np.zeros(len(columns), np.bool_), ())
 
 
 def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) -> Evidence:
@@ -112,6 +137,7 @@ def _gather(log: Log, subspace: Subspace, active: IntArray, columns: Columns) ->
         np.ones(len(active)),
         rivals,
         np.zeros(len(active), np.bool_),
+        {},
     )
 
 
@@ -139,28 +165,50 @@ def _prove(
 ) -> None:
     """Fills in margins, failures, and which users have or provably have no rivals."""
     assert log.counts is not None
-    wanted = evidence.fits & ~evidence.rivals
+    wanted = evidence.fits & (subspace.exact | ~evidence.rivals)
     basis = subspace.plain
     if not subspace.exact:
-        found = columns[active].T.astype(np.float64)
-        if not wanted.all() or np.linalg.matrix_rank(found) < len(active):
+        basis = column_basis(columns[active])
+        if not wanted.all() or basis.shape[1] < len(active):
             return
-        basis = np.linalg.qr(found)[0]
     position = np.full(log.users, -1)
     position[active] = np.arange(len(active))
     for batch in batches(log.windows, log.counts, log.count_error, active[wanted]):
         where, own = position[batch.users], columns[batch.users]
-        windows = _hard_windows(batch, log.rounds)
         free = free_rounds(batch, log.empty)
-        evidence.margin[where] = margins(AffineSet.of(basis, batch), own, free)
-        evidence.failure[where] = 0.0
-        if not subspace.exact:
-            evidence.failure[where] = swap_failures(subspace, own, windows, free)
-        rest = np.flatnonzero(evidence.margin[where] == 0)
-        if exclude is not None and len(rest):
-            verdicts = exclude(basis, batch, rest, own[rest])
-            evidence.only[where[rest]] = [verdict == "none" for verdict in verdicts]
-            evidence.rivals[where[rest]] = [verdict == "another" for verdict in verdicts]
+        affine = AffineSet.of(basis, batch)
+        evidence.margin[where] = margins(affine, own, free)
+        evidence.failure[where] = _failures(log, subspace, batch, own)
+        _exclude_others(batch, evidence, where, own, affine=affine, exclude=exclude)
+
+
+def _failures(log: Log, subspace: Subspace, batch: Batch, own: Columns) -> FloatArray:
+    if subspace.exact:
+        return np.zeros(len(own))
+    windows, free = _hard_windows(batch, log.rounds), free_rounds(batch, log.empty)
+    return swap_failures(subspace, own, windows, free)
+
+
+def _exclude_others(
+    batch: Batch,
+    evidence: Evidence,
+    where: IntArray,
+    own: Columns,
+    *,
+    affine: AffineSet,
+    exclude: Exclude | None,
+) -> None:
+    """Looks for other columns of the users at places `where` whose margin is unknown."""
+    rest = np.flatnonzero(evidence.margin[where] == 0)
+    none, along = own[:0], affine.directions
+    evidence.candidates.update((int(i), Candidates(none, along)) for i in where[rest])
+    if exclude is None or not len(rest):
+        return
+    others = exclude(affine.basis, batch, rest, own[rest])
+    evidence.only[where[rest]] = [one.complete and not len(one.columns) for one in others]
+    evidence.rivals[where[rest]] |= [len(one.columns) > 0 for one in others]
+    for i, one in zip(where[rest].tolist(), others, strict=True):
+        evidence.candidates[i] = Candidates(one.columns, None if one.complete else along)
 
 
 def _hard_windows(batch: Batch, rounds: int) -> IntArray:

@@ -30,12 +30,14 @@ class Control:
     `found`, `chance`: float64 (users who took part,). `probability`: the probability of distances
     as small as `found` if the sums do not depend on participation. `agreed`: bool (users who took
     part,), True if the audit's own attack, which knows the participants, found the same column.
+    `timed_out`: the time limit ended one of the searches.
     """
 
     found: FloatArray
     chance: FloatArray
     probability: float
     agreed: npt.NDArray[np.bool_]
+    timed_out: bool = False
 
     @property
     def clear(self) -> npt.NDArray[np.bool_]:
@@ -61,6 +63,7 @@ def shuffled_control(log: Log, result: Result, options: Options | None = None) -
     own = Options(
         method="reflect",
         updates=False,
+        certify=False,
         seed=options.seed,
         time_limit=options.time_limit,
         even=result.standardized if result.noise else None,
@@ -73,7 +76,8 @@ def shuffled_control(log: Log, result: Result, options: Options | None = None) -
     found, chance = _distances(plain)[active], _distances(shuffled)[active]
     agreed = (plain.participation == result.participation).all(axis=0)
     probability = _rank_sum(found, chance) * (SPACES if result.noise else 1)
-    return Control(found, chance, min(probability, 1.0), agreed[active])
+    late = plain.timed_out or shuffled.timed_out
+    return Control(found, chance, min(probability, 1.0), agreed[active], late)
 
 
 def _distances(result: Result) -> FloatArray:

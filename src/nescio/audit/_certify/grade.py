@@ -13,14 +13,16 @@ right counts is as near as a true one. Chance is measured by the same attack on 
 
 import numpy as np
 
+from .._arrays import BoolArray, FloatArray
 from .._log.record import Log
 from .._thresholds import Thresholds
 from .control import Control
 from .quality import Quality
 from .result import Result
+from .separate import separate
 from .verdict import Grade, Verdict
 
-__all__ = ["grade"]
+__all__ = ["grade", "known_columns"]
 
 SHARP = 0.05
 """Median expected distance of true columns, in rounds, below which sums have hardly any noise."""
@@ -33,33 +35,30 @@ def grade(
     thresholds: Thresholds,
     control: Control | None = None,
     *,
+    known: BoolArray,
     sharp: bool = True,
 ) -> Verdict:
     """Grades a log by the result of the attack on it.
 
+    `known`: bool (users,), users whose columns are taken as right (`known_columns`).
     `sharp`: count sums with hardly any noise as a risk, even if no column was found.
     """
     active = ~log.idle
     users = int(active.sum())
     unique = result.unique & active
-    clear = np.zeros(log.users, np.bool_)
-    if control is not None and control.probability <= thresholds.chance:
-        clear[active] = control.clear
-    usable = int(((unique | clear) & (quality.errors <= thresholds.usable)).sum())
+    clear = _clear(log, control, thresholds)
+    usable = (known | result.determined) & (quality.errors <= thresholds.usable)
+    certain = int((usable & quality.certain).sum())
     ambiguous = int((result.found & active).sum() - unique.sum())
-    counted = (users, int(unique.sum()), usable, ambiguous, int(clear.sum()))
+    counted = (users, int(unique.sum()), int(usable.sum()), ambiguous, int(clear.sum()))
     word: Grade = "safe"
     reason = "this attack found no more than chance or the thresholds allow"
-    if usable > thresholds.broken * users:
+    if counted[2] > thresholds.broken * users:
         word = "broken"
-        reason = f"the updates of {usable} of {users} users were recovered, "
-        if counted[1] >= usable:
-            reason += "each from a column that is proven unique"
-        else:
-            reason += (
-                f"from columns that fit far better than any on shuffled rounds ({counted[1]} of "
-                "them are also proven unique)"
-            )
+        proven = int((usable & result.determined).sum()) >= certain
+        reason = _recovered(
+            users, certain, quality.errors[usable & ~quality.certain], proven=proven
+        )
     elif unique.any():
         word = "at risk"
         reason = (
@@ -75,11 +74,61 @@ def grade(
             "them, but a longer one may"
         )
     reasons = [reason]
+    if word == "broken":
+        reasons += _sums_known(quality.groups)
     if not result.labelled:
         reasons.append("without counts, columns are in no order and name no users")
     return Verdict(word, *counted, tuple(reasons))
 
 
-def _sharp(result: Result, active: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> bool:
+def known_columns(
+    log: Log, result: Result, control: Control | None, thresholds: Thresholds
+) -> BoolArray:
+    """(users,): True for columns that are proven, or clear of chance and separate from others."""
+    known = result.unique & ~log.idle
+    clear = _clear(log, control, thresholds)
+    return known | separate(log, result.participation.T, clear & ~known) if clear.any() else known
+
+
+def _clear(log: Log, control: Control | None, thresholds: Thresholds) -> BoolArray:
+    """(users,): True for columns that fit far better than chance allows."""
+    clear = np.zeros(log.users, np.bool_)
+    if control is not None and control.probability <= thresholds.chance:
+        clear[~log.idle] = control.clear
+    return clear
+
+
+def _recovered(users: int, certain: int, others: FloatArray, *, proven: bool) -> str:
+    """Says which updates were recovered, and which can only be estimated."""
+    parts = []
+    if certain:
+        how = (
+            "they are the same for all participation that fits the log"
+            if proven
+            else "their columns fit far better than any on shuffled rounds"
+        )
+        parts.append(f"the updates of {certain} of {users} users were recovered: {how}")
+    if len(others):
+        parts.append(
+            f"the updates of {len(others)} {'more' if certain else f'of {users}'} users can be "
+            f"estimated, with a relative error of {others.min():.2g} or more: their participation "
+            "is known, but not that of all other users"
+        )
+    return "; ".join(parts)
+
+
+def _sums_known(groups: tuple[tuple[int, ...], ...]) -> list[str]:
+    """Says which users have only the sum of their updates known."""
+    if not groups:
+        return []
+    named = "; ".join(" and ".join(map(str, group[:8])) for group in groups[:3])
+    more = "" if len(groups) <= 3 else f", and {len(groups) - 3} other groups"
+    return [
+        f"of some users only the mean of their updates is known, not the update of each: {named}"
+        f"{more}"
+    ]
+
+
+def _sharp(result: Result, active: BoolArray) -> bool:
     expected = [c.expected for c, on in zip(result.certificates, active, strict=True) if on]
     return bool(expected) and float(np.median(expected)) < SHARP

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from .._arrays import BoolArray, FloatArray
 from .._attack.span import Subspace
+from .estimable import Candidates
 from .result import Certificate, Status
 
 __all__ = ["MAX_FAILURE", "Evidence", "certificate"]
@@ -14,7 +15,10 @@ MAX_FAILURE = 1e-6
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Evidence:
-    """Evidence for the columns of the active users, one entry each."""
+    """Evidence for the columns of the active users, one entry each.
+
+    `candidates`: other columns that fit, by the place of the user, where they were searched for.
+    """
 
     distance: FloatArray
     expected: FloatArray
@@ -25,6 +29,7 @@ class Evidence:
     failure: FloatArray
     rivals: BoolArray
     only: BoolArray
+    candidates: dict[int, Candidates]
 
 
 def certificate(

@@ -1,6 +1,6 @@
 """The result of the attack: columns, updates and certificates."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -8,9 +8,13 @@ import numpy.typing as npt
 
 from .._arrays import FloatArray
 
-__all__ = ["Certificate", "Result", "Status"]
+__all__ = ["Certificate", "Certified", "Result", "Status"]
 
 Status = Literal["unique", "ambiguous", "not found"]
+
+
+def _nobody() -> npt.NDArray[np.bool_]:
+    return np.zeros(0, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,34 @@ class Certificate:
         return self.status != "not found"
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Certified:
+    """Certificates of all users, and what the columns determine.
+
+    `determined`, `groups`: as in Result.
+    """
+
+    certificates: tuple[Certificate, ...]
+    determined: npt.NDArray[np.bool_]
+    groups: tuple[tuple[int, ...], ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """The recovered columns and updates.
 
     `participation`: uint8 (rounds, users), the best column for every user, even if not found.
-    `updates`: (users, dimensions), in the aggregates' dtype, by least squares over those columns,
-    NaN where not found; None if not wanted. `conditioning`: float64 (users,), NaN where not found;
-    times `noise`, the standard deviation of an entry of the weighted aggregates, it is the standard
-    error of an entry of that user's update. `certificates`: one for each user. `method`: the
-    methods that found the columns. `seconds`: by step. `labelled`: True if column k belongs to user
-    k; without counts columns are in no order. `standardized`: True if parameters were divided by
-    their standard deviation. `drift`: the number of common smooth changes allowed for.
+    `updates`: (users, dimensions), in the aggregates' dtype, by least squares over all those
+    columns, NaN where not found; None if not wanted. `determined`: bool (users,), True where the
+    update is the same for every set of columns that fits. Other updates are right only if all
+    columns are. `groups`: users whose updates are not determined, but the sum of them is.
+    `conditioning`: float64 (users,), NaN where not found; times `noise`, the standard deviation of
+    an entry of the weighted aggregates, it is the standard error of an entry of that user's update,
+    if all columns are right. `certificates`: one for each user. `method`: the methods that found
+    the columns. `seconds`: by step. `labelled`: True if column k belongs to user k; without counts
+    columns are in no order. `standardized`: True if parameters were divided by their standard
+    deviation. `drift`: the number of common smooth changes allowed for. `timed_out`: True if the
+    time limit ended the search.
     """
 
     participation: npt.NDArray[np.uint8]
@@ -65,6 +85,9 @@ class Result:
     labelled: bool = True
     standardized: bool = False
     drift: int = 0
+    determined: npt.NDArray[np.bool_] = field(default_factory=_nobody)
+    groups: tuple[tuple[int, ...], ...] = ()
+    timed_out: bool = False
 
     @property
     def found(self) -> npt.NDArray[np.bool_]:
