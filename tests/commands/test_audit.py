@@ -63,11 +63,47 @@ def test_a_log_at_risk_ends_with_1(broken, tmp_path):
 
 
 def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
-    path = write(tmp_path / "run.npz", Run(12, 40, 60, noise=1000.0))
-    found = nescio("audit", "run", path, "--time-limit", 2)
+    path = write(tmp_path / "run.npz", Run(5, 24, 40, noise=1000.0, seed=1))
+    found = nescio("audit", "run", path)
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("safe: ")
     assert "proves nothing" in found.stdout
+
+
+def test_a_log_whose_search_ran_out_of_time_is_not_safe(tmp_path, called):
+    path = write(tmp_path / "run.npz", Run(12, 40, 60, noise=1000.0))
+    found = called("audit", "run", path, "--time-limit", 0.01, cwd=tmp_path)
+    assert found.returncode == 1, found.stderr
+    assert found.stdout.startswith("at risk: ")
+    assert "the time limit ended a search" in found.stdout
+    report = json.loads((tmp_path / "run.audit.json").read_text())
+    assert report["verdict"]["exit_code"] == 1
+    assert report["timed_out"] is True
+
+
+def test_the_time_is_limited_by_default_and_shown_on_a_terminal(broken, called, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    found = called("audit", "run", broken, cwd=broken.parent)
+    assert found.returncode == 2
+    assert "nescio: 0 s of at most 600 s: attack on the log as it is\n" in found.stderr
+    assert "default: 600" in called("audit", "run", "--help", cwd=broken.parent).stdout
+
+
+@pytest.mark.parametrize("size", [2.0**996, 2.0**-996])
+def test_sums_of_any_size_are_audited(size, tmp_path, called):
+    run = Run(8, 40, 40, rate=0.2)
+    run.aggregates *= size
+    found = called("audit", "run", write(tmp_path / "run.npz", run), cwd=tmp_path)
+    assert found.returncode == 2, found.stderr
+    assert "8 of 8 users were recovered" in found.stdout
+
+
+def test_rounds_of_very_different_size_are_refused(tmp_path, called):
+    run = Run(8, 30, 40)
+    run.aggregates[run.participants.argmax()] *= 1e300
+    found = called("audit", "run", write(tmp_path / "run.npz", run), cwd=tmp_path)
+    assert_one_sentence(found, code=3)
+    assert "leave out rounds that failed" in found.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,24 @@
 """The whole audit of a log: attack, control, remedies for drift, verdict."""
 
+import math
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ._attack.options import Options, combined
-from ._attempt import AS_IT_IS, Attempt, Tried, attack_and_grade
+from ._attempt import AS_IT_IS, Attempt, Progress, Tried, attack_and_grade
 from ._log import drift, remedies
 from ._log.record import Log
 from ._log.remedies import Remedy
+from ._log.rows import readings_of
+from ._log.scale import scaled
 from ._report.facts import Findings, explained
 from ._thresholds import Thresholds
 
 __all__ = ["audit_log"]
+
+_ATTACKS = 3
+"""Attacks of an attempt: its own, and two of the control."""
 
 
 def audit_log(
@@ -21,45 +27,69 @@ def audit_log(
     *,
     thresholds: Thresholds | None = None,
     source: str = "log",
+    rows: str = "auto",
+    progress: Progress | None = None,
     **named: Any,  # noqa: ANN401 - the fields of Options
 ) -> Findings:
     """Attacks a log and grades it, with `options` or fields of Options as keywords.
 
-    If updates drift and users are left, the attack is repeated with each remedy, all of them within
-    the time limit of the first. The verdict is that of the best attempt. `source` names the log in
-    the report. Raises ArgumentError if an option is invalid.
+    `rows`: "sums", "averages" (sums divided by the number of participants) or "auto" to tell from
+    the log. Averages are multiplied by the participants first. If updates drift and users are left,
+    the attack is repeated with each remedy. The verdict is that of the best attempt. The time limit
+    is that of all searches together: each of the first attempt ends after a sixth of it, and the
+    remedies share one half. `source` names the log in the report. `progress` is called with a text
+    before each attack. Raises ArgumentError if an option is invalid.
     """
     start = time.monotonic()
-    thresholds = thresholds or Thresholds()
     options = combined(options, named)
     options.check(log)
-    measured = drift.measure(log, options.seed)
-    drifts = not measured.small
-    best = attack_and_grade(Remedy(AS_IT_IS, log), options, thresholds)
+    audit = _Audit(thresholds or Thresholds(), progress)
+    small, exponent = scaled(log)
+    options = replace(options, noise=options.noise and math.ldexp(options.noise, -exponent))
+    kind, readings = readings_of(small, rows)
+    attempts = audit.attempts([Remedy(AS_IT_IS, one) for one in readings], options, len(readings))
+    best = max(attempts, key=lambda each: each.rank)
+    measured = drift.measure(best.remedy.log, options.seed)
     tried: list[Tried] = []
-    if drifts and not best.complete and log.counts is not None:
-        best, tried = _with_remedies(best, options, thresholds)
+    if not measured.small and not best.complete and log.counts is not None:
+        possible = remedies.remedies(best.remedy.log)
+        more = audit.attempts(possible, options, len(readings) + len(possible))
+        tried = [one.summary() for one in (best, *more)]
+        attempts += more
+        best = max(best, *more, key=lambda each: each.rank)
+    late = any(one.timed_out for one in attempts)
     return Findings(
         log,
         best,
         measured,
         tuple(tried),
-        thresholds,
-        explained(best, measured, tried),
+        audit.thresholds,
+        explained(best, measured, tried, kind, timed_out=late),
         source,
         time.monotonic() - start,
+        kind,
+        late,
     )
 
 
-def _with_remedies(
-    best: Attempt, options: Options, thresholds: Thresholds
-) -> tuple[Attempt, list[Tried]]:
-    """Returns the best of all attempts, including the first, and a summary of each."""
-    tried, possible = [best.summary()], remedies.remedies(best.remedy.log)
-    limit = options.time_limit
-    shared = replace(options, time_limit=limit and limit / max(len(possible), 1))
-    for remedy in possible:
-        one = attack_and_grade(remedy, shared, thresholds, attempts=1 + len(possible))
-        tried.append(one.summary())
-        best = max(best, one, key=lambda each: each.rank)
-    return best, tried
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    """Settings of all attempts of an audit."""
+
+    thresholds: Thresholds
+    progress: Progress | None
+
+    def attempts(self, changed: list[Remedy], options: Options, number: int) -> list[Attempt]:
+        """Attacks changed logs within half of the time limit; `number` attempts are made in all."""
+        limit = options.time_limit
+        share = limit and limit / (2 * _ATTACKS * max(len(changed), 1))
+        return [
+            attack_and_grade(
+                one,
+                replace(options, time_limit=share),
+                self.thresholds,
+                attempts=number,
+                progress=self.progress,
+            )
+            for one in changed
+        ]

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 NO_VERDICT = 3
 """Exit code of `nescio audit run` without a verdict; 0 to 2 are verdicts."""
+
+TIME_LIMIT = 600.0
+"""Default of `--time-limit` of `nescio audit run`, in seconds."""
 
 _METHODS = ("auto", "reflect", "program", "lattice", "skewness")
 
@@ -92,6 +96,13 @@ def _add_run(whats: "_Parsers") -> None:
         help="significance level of the shuffled-rounds test (default: 0.001)",
     )
     add(
+        "--rows",
+        choices=("auto", "sums", "averages"),
+        default="auto",
+        help="kind of the log's rows: sums of updates, averages (sums divided by the number of "
+        "participants), or auto to tell from the log (default: auto)",
+    )
+    add(
         "--noise",
         type=float,
         help="standard deviation of an entry of one user's update between rounds (default: "
@@ -109,11 +120,16 @@ def _add_run(whats: "_Parsers") -> None:
         default=0,
         help="threads for integer programs (default: 0, all processors)",
     )
-    _add_attack(parser)
+    _add_attack(
+        parser,
+        TIME_LIMIT,
+        f"time limit of all searches together; a log whose search it ends is never called safe "
+        f"(default: {TIME_LIMIT:g})",
+    )
     parser.set_defaults(run=_run, failure=NO_VERDICT)
 
 
-def _add_attack(parser: argparse.ArgumentParser) -> None:
+def _add_attack(parser: argparse.ArgumentParser, limit: float | None, about_limit: str) -> None:
     add = parser.add_argument
     add(
         "--method",
@@ -125,8 +141,9 @@ def _add_attack(parser: argparse.ArgumentParser) -> None:
     add(
         "--time-limit",
         type=float,
+        default=limit,
         metavar="SECONDS",
-        help="time after which an attack starts no further search (default: none)",
+        help=about_limit,
     )
     add("--seed", type=int, default=0, help="seed of all random choices (default: 0)")
 
@@ -143,6 +160,8 @@ def _run(arguments: argparse.Namespace) -> int:
         Log.load(path),
         thresholds=Thresholds(arguments.broken, arguments.usable, arguments.chance),
         source=path.name,
+        rows=arguments.rows,
+        progress=_progress(arguments.time_limit),
         method=arguments.method,
         noise=arguments.noise,
         time_limit=arguments.time_limit,
@@ -155,6 +174,19 @@ def _run(arguments: argparse.Namespace) -> int:
     document.write_text(as_json(findings), encoding="utf-8")
     _print_verdict(findings, *written)
     return findings.verdict.code
+
+
+def _progress(limit: float) -> Callable[[str], None] | None:
+    """Returns the printer of progress, with the time; None unless stderr is a terminal."""
+    if not sys.stderr.isatty():
+        return None
+    start = time.monotonic()
+
+    def show(text: str) -> None:
+        spent = time.monotonic() - start
+        print(f"nescio: {spent:.0f} s of at most {limit:g} s: {text}", file=sys.stderr)
+
+    return show
 
 
 def _page(*, wanted: bool) -> "Callable[[Findings], str] | None":
@@ -190,7 +222,7 @@ def _print_verdict(findings: "Findings", *written: Path) -> None:
         f"{verdict.ambiguous} ambiguous, {verdict.clear} clear of chance; {findings.seconds:.1f} s"
     )
     print(f"report: {', '.join(map(str, written))}")
-    if verdict.grade == "safe":
+    if verdict.grade != "broken":
         print(CAUTION)
 
 
@@ -275,7 +307,7 @@ def _add_simulate(whats: "_Parsers") -> None:
         default=1.0,
         help="fraction of users to recover in every trial for a setting to be broken (default: 1)",
     )
-    _add_attack(parser)
+    _add_attack(parser, None, "time after which an attack starts no further search (default: none)")
     add("--json", metavar="FILE", help="write cases and curves as JSON")
     add("--plot", metavar="FILE.svg", help="plot the rounds that break each setting")
     add(

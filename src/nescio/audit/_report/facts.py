@@ -17,6 +17,7 @@ from .._certify.result import Result
 from .._certify.verdict import Verdict
 from .._log.drift import Drift
 from .._log.record import Log
+from .._log.rows import Rows
 from .._thresholds import Thresholds
 from .advice import CAUTION, advice
 
@@ -30,7 +31,8 @@ class Findings:
     `best`: the reported attempt, on the log itself or on a remedy. `tried`: summaries of several
     attempts, the first on the log itself; empty if there was one. `verdict`: that of the best
     attempt, with the effect of the remedies. `source`: the log's name. `seconds`: the time of the
-    whole audit.
+    whole audit. `rows`: what the rows of the log are. `timed_out`: the
+    time limit ended a search.
     """
 
     log: Log
@@ -41,6 +43,8 @@ class Findings:
     verdict: Verdict
     source: str
     seconds: float
+    rows: Rows = "sums"
+    timed_out: bool = False
 
     @property
     def result(self) -> Result:
@@ -74,21 +78,58 @@ class Findings:
         return "no remedy was tried: every user was found without one"
 
 
-def explained(best: Attempt, measured: Drift, tried: list[Tried]) -> Verdict:
-    """Returns the verdict, with the effect of the remedies among its reasons."""
+_ROWS = {
+    "averages": (
+        "the log has averages, not sums; the sums attacked are averages times the number of "
+        "participants"
+    ),
+    "averages without participants": (
+        "the log seems to have averages, not sums, and without the participants of each round they "
+        "cannot be attacked: log participants, or the sums"
+    ),
+    "unclear": (
+        "the log does not show if it has sums or averages, so it is never called safe: log the "
+        "participants of each round, or say what the rows are (--rows sums or --rows averages)"
+    ),
+}
+
+
+def explained(
+    best: Attempt,
+    measured: Drift,
+    tried: list[Tried],
+    rows: Rows = "sums",
+    *,
+    timed_out: bool = False,
+) -> Verdict:
+    """Returns the verdict, with its reasons from the rows of the log, time and the remedies."""
+    verdict = best.verdict
+    if timed_out and verdict.grade != "broken":
+        why = (
+            "the time limit ended a search, so this log is not called safe; an attacker may search "
+            "for longer (--time-limit)"
+        )
+        verdict = replace(verdict, grade="at risk", reasons=(*verdict.reasons, why))
+    if rows in _ROWS:
+        verdict = replace(verdict, reasons=(*verdict.reasons, _ROWS[rows]))
+    if rows in ("averages without participants", "unclear") and verdict.grade == "safe":
+        verdict = replace(verdict, grade="at risk")
+    why = _about_remedies(best, measured, tried)
+    return replace(verdict, reasons=(*verdict.reasons, why)) if why else verdict
+
+
+def _about_remedies(best: Attempt, measured: Drift, tried: list[Tried]) -> str:
     name = best.remedy.name
     if len(tried) > 1 and name != AS_IT_IS:
-        why = (
+        return (
             f"updates drift; this was found with {name}, the best of {len(tried)} attempts, and "
             "probabilities are corrected for their number"
         )
-    elif len(tried) > 1:
-        why = f"updates drift, and none of {len(tried) - 1} remedies found more"
-    elif not measured.small and best.remedy.log.counts is None:
-        why = "updates drift, and without counts no remedy was tried"
-    else:
-        return best.verdict
-    return replace(best.verdict, reasons=(*best.verdict.reasons, why))
+    if len(tried) > 1:
+        return f"updates drift, and none of {len(tried) - 1} remedies found more"
+    if not measured.small and best.remedy.log.counts is None:
+        return "updates drift, and without counts no remedy was tried"
+    return ""
 
 
 def as_json(findings: Findings) -> str:
@@ -102,7 +143,7 @@ def as_json(findings: Findings) -> str:
         "thresholds": asdict(findings.thresholds),
         "caution": CAUTION,
         "advice": advice(log, verdict, findings.quality),
-        "log": about_log,
+        "log": {**about_log, "rows": findings.rows},
         "method": result.method,
         "evened": result.standardized,
         "common_changes": result.drift,
@@ -121,6 +162,8 @@ def as_json(findings: Findings) -> str:
             "tried": [one.as_json() for one in findings.tried],
         },
         "seconds": {**result.seconds, "all": findings.seconds},
+        "timed_out": findings.timed_out,
+        "sums_known_of_groups": [list(group) for group in findings.quality.groups],
         "users": everybody,
     }
     return json.dumps(_plain(document), indent=1, allow_nan=False) + "\n"
@@ -145,8 +188,14 @@ def about(log: Log) -> dict[str, object]:
 def users(findings: Findings) -> list[dict[str, object]]:
     """Returns the certificate and the estimated error of each user."""
     errors = findings.quality.errors
+    certain = findings.quality.certain
     return [
-        {**asdict(c), "relative_error": float(errors[c.user])} for c in findings.result.certificates
+        {
+            **asdict(c),
+            "relative_error": float(errors[c.user]),
+            "update_certain": bool(certain[c.user]),
+        }
+        for c in findings.result.certificates
     ]
 
 

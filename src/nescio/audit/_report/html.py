@@ -56,9 +56,9 @@ def as_html(findings: Findings) -> str:
         f"<h1>{escape(title)}</h1>",
         f'<p class="verdict {grade.replace(" ", "-")}"><strong id="verdict">{grade}</strong>: '
         f"{_MEANING[grade]} {_sentences(verdict.reasons)}</p>",
-        f"<p><strong>{escape(CAUTION)}</strong></p>",
+        *([] if grade == "broken" else [f"<p><strong>{escape(CAUTION)}</strong></p>"]),
         "<h2>The log</h2>",
-        _table(_about_log(findings.log)),
+        _table({**_about_log(findings.log), "rows": findings.rows}),
         "<h2>Recovered columns and updates</h2>",
         *_recovered(findings),
         "<h2>Confidence</h2>",

@@ -1,0 +1,97 @@
+"""Logs of averages: recognized, attacked as the sums that they stand for, and named."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from audit.records import Run, moving, short_searches
+from nescio.audit import Log, as_json, audit_log
+from nescio.audit._log.rows import what_rows_are
+from nescio.cli import main
+from nescio.errors import ArgumentError
+
+
+def record(run, **changes):
+    named = {"windows": run.windows, "counts": run.counts, "participants": run.participants}
+    return Log(run.aggregates, run.users, **{**named, **changes})
+
+
+def averaged(log):
+    many = np.maximum(log.participants, 1)[:, None]
+    return replace(log, aggregates=log.aggregates / many)
+
+
+@pytest.mark.parametrize("noise", [0, 0.2, 1, 100])
+@pytest.mark.parametrize(("users", "rounds"), [(16, 64), (18, 22)])
+def test_averages_are_told_from_sums(users, rounds, noise):
+    for seed in range(4):
+        log = record(Run(users, rounds, 200, rate=0.15, noise=noise, seed=seed))
+        assert what_rows_are(log) == "sums"
+        assert what_rows_are(averaged(log)) == "averages"
+        for changed in (log, averaged(log)):  # they may be unclear without participants, not wrong
+            told = what_rows_are(replace(changed, participants=None))
+            assert told in ("unclear", what_rows_are(changed))
+
+
+def test_averages_are_told_from_sums_as_a_model_learns():
+    _, log = moving(12, 60, 0, seed=0)
+    assert (what_rows_are(log), what_rows_are(averaged(log))) == ("sums", "averages")
+
+
+def test_equal_numbers_of_participants_make_no_difference():
+    run = Run(6, 40, 60, seed=0)
+    run.participation = np.zeros((40, 6), np.uint8)
+    rng = np.random.default_rng(0)
+    for row in run.participation:
+        row[rng.choice(6, 2, replace=False)] = 1
+    log = Log(run.participation @ run.updates, 6, participants=np.full(40, 2))
+    assert what_rows_are(log) == what_rows_are(averaged(log)) == "sums"
+
+
+def test_averages_give_users_away_as_sums_do(tmp_path, capsys):
+    run = Run(16, 64, 60)
+    path = tmp_path / "run.npz"
+    averaged(record(run)).save(path)
+    assert main(["audit", "run", str(path)]) == 2
+    assert "16 of 16 users were recovered" in (said := capsys.readouterr().out)
+    assert "the log has averages, not sums" in said
+    found = json.loads((tmp_path / "run.audit.json").read_text())
+    assert found["log"]["rows"] == "averages"
+    assert "averages" in (tmp_path / "run.audit.html").read_text()
+
+
+def test_single_rounds_tell_the_participants():
+    run = Run(8, 40, 60, window=1)
+    log = averaged(record(run))
+    found = audit_log(replace(log, participants=None))
+    assert (found.rows, found.verdict.grade) == ("averages", "broken")
+
+
+def test_averages_without_participants_are_not_safe():
+    run = Run(8, 40, 60)
+    log = replace(averaged(record(run)), participants=None)
+    with short_searches():
+        found = audit_log(log)
+    assert found.rows == "averages without participants"
+    assert found.verdict.code > 0
+    assert "log participants" in " ".join(found.verdict.reasons)
+    with pytest.raises(ArgumentError, match="averages without participants"):
+        audit_log(log, rows="averages")
+
+
+def test_a_log_that_cannot_be_told_is_never_safe():
+    run = Run(5, 14, 40, noise=1000.0)
+    log = record(run, participants=None)
+    with short_searches():
+        found = audit_log(log)
+        assert (found.rows, found.verdict.grade) == ("unclear", "at risk")
+        assert "--rows sums" in " ".join(found.verdict.reasons)
+        assert json.loads(as_json(found))["verdict"]["exit_code"] == 1
+        assert audit_log(log, rows="sums").verdict.grade == "safe"
+
+
+def test_other_rows_are_refused():
+    with pytest.raises(ArgumentError, match="expected auto, sums or averages"):
+        audit_log(record(Run(8, 40, 60)), rows="means")
