@@ -74,6 +74,16 @@ def test_the_package_lists_its_modules(name):
     assert name in dir(nescio)
 
 
+def test_names_are_listed_with_packages_that_a_tool_replaces():
+    code = """
+import sys, types
+sys.modules["torch"] = types.ModuleType("torch")  # without a __spec__, as Sphinx replaces it
+import nescio, nescio.audit
+assert "leakage" in dir(nescio.audit)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_every_error_is_in_the_tree_of_its_module():
     tree = nescio.errors.__doc__
     for name in nescio.errors.__all__:

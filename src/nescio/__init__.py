@@ -17,10 +17,10 @@ need an extra, such as `pip install 'nescio[service]'`.
 """
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from . import dpf, errors
+from ._extras import installed
 from .errors import NescioError
 from .pir import Client, Query, Server, Table, TableParams
 
@@ -61,5 +61,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
 
 def __dir__() -> list[str]:
     """Lists the names of this module, including each submodule whose packages are installed."""
-    found = (name for name, needs in _LAZY.items() if all(map(importlib.util.find_spec, needs)))
+    found = (name for name, needs in _LAZY.items() if all(map(installed, needs)))
     return sorted({*globals(), *found})

@@ -16,8 +16,9 @@ The attack is that of thesis chapter 6 (Lam et al., "Gradient Disaggregation", I
 """
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
+
+from .._extras import installed
 
 if TYPE_CHECKING:
     from . import flower as flower
@@ -103,5 +104,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module, a class or a func
 
 
 def __dir__() -> list[str]:
-    missing = {name for name, needs in _NEEDS.items() if importlib.util.find_spec(needs) is None}
+    missing = {name for name, needs in _NEEDS.items() if not installed(needs)}
     return sorted({*globals(), *__all__, *_SUBMODULES} - missing)
