@@ -4,6 +4,7 @@ Sphinx's own stand-ins are objects, which neither `Tensor | None` nor a base cla
 capitalized name is an empty class, as it is in PyTorch.
 """
 
+import importlib.machinery
 import sys
 import types
 
@@ -28,6 +29,7 @@ def install():
     names = ["torch", "torch.nn", "torch.nn.functional", "torch.autograd"]
     for name in names:
         module = sys.modules[name] = _Module(name)
+        module.__spec__ = importlib.machinery.ModuleSpec(name, None)
         parent, _, child = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], child, module)
