@@ -67,7 +67,8 @@ BENCHMARKS = (
         "nescio.bench.lookup",
         "the answers of a private-lookup server",
         "Checks that the answers are the rows, then times them. The limits, one pass over the "
-        f"table and the arithmetic alone, are measured in the same run. {_LISTS}",
+        "table, the kernels' inner loops and the machine's instructions alone, are measured in "
+        f"the same run. {_LISTS}",
         (
             Option(
                 "--rows",
