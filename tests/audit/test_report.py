@@ -204,6 +204,21 @@ def test_the_page_is_xml_with_plots(broken, drowned):
     assert "proves nothing" in said
 
 
+@pytest.mark.parametrize("which", ["broken", "drowned"])
+def test_the_report_speaks_of_participation(which, request):
+    findings = request.getfixturevalue(which)
+    page = ET.fromstring(as_html(findings).removeprefix("<!DOCTYPE html>\n"))
+    report = json.loads(as_json(findings))
+    said = ["".join(page.find("body").itertext()), *report["verdict"]["reasons"], *report["advice"]]
+    said += [user["reason"] for user in report["users"]]
+    assert not re.search(r"\b(columns?|span|evened)\b", " ".join(said))
+
+
+def test_the_caution_stands_where_the_attack_failed(broken, drowned):
+    assert "That this attack fails" not in as_html(broken)
+    assert "<strong>That this attack fails" in as_html(drowned)
+
+
 def test_names_from_outside_are_escaped(broken):
     assert "run &lt;1&gt; &amp; more.npz" in as_html(broken)
 

@@ -61,7 +61,7 @@ def test_margins_bound_the_distance_of_every_other_column():
 def test_programs_tell_whether_there_is_another(seed):
     run, basis, empty, batch, true = case(seed)
     program = Program(basis, None, batch, empty)
-    verdicts = program.others(np.arange(4), run.participation.T.copy(), Limits())
+    verdicts = program.others(np.arange(4), run.participation.T.copy(), Limits(), 8)
     for found, column, solutions in zip(verdicts, run.participation.T, true, strict=True):
         others = {tuple(one.tolist()) for one in found.columns}
         assert others == set(solutions) - {tuple(column.tolist())}

@@ -17,6 +17,9 @@ from ._thresholds import Thresholds
 
 __all__ = ["audit_log"]
 
+_READINGS = (AS_IT_IS, "averages times participants")
+"""Names of the logs attacked if the rows are unclear; otherwise there is one."""
+
 _ATTACKS = 3
 """Attacks of an attempt: its own, and two of the control."""
 
@@ -47,16 +50,16 @@ def audit_log(
     small, exponent = scaled(log)
     options = replace(options, noise=options.noise and math.ldexp(options.noise, -exponent))
     kind, readings = readings_of(small, rows)
-    attempts = audit.attempts([Remedy(AS_IT_IS, one) for one in readings], options, len(readings))
+    first = [Remedy(name, one) for name, one in zip(_READINGS, readings, strict=False)]
+    attempts = audit.attempts(first, options, len(first))
     best = max(attempts, key=lambda each: each.rank)
     measured = drift.measure(best.remedy.log, options.seed)
     tried: list[Tried] = []
     if not measured.small and not best.complete and log.counts is not None:
         possible = remedies.remedies(best.remedy.log)
-        more = audit.attempts(possible, options, len(readings) + len(possible))
-        tried = [one.summary() for one in (best, *more)]
-        attempts += more
-        best = max(best, *more, key=lambda each: each.rank)
+        attempts += audit.attempts(possible, options, len(first) + len(possible))
+        best = max(attempts, key=lambda each: each.rank)
+        tried = [one.summary() for one in attempts]
     late = any(one.timed_out for one in attempts)
     return Findings(
         log,

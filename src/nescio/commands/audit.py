@@ -218,7 +218,7 @@ def _print_verdict(findings: "Findings", *written: Path) -> None:
     verdict = findings.verdict
     print(f"{verdict.grade}: {'; '.join(verdict.reasons)}")
     print(
-        f"users: {verdict.users} took part; columns: {verdict.unique} unique, "
+        f"users: {verdict.users} took part; participation: {verdict.unique} unique, "
         f"{verdict.ambiguous} ambiguous, {verdict.clear} clear of chance; {findings.seconds:.1f} s"
     )
     print(f"report: {', '.join(map(str, written))}")

@@ -32,9 +32,6 @@ from .span import Subspace
 
 __all__ = ["Limits", "Others", "Program", "has_solver"]
 
-_OTHERS = 8
-"""Programs for each column that look for another one."""
-
 _COUNT_WEIGHT = 0.5
 """Price of one participation too many or too few, against one unit of distance."""
 
@@ -94,15 +91,13 @@ class Program:
                 columns[k] = column
         return columns, np.array([column is not None for column in found], np.bool_)
 
-    def others(
-        self, places: IntArray, columns: Columns, limits: Limits, most: int = _OTHERS
-    ) -> list[Others]:
-        """Searches, `most` times, for other columns in the span with the counts of `columns`."""
+    def others(self, places: IntArray, columns: Columns, limits: Limits, most: int) -> list[Others]:
+        """Lists up to `most` other columns in the span with the counts of each of `columns`."""
         self._prepare()
 
         def one(i: int, column: npt.NDArray[np.uint8]) -> Others:
             known = column[None]
-            for _ in range(most):
+            while len(known) <= most:
                 other, infeasible = self._solve(i, limits, known)
                 if infeasible:
                     return Others(known[1:], complete=True)

@@ -19,6 +19,8 @@ Exclude = Callable[[FloatArray, Batch, IntArray, Columns], list[Others]]
 """`exclude` of a state: integer programs for users at places of a batch."""
 
 _NODES = 100
+_OTHERS, _FEW = 8, 32
+"""Other columns listed for each user without noise, if there are few such users."""
 _WORK = 2_000_000
 """Entries of integer programs (rounds times rank) solved in method "auto", all columns together."""
 
@@ -48,7 +50,8 @@ def exclude(
     found: list[Others] = []
     if len(first):
         program = _program(state, basis, batch, noisy=False)
-        found = program.others(first, columns[: len(first)], _limits(state, bounded=True))
+        most = _OTHERS if state.subspace.exact and len(first) <= _FEW else 1
+        found = program.others(first, columns[: len(first)], _limits(state, bounded=True), most)
     return found + [Others(columns[:0], complete=False)] * (len(places) - len(first))
 
 

@@ -92,8 +92,8 @@ def certify_without_counts(subspace: Subspace, columns: Columns) -> Certified:
     limit = subspace.limits(points)
     fits = (distance <= limit) & columns.any(axis=1)
     status: dict[bool, tuple[Status, str]] = {
-        True: ("ambiguous", "in the span, but without counts its user is unknown"),
-        False: ("not found", "no column was near enough to the span"),
+        True: ("ambiguous", "agrees with the sums, but without counts its user is unknown"),
+        False: ("not found", "no participation agrees with the sums closely enough"),
     }
     certificates = tuple(
         Certificate(

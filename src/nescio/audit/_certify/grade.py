@@ -62,22 +62,25 @@ def grade(
     elif unique.any():
         word = "at risk"
         reason = (
-            f"the columns of {counted[1]} of {users} users are unique, but few updates are usable"
+            f"the participation of {counted[1]} of {users} users is proven, but few updates are "
+            "usable"
         )
     elif control is not None and control.probability <= thresholds.chance:
         word = "at risk"
-        reason = "columns fit better than on shuffled rounds: the sums reveal participation"
+        reason = (
+            "participation agrees with the sums better than on shuffled rounds: the sums reveal it"
+        )
     elif sharp and _sharp(result, active):
         word = "at risk"
         reason = (
-            "the sums have hardly any noise, so they contain the columns; this search did not find "
-            "them, but a longer one may"
+            "the sums have hardly any noise, so they show who took part; this search did not find "
+            "it, but a longer one may"
         )
     reasons = [reason]
     if word == "broken":
         reasons += _sums_known(quality.groups)
     if not result.labelled:
-        reasons.append("without counts, columns are in no order and name no users")
+        reasons.append("without counts, it is unknown whose participation was found")
     return Verdict(word, *counted, tuple(reasons))
 
 
@@ -105,7 +108,7 @@ def _recovered(users: int, certain: int, others: FloatArray, *, proven: bool) ->
         how = (
             "they are the same for all participation that fits the log"
             if proven
-            else "their columns fit far better than any on shuffled rounds"
+            else "their participation agrees with the sums far better than any on shuffled rounds"
         )
         parts.append(f"the updates of {certain} of {users} users were recovered: {how}")
     if len(others):

@@ -41,21 +41,24 @@ def certificate(
     needed = distance + 2 * limit if subspace.exact else 1e-6
     status: Status = "ambiguous"
     if not all_evidence.fits[i]:
-        status, reason = "not found", "no column was near enough to the span"
+        status, reason = "not found", "no participation agrees with the sums closely enough"
     elif all_evidence.rivals[i]:
-        reason = "another column in the span has these counts"
+        reason = "another participation with these counts agrees with the sums"
     elif not subspace.complete:
-        reason = "fewer directions exceed the noise than there are active users"
+        reason = "the sums show fewer independent users than took part"
     elif not subspace.exact and not everyone:
-        reason = "with noise, a proof needs all columns, and some were not found"
+        reason = "with noise, a proof needs the participation of all users, and some was not found"
     elif not all_evidence.typical[i]:
-        reason = "with this noise, a column as near as this one is too probable by chance"
+        reason = "with this noise, chance too often gives a participation that agrees as well"
     elif margin <= needed and not all_evidence.only[i]:
-        reason = "other columns could not be excluded"
+        reason = "other participation could not be excluded"
     elif failure > MAX_FAILURE:
-        reason = "with this noise, a neighboring column is too probable"
+        reason = "with this noise, one that differs in a round or two is too probable"
     else:
-        status, reason = "unique", "proven: no other column in the span has these counts"
+        status, reason = (
+            "unique",
+            "proven: no other participation with these counts agrees with the sums",
+        )
     return Certificate(
         user,
         status,

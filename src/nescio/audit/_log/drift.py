@@ -142,6 +142,6 @@ def _words(change: float, tail: float) -> str:
     return (
         f"updates drift as the model learns: constant updates leave {tail:.1g} of the "
         f"sums' energy unexplained, and at least {change:.0%} of that is slow drift. It "
-        "moves true columns away from the span of the sums, so fewer are found. An attacker "
+        "makes true participation agree less with the sums, so less of it is found. An attacker "
         "who keeps the model fixed avoids this"
     )

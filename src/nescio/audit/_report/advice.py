@@ -55,5 +55,5 @@ def _about_counts(log: Log) -> list[str]:
     return [
         f"Participation counts are {exact}, for windows of {int(np.median(lengths))} rounds, and "
         f"{known:.0%} of them are known. Collect them less often, rounded or with noise, or not at "
-        "all, because they assign the columns to users.",
+        "all, because they show whose participation is whose.",
     ]

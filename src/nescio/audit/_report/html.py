@@ -59,7 +59,7 @@ def as_html(findings: Findings) -> str:
         *([] if grade == "broken" else [f"<p><strong>{escape(CAUTION)}</strong></p>"]),
         "<h2>The log</h2>",
         _table({**_about_log(findings.log), "rows": findings.rows}),
-        "<h2>Recovered columns and updates</h2>",
+        "<h2>Recovered participation and updates</h2>",
         *_recovered(findings),
         "<h2>Confidence</h2>",
         *_confidence(findings),
@@ -114,10 +114,10 @@ def _recovered(findings: Findings) -> list[str]:
     ]
     parts = [
         bars(f"Users by certificate, of {verdict.users}", kinds),
-        "<p>A user's column says in which rounds the user took part. <em>Unique</em>: a proof "
-        "shows that no other column agrees with the sums and the user's counts. "
-        "<em>Ambiguous</em>: the column agrees, but others could not be excluded. <em>Not "
-        "found</em>: no column agrees.</p>",
+        "<p>A user's participation is the rounds in which the user took part. <em>Unique</em>: a "
+        "proof shows that no other participation agrees with the sums and the user's counts. "
+        "<em>Ambiguous</em>: the recovered one agrees, but others could not be excluded. <em>Not "
+        "found</em>: none agrees.</p>",
     ]
     errors = findings.quality.errors[np.isfinite(findings.quality.errors)]
     if len(errors):
@@ -126,8 +126,9 @@ def _recovered(findings: Findings) -> list[str]:
         limit = findings.thresholds.usable
         drawn.append(Series("threshold: usable", [1, len(errors)], [limit, limit], dashed=True))
         parts.append(
-            "<h3>Updates</h3><p>Estimated relative error of each update, if its column is right: 0 "
-            "is exact, 1 is as much noise as signal.</p>"
+            "<h3>Updates</h3><p>Estimated relative error of the updates of users whose "
+            "participation is known, if necessary without that of others: 0 is exact, 1 is as much "
+            "noise as signal.</p>"
         )
         parts.append(
             lines("Errors of updates", drawn, "users", "estimated relative error", log_y=True)
@@ -141,8 +142,8 @@ def _confidence(findings: Findings) -> list[str]:
     some.sort(key=lambda c: c.distance)
     ranks = [float(i) for i in range(1, len(some) + 1)]
     drawn = [
-        Series("recovered columns", ranks, [c.distance for c in some]),
-        Series("expected of true columns", ranks, [c.expected for c in some], dots=True),
+        Series("recovered participation", ranks, [c.distance for c in some]),
+        Series("expected of true participation", ranks, [c.expected for c in some], dots=True),
     ]
     control = findings.control
     parts = []
@@ -150,13 +151,14 @@ def _confidence(findings: Findings) -> list[str]:
         chance = np.sort(control.chance).tolist()
         drawn.append(Series("control: shuffled rounds", ranks, chance, dashed=True))
         parts.append(
-            "<p>The control is the same attack on the same sums in shuffled order, where there are "
-            f"no columns to find. The columns of {int(control.clear.sum())} users are at most half "
-            "as far from the span as any column of the control. If the sums did not depend on "
+            "<p>At distance 0, participation and sums agree exactly. The control is the same "
+            "attack on the same sums in shuffled order, where there is nothing to find. The "
+            f"participation recovered for {int(control.clear.sum())} users is at most half as far "
+            "from agreement with the sums as any of the control. If the sums did not depend on "
             "participation, distances as small as these would have the probability "
             f"{control.probability:.2g}.</p>"
         )
-    title = "Distances of columns from the span of the sums"
+    title = "Distances of participation from agreement with the sums"
     parts.insert(0, lines(title, drawn, "users, nearest first", "distance"))
     return parts
 
@@ -195,8 +197,8 @@ def _attempts(tried: tuple[Tried, ...], best: str) -> str:
     head = "".join(f"<th>{title}</th>" for title in _ATTEMPTS)
     return (
         f'<div class="wide"><table id="remedies"><tr>{head}</tr>{rows}</table></div><p>Distances '
-        "are medians over the users: of recovered columns from the span of the sums, then of the "
-        "columns of the control. With more attempts, one is more likely to succeed by chance. So "
+        "are medians over the users: of recovered participation from agreement with the sums, then "
+        "of that of the control. With more attempts, one is more likely to succeed by chance. So "
         f"all probabilities but the first are multiplied by {len(tried)}.</p>"
     )
 
