@@ -12,10 +12,6 @@ import types
 class _Module(types.ModuleType):
     __path__ = ()
 
-    def __init__(self, name):
-        super().__init__(name)
-        self.__spec__ = importlib.machinery.ModuleSpec(name, None, is_package=True)
-
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
