@@ -1,8 +1,6 @@
 // Compiled for AVX-512 and GFNI. Must not define functions that other tiers share (scripts/check_tiers.py).
 #include <immintrin.h>
 
-#include <type_traits>
-
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
 
@@ -19,9 +17,12 @@ constexpr std::size_t kMatrices = kLines;  // per group
 // prefetcher stops at a page boundary: prefetch the block after the next.
 constexpr std::size_t kBlocksAhead = 2;
 
-// With many keys, reading and products take about as long. Lines are then fetched early to the
-// second-level cache, so that a slow read does not stop the products.
-constexpr std::size_t kFarAhead = 64 << 10;
+// With more keys, reading and products take about as long. Lines are then also fetched to the
+// second-level cache, so far ahead that a slow read does not stop the products.
+constexpr std::size_t kFarAhead = 16 << 10;
+
+/// Groups whose sums of two blocks fit in registers.
+constexpr std::size_t kMostGroups = 8;
 
 /// The matrices of a group of up to eight keys: byte 7 - q of word r is key q's byte r, because the
 /// instruction takes row 0 of a matrix from its highest byte.
@@ -73,8 +74,9 @@ inline __m512i broadcast(std::uint64_t matrix) {
 ///
 /// A matrix is loaded once for all blocks, and a line once for all groups: 8 groups and 2 blocks take
 /// 5 loads for 8 products, where one block takes more than a load for each, and the machine can do two
-/// of either per cycle. Prefetches `prefetches` lines from `ahead` on for every two lines of a block.
-template <int groups, int blocks, int prefetches>
+/// of either per cycle. Prefetches `prefetches` lines from `ahead` on for every two lines of a block; with
+/// `far` also lines to the second-level cache.
+template <int groups, int blocks, int prefetches, bool far>
 inline void add_blocks(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
                        std::uint8_t* sums, std::size_t sum_stride, const std::uint8_t* ahead) {
   __m512i total[groups][blocks], line0[blocks], line1[blocks];
@@ -92,7 +94,7 @@ inline void add_blocks(const std::uint8_t* block, std::size_t lines, const std::
     }
     for (int k = 0; k < prefetches; ++k, ahead += kLineBytes) {
       _mm_prefetch(ahead, _MM_HINT_T0);
-      if constexpr (blocks > 1) _mm_prefetch(ahead + kFarAhead, _MM_HINT_T1);
+      if constexpr (far) _mm_prefetch(ahead + kFarAhead, _MM_HINT_T1);
     }
 #pragma GCC unroll 16
     for (int g = 0; g < groups; ++g) {
@@ -115,47 +117,56 @@ inline void add_blocks(const std::uint8_t* block, std::size_t lines, const std::
   }
 }
 
-/// add_blocks for any number of groups, as many at a time as registers hold. Each pass over the blocks
-/// prefetches the lines that follow those of the pass before.
-template <int blocks, int prefetches>
+/// add_blocks for 1 to `most` groups.
+template <int blocks, int prefetches, std::size_t most = kMostGroups>
 inline void add_groups(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
                        std::size_t groups, std::uint8_t* sums, std::size_t sum_stride,
                        const std::uint8_t* ahead) {
-  constexpr int kMost = 16 / blocks;
-  const std::size_t step = prefetches * lines / 2 * kLineBytes;
-  const auto add = [&]<int count>(std::integral_constant<int, count>) {
-    for (; groups >= count; groups -= count) {
-      add_blocks<count, blocks, prefetches>(block, lines, matrices, sums, sum_stride, ahead);
-      matrices += count * kMatrices;
-      sums += count * sum_stride;
-      ahead += step;
-    }
-  };
-  add(std::integral_constant<int, kMost>{});
-  if constexpr (kMost > 8) add(std::integral_constant<int, 8>{});
-  add(std::integral_constant<int, 4>{});
-  add(std::integral_constant<int, 2>{});
-  add(std::integral_constant<int, 1>{});
+  if (groups == most) {
+    add_blocks<most, blocks, prefetches, true>(block, lines, matrices, sums, sum_stride, ahead);
+  } else if constexpr (most > 1) {
+    add_groups<blocks, prefetches, most - 1>(block, lines, matrices, groups, sums, sum_stride,
+                                             ahead);
+  }
 }
 
-/// Adds two blocks to the sums of at least 8 groups. Each pass over them prefetches a part of the next
-/// two blocks, so that reading memory is spread over the products.
-inline void add_two_blocks(const std::uint8_t* block, std::size_t lines,
-                           const std::uint64_t* matrices, std::size_t groups, std::uint8_t* sums,
-                           std::size_t sum_stride) {
-  const std::uint8_t* const ahead = block + 2 * lines * kLineBytes;
-  const auto add = groups < 16   ? add_groups<2, 4>
-                   : groups < 32 ? add_groups<2, 2>
-                                 : add_groups<2, 1>;
-  add(block, lines, matrices, groups, sums, sum_stride, ahead);
+/// Adds blocks in `passes` over about as many groups each. Every pass prefetches from `step` bytes
+/// after the pass before.
+template <int blocks, int prefetches>
+inline void add_passes(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                       std::size_t groups, std::uint8_t* sums, std::size_t sum_stride,
+                       std::size_t passes, std::size_t step) {
+  const std::uint8_t* ahead = block + kBlocksAhead * lines * kLineBytes;
+  for (; passes > 0; --passes, ahead += step) {
+    const std::size_t some = ceil_div(groups, passes);
+    add_groups<blocks, prefetches>(block, lines, matrices, some, sums, sum_stride, ahead);
+    matrices += some * kMatrices;
+    sums += some * sum_stride;
+    groups -= some;
+  }
 }
 
-/// Adds one block to the sums of all groups.
-inline void add_one_block(const std::uint8_t* block, std::size_t lines,
-                          const std::uint64_t* matrices, std::size_t groups, std::uint8_t* sums,
-                          std::size_t sum_stride) {
-  add_groups<1, 2>(block, lines, matrices, groups, sums, sum_stride,
-                   block + kBlocksAhead * lines * kLineBytes);
+/// Adds blocks to the sums of any number of groups. With 2 to 7 groups, reading is the limit: there are
+/// two passes, and both prefetch all lines, because some prefetches are lost while memory is busy. With
+/// more, the passes share the lines.
+template <int blocks>
+inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
+                    std::size_t groups, std::uint8_t* sums, std::size_t sum_stride) {
+  constexpr int kAll = 2 * blocks;  // lines to prefetch for two lines of each block
+  const std::size_t passes = ceil_div(groups, kMostGroups);
+  if (groups == 1) {
+    add_blocks<1, blocks, kAll, false>(block, lines, matrices, sums, sum_stride,
+                                       block + kBlocksAhead * lines * kLineBytes);
+  } else if (passes == 1) {
+    add_passes<blocks, kAll>(block, lines, matrices, groups, sums, sum_stride,
+                             groups < kMostGroups ? 2 : 1, 0);
+  } else if (passes < 4) {
+    add_passes<blocks, kAll / 2>(block, lines, matrices, groups, sums, sum_stride, passes,
+                                 kAll / 2 * lines / 2 * kLineBytes);
+  } else {
+    add_passes<blocks, 1>(block, lines, matrices, groups, sums, sum_stride, passes,
+                          lines / 2 * kLineBytes);
+  }
 }
 
 }  // namespace
@@ -175,13 +186,13 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   const std::size_t groups = key_groups(keys);
   const std::size_t stride = kLineBytes * tile.blocks;
   std::size_t block = 0;
-  if (groups >= 8) {
+  if (groups > 1) {
     for (; block + 2 <= tile.blocks; block += 2, sums += 2 * kLineBytes) {
-      add_two_blocks(tile.block(block), tile.lines, matrices, groups, sums, stride);
+      add_all<2>(tile.block(block), tile.lines, matrices, groups, sums, stride);
     }
   }
   for (; block < tile.blocks; ++block, sums += kLineBytes) {
-    add_one_block(tile.block(block), tile.lines, matrices, groups, sums, stride);
+    add_all<1>(tile.block(block), tile.lines, matrices, groups, sums, stride);
   }
 }
 
