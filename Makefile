@@ -136,6 +136,7 @@ fuzz-wire: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 fuzz-quant: $(VENV)/.fuzz
+	$(BIN)/python tests/fuzz/fuzz_http.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0
 	$(BIN)/python tests/fuzz/fuzz_quant.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0
 
 docs: $(VENV)/.docs

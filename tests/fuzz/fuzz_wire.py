@@ -25,7 +25,8 @@ from nescio.pir import _stored as stored
 from nescio.pir import _wire as wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-for module in (_frame, _base_ot, wire, params, params.TableParams, change, change.Change, stored):
+MODULES = (_frame, _base_ot, wire, params, params.TableParams, change, change.Change, stored)
+for module in (*MODULES, change._Head):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
@@ -97,6 +98,12 @@ def fuzz_change(provider: atheris.FuzzedDataProvider) -> None:
     assert table.params != PARAMS
 
 
+def fuzz_change_head(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes heads of changes, which a server checks before it gets the change."""
+    sound = change.head_of(provider.PickValueInList(CHANGES))
+    change.check_head(TABLE, damaged(provider, sound), 1 << 20)
+
+
 def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     """Fuzzes stored tables."""
     FILE.write_bytes(damaged(provider, STORED))
@@ -150,6 +157,7 @@ def one_input(data: bytes) -> None:
     target = provider.PickValueInList(
         [
             *(fuzz_query, fuzz_answer, fuzz_params, fuzz_change, fuzz_stored),
+            fuzz_change_head,
             *(fuzz_frames, fuzz_points),
         ]
     )

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import httpx
@@ -132,6 +133,14 @@ def test_heads_count_as_held_bytes(client):
         assert post(url, client.query([5]).keys[0]).status_code == 200  # all of it is released
 
 
+def test_bytes_between_requests_are_bounded(client):
+    with running(make_app(0)) as url:
+        sent, reply = flood(url, b"", b"\r\n" * 2048, 64 << 20)
+        assert sent < 16 << 20
+        assert not reply or reply.startswith(b"HTTP/1.1 431 ")
+        assert post(url, client.query([5]).keys[0]).status_code == 200
+
+
 def test_requests_that_are_sent_ahead_of_responses(url):
     one = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
     last = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -240,3 +249,24 @@ def test_the_service_ends_during_handshakes(certificate, connected):
         time.sleep(0.2)
     assert time.monotonic() - begun < 5
     assert all(closed(connection) for connection in idle)
+
+
+@pytest.mark.parametrize("loop", ["auto", "asyncio"])
+def test_many_tls_clients_at_once(certificate, loop):
+    cert, key = map(str, certificate)
+    trust = ssl.create_default_context(cafile=cert)
+
+    def ask(address):  # the handshake begins as soon as the connection does
+        with (
+            socket.create_connection(address, 30) as connection,
+            trust.wrap_socket(connection, server_hostname=address[0]) as secured,
+        ):
+            secured.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            return secured.recv(13)
+
+    with (
+        running(make_app(0), certificate=(cert, key), loop=loop) as url,
+        ThreadPoolExecutor(16) as pool,
+    ):
+        address = (urlsplit(url).hostname, urlsplit(url).port)
+        assert set(pool.map(ask, [address] * 60)) == {b"HTTP/1.1 200 "}

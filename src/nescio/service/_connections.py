@@ -105,14 +105,16 @@ class Admission:
             if not self._places[address].count:
                 del self._places[address]
 
-    def replace(self, old: Connection, new: Connection) -> None:
-        """Lets one connection take the place of another that was idle, as idle from now on."""
-        address = self._addresses.pop(old, None)
-        if address is not None:
-            self._idle.pop(old, None)
-            self._places[address].idle.pop(old, None)
-            self._addresses[new] = address
-            self.idle(new)
+    def replace(self, old: Connection, new: Connection) -> bool:
+        """Lets a connection take the place of another, as idle; False if that was closed."""
+        address = self._addresses.get(old)
+        if address is None:
+            return False
+        self.busy(old)
+        del self._addresses[old]
+        self._addresses[new] = address
+        self.idle(new)
+        return True
 
     def _make_room(self, idle: dict[Connection, None]) -> bool:
         """Closes the connection that has been idle for the longest time, if there is one."""

@@ -1,7 +1,10 @@
 """HTTP and TLS of one connection, in bounded memory and time."""
 
 import asyncio
+import contextlib
 import json
+import os
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Any, cast
@@ -16,6 +19,8 @@ from ._connections import Admission, ConnectionLimits
 from ._quotas import RefusedError
 from ._responses import Budget
 
+# A piece in which a message begins counts as a whole for it; smaller ones make that more exact.
+_PIECE_BYTES = 16 << 10
 _PARTING_SECONDS = 2
 _DRAINED_BYTES = 1 << 20
 
@@ -49,12 +54,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._limits = limits
         self._admission = admission
         self._held = budget.hold()
-        self._entered = False
+        self.gate: TlsGate | None = None  # whose place this connection takes
         self._next_check: asyncio.TimerHandle | None = None
         self._was_closing = False
         self._drainable: int | None = None  # bytes that are still ignored before the end
         self._in_message = False
-        self._overhead = 0  # bytes of the message in excess of twice its body
+        self._overhead = 0  # bytes in excess of twice the body, since a message began or ended
         self._body_bytes = 0  # of the body, in the piece that is being parsed
         self._refusal: RefusedError | None = None
 
@@ -63,16 +68,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Starts the timeout, or closes the connection if there are too many."""
         super().connection_made(transport)
-        if self._entered or self._admission.enter(self, transport):
+        if self.gate is not None:
+            entered = self._admission.replace(self.gate, self)
+        else:
+            entered = self._admission.enter(self, transport)
+        if entered:
             self._check_later()
         else:
             transport.abort()
-
-    def secured(self, transport: asyncio.Transport, gate: "TlsGate") -> None:
-        """Starts as `connection_made`, in the place of a connection whose handshake is done."""
-        self._entered = True
-        self._admission.replace(gate, self)
-        self.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the timeout and releases what is held."""
@@ -112,7 +115,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._drainable < 0:
                 self.transport.abort()
         while rest and self._drainable is None and not self.transport.is_closing():
-            room = max(1, self._limits.max_head_bytes - self._overhead)
+            room = min(_PIECE_BYTES, self._limits.max_head_bytes - self._overhead)
             piece, rest = rest[:room], rest[room:]
             try:
                 if not self._parse(piece):
@@ -131,14 +134,15 @@ class BoundedProtocol(HttpToolsProtocol):
             raise self._refusal or refuse.malformed_head() from None
         self._overhead = max(0, self._overhead + len(piece) - 2 * self._body_bytes)
         self._hold()
-        if self._in_message and self._overhead >= self._limits.max_head_bytes:
+        if self._overhead >= self._limits.max_head_bytes:
             raise refuse.head_too_large(self._limits.max_head_bytes)
         return True
 
     def _hold(self) -> None:
         """Reserves the bytes of the head until the response is complete."""
-        waiting = self._in_message or not (self.cycle is None or self.cycle.response_complete)
-        self._held.set(self._overhead if waiting else 0)
+        waiting = not (self.cycle is None or self.cycle.response_complete)
+        least = self._held.count if waiting else 0
+        self._held.set(max(least, self._overhead) if waiting or self._in_message else 0)
 
     def on_message_begin(self) -> None:
         """Begins to count the head of a request."""
@@ -173,6 +177,7 @@ class BoundedProtocol(HttpToolsProtocol):
         """Ends the counting of a message."""
         super().on_message_complete()
         self._in_message = False
+        self._overhead = 0  # bytes until the next message count too
 
     def on_response_complete(self) -> None:
         """Starts the timeout for the next request, and releases what the head took."""
@@ -219,9 +224,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class TlsGate(asyncio.Protocol):
-    """A connection during its TLS handshake; `inner` takes its place afterwards.
+    """A TCP connection until its TLS handshake is done; then `inner` takes its place.
 
-    The event loop would not count a connection before its handshake is done.
+    An event loop that does the handshake itself does not tell of a connection before the end of it.
+    So the gate accepts the TCP connection, counts it, and gives its socket back to the loop.
     """
 
     def __init__(
@@ -236,34 +242,23 @@ class TlsGate(asyncio.Protocol):
         self._limits = limits
         self._admission = admission
         self._counted: set[Any] = inner.connections  # of uvicorn, which calls `shutdown` of each
-        self._early = bytearray()  # data that arrive with the end of the handshake
-        self._lost = False
         self._task: asyncio.Task[None] | None = None
-        self._transport: asyncio.Transport | None = None
+        self._started = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake, or closes the connection if there are too many."""
-        self._transport = tcp = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        if not self._admission.enter(self, tcp):
-            tcp.abort()
-            return
-        tcp.pause_reading()
-        self._counted.add(self)
-        self._task = self._inner.loop.create_task(self._secure(tcp))
-
-    def data_received(self, data: bytes) -> None:
-        """Keeps the data for `inner`."""
-        self._early += data
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Notes that the client has gone before `inner` took over."""
-        del exc
-        self._lost = True
+        tcp = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
+        if self._admission.enter(self, tcp):
+            # A copy, because the loop owns the socket of a transport; nothing was read from it yet.
+            copy = socket.socket(fileno=os.dup(tcp.get_extra_info("socket").fileno()))
+            copy.setblocking(False)
+            self._counted.add(self)
+            self._task = self._inner.loop.create_task(self._secure(copy))
+            self._task.add_done_callback(lambda _: self._end(copy))
+        tcp.abort()
 
     def evict(self) -> None:
         """Closes the connection at once."""
-        if self._transport is not None:
-            self._transport.abort()
         if self._task is not None:
             self._task.cancel()
 
@@ -271,29 +266,25 @@ class TlsGate(asyncio.Protocol):
         """Closes the connection, because the server ends."""
         self.evict()
 
-    async def _secure(self, transport: asyncio.Transport) -> None:
+    async def _secure(self, connection: socket.socket) -> None:
         """Does the handshake, then gives the connection to `inner`."""
-        secured = None
-        try:
-            secured = await self._inner.loop.start_tls(
-                transport,
-                self,
-                self._context,
-                server_side=True,
+        self._started = True
+        self._inner.gate = self
+        with contextlib.suppress(OSError, asyncio.CancelledError):  # ssl.SSLError is an OSError
+            await self._inner.loop.connect_accepted_socket(
+                lambda: self._inner,
+                connection,
+                ssl=self._context,
                 ssl_handshake_timeout=self._limits.handshake_seconds,
                 ssl_shutdown_timeout=self._limits.handshake_seconds,
             )
-        except (OSError, asyncio.CancelledError):  # ssl.SSLError and TimeoutError are OSErrors
-            transport.abort()
-        finally:
-            self._counted.discard(self)
-            if secured is None or self._lost:
-                self._admission.leave(self)
-        if secured is not None and not self._lost:
-            secured.set_protocol(self._inner)
-            self._inner.secured(secured, self)
-            if self._early:
-                self._inner.data_received(bytes(self._early))
+
+    def _end(self, connection: socket.socket) -> None:
+        """Forgets this connection, unless `inner` has its place."""
+        self._counted.discard(self)
+        self._admission.leave(self)
+        if not self._started:  # else the loop owns it
+            connection.close()
 
 
 def protocol_factory(

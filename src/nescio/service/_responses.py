@@ -46,17 +46,17 @@ class Holding:
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._count = 0
+        self.count = 0
         self.kept = False
 
     def add(self, count: int) -> None:
         """Reserves more bytes. Raises RefusedError over budget."""
         self._budget.add(count)
-        self._count += count
+        self.count += count
 
     def set(self, count: int) -> None:
         """Changes the number of reserved bytes. Raises RefusedError over budget."""
-        self.add(count - self._count)
+        self.add(count - self.count)
 
     def keep(self) -> None:
         """Leaves the release to the response."""
@@ -64,8 +64,8 @@ class Holding:
 
     def release(self) -> None:
         """Releases all reserved bytes."""
-        self._budget.add(-self._count)
-        self._count = 0
+        self._budget.add(-self.count)
+        self.count = 0
 
 
 class AnswerResponse(Response):
