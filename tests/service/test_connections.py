@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+import nescio
 from nescio.errors import ArgumentError
 from nescio.service import Quotas, RemoteTable
 from nescio.service._connections import Admission, ConnectionLimits
@@ -90,6 +91,20 @@ def test_requests_in_pieces(url, client, size):
             connection.sendall(data[first : first + size])
         reply = b"".join(iter(lambda: connection.recv(65536), b""))
     assert reply.count(b"HTTP/1.1 200 ") == 2
+
+
+class SlowServer(nescio.Server):
+    def answer_batch(self, queries):
+        time.sleep(0.5)
+        return super().answer_batch(queries)
+
+
+def test_a_refusal_does_not_answer_an_earlier_request(client):
+    query = client.query([5]).keys[0]
+    first = HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(query), query)
+    with running(make_app(0, server=SlowServer)) as url:
+        assert raw_request(url, first + b"GET / HTTP/1.1\r\n\r\n") == b""
+        assert b" 400 " in raw_request(url, b"GET / HTTP/1.1\r\n\r\n")
 
 
 def test_trailers_and_extensions_within_the_limits(client):

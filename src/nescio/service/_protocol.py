@@ -193,10 +193,15 @@ class BoundedProtocol(HttpToolsProtocol):
         return error
 
     def _refuse(self, error: RefusedError) -> None:
-        """Replies with an error, unless a response has begun, and closes the connection."""
+        """Replies with an error and closes the connection.
+
+        The reply is left out if a response has begun, or if it would answer an earlier request.
+        """
         cycle = self.cycle
         answered = cycle is None or cycle.response_complete
-        if answered or not (cycle.response_started or self.pipeline):
+        if answered or (
+            cycle.scope is self.scope and not (cycle.response_started or self.pipeline)
+        ):
             body = json.dumps(error.to_dict()).encode()
             head = (
                 b"content-type: application/json\r\n"
