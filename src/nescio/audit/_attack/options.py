@@ -26,8 +26,9 @@ class Options:
     interrupted) or "skewness" (independent component analysis).
     `noise`: standard deviation of an entry of one user's update between rounds; 0 for no noise,
     None to estimate it.
-    `time_limit`: seconds after which no further search starts. `column_limit`: seconds for each
-    integer program. Without both, the same seed gives the same result.
+    `time_limit`: seconds after which no further search starts; in `audit_log`, of all its searches
+    together. `column_limit`: seconds for each integer program. Without both, the same seed gives
+    the same result.
     `seed`: seed of all random choices. `threads`: threads for integer programs, 0 for all
     processors; the BLAS has its own setting.
     `updates`: compute the updates; without them memory does not grow with the dimensions.
