@@ -1,9 +1,9 @@
 """The grade of a log: one of three, under thresholds that the operator sets.
 
-broken   usable updates of single users were recovered, from columns that are proven unique or that
-         fit far better than chance allows
-at risk  columns were found, but updates are mostly noise; or all columns together fit better than
-         chance allows; or the sums contain the columns, and only the search failed
+broken   usable updates of single users were recovered or can be estimated, from columns that are
+         proven unique, or that fit far better than chance allows and leave no other choice
+at risk  columns are proven, but updates are mostly noise; or all columns together fit better than
+         chance allows; or the sums have hardly any noise, and only the search failed
 safe     this attack found no more than chance; that does not cover other attacks
 
 An "ambiguous" certificate does not count by itself: where noise is large, every column with the
@@ -55,9 +55,9 @@ def grade(
     reason = "this attack found no more than chance or the thresholds allow"
     if counted[2] > thresholds.broken * users:
         word = "broken"
-        proven = int((usable & result.determined).sum()) >= certain
+        chance = (known & ~unique).any() and (usable & quality.certain & ~result.determined).any()
         reason = _recovered(
-            users, certain, quality.errors[usable & ~quality.certain], proven=proven
+            users, certain, quality.errors[usable & ~quality.certain], proven=not chance
         )
     elif unique.any():
         word = "at risk"
