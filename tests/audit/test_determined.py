@@ -121,3 +121,15 @@ def test_errors_of_updates_say_what_unknown_columns_do():
     assert quality.errors[known].min() > 0.1
     assert np.isnan(quality.errors[~known]).all()
     assert not quality.certain.any()
+
+
+def test_the_last_user_is_who_is_left():
+    """All but one are proven, and participants are known: that one's column is the rest."""
+    run = Run(8, 30, 40)
+    found = audit_log(log_of(run))
+    assert found.result.unique.sum() == 7
+    assert "7 of 8 users were recovered: they are the same" in found.verdict.reasons[0]
+    known = found.result.unique
+    others = run.participants - run.participation[:, known].sum(axis=1)
+    design = np.column_stack((run.participation[:, known], others)).astype(float)
+    assert np.allclose((np.linalg.pinv(design) @ run.aggregates)[:7], run.updates[known])

@@ -13,8 +13,8 @@ class Verdict:
     """The grade, the users behind it, and the reasons in words.
 
     `users` took part. `unique` and `ambiguous` count their certificates; `clear` counts columns
-    that fit far better than chance allows; `usable` counts users whose update was recovered or can be
-    estimated within the threshold.
+    that fit far better than chance allows; `usable` counts users whose update was recovered or can
+    be estimated within the threshold.
     """
 
     grade: Grade
