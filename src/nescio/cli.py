@@ -74,10 +74,11 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> i
 
 def _output_is_closed() -> bool:
     """Tests if the reader of the output has closed it; if so, discards what is left of it."""
-    if sys.stdout is None:
-        return False
     output = select.poll()
-    output.register(sys.stdout.fileno(), 0)
+    try:
+        output.register(sys.stdout.fileno(), 0)
+    except (AttributeError, ValueError):  # no standard output, or one without a descriptor
+        return False
     if not output.poll(0):
         return False
     # Python would fail again when it flushes at exit.

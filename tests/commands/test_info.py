@@ -1,10 +1,13 @@
 """Tests `nescio info`, and the command line in general."""
 
+import argparse
+import errno
 import json
 
 import nescio as package
 from commands.conftest import nescio
 from nescio import _core
+from nescio.cli import run
 from nescio.dpf import GENERATORS
 
 
@@ -23,3 +26,13 @@ def test_version_and_help():
     usage = nescio("--help").stdout
     for command in ("demo", "serve", "lookup", "info"):
         assert f"    {command} " in usage
+
+
+def test_a_broken_pipe_that_is_not_the_output_is_an_error(capsys):
+    def fail(_):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(run=fail)
+    assert run(parser, []) == 1
+    assert capsys.readouterr().err == "nescio: [Errno 32] Broken pipe\n"
