@@ -30,7 +30,8 @@ import numpy as np
 from .._arrays import ByteArray, IndexArray, as_bytes
 from ..errors import ArgumentError, MalformedMessageError
 from ._params import MAX_VERSION_LENGTH, TableParams
-from ._table import LastChange, Table
+from ._table import Table
+from ._versions import LastChange
 from ._wire import wrong_table
 
 VERSION = 1

@@ -18,7 +18,7 @@ from ._block_hashes import Progress
 from ._digest import CHUNK_ROWS, digest_of, hash_chunks
 from ._params import TableParams
 from ._rehash import in_order, rehash
-from ._versions import UsedVersions
+from ._versions import LastChange, UsedVersions
 
 _PART_BYTES = 32 << 20
 _MAX_RECENT = 256  # updates that device copies of the table can follow
@@ -50,14 +50,6 @@ class TableState:
             if overwritten.since == version:
                 return np.unique(np.concatenate([one.indices for one in self.recent[first:]]))
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class LastChange:
-    """The message of a change: its random name, and a hash of all the rest of it."""
-
-    name: bytes
-    content: bytes
 
 
 class Table:

@@ -1,12 +1,21 @@
-"""The versions of a table: their order, and the ones that it has had."""
+"""The versions of a table: their order, the ones that it has had, the change that made the last."""
 
 import hashlib
 import re
 from collections import deque
+from dataclasses import dataclass
 
 from ..errors import ArgumentError
 
 _MAX_USED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LastChange:
+    """The message of a change: its random name, and a hash of all the rest of it."""
+
+    name: bytes
+    content: bytes
 
 
 def next_version(version: str) -> str:
