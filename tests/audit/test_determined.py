@@ -6,8 +6,9 @@ import numpy as np
 
 from audit.records import Run, short_searches
 from nescio.audit import Log, audit_log, solve
-from nescio.audit._certify.estimable import Candidates, estimable
+from nescio.audit._certify.estimable import estimable
 from nescio.audit._certify.quality import measure
+from nescio.audit._certify.reasons import Candidates
 from spec import audit as spec
 
 

@@ -7,7 +7,7 @@ So a harmless log is graded "at risk" with at most twice the probability of the 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy as np
 from ._attack.options import Options
 from ._certify import quality
 from ._certify.control import Control, shuffled_control
-from ._certify.grade import grade, known_columns
+from ._certify.grade import grade
+from ._certify.known import known_columns
 from ._certify.quality import Quality
 from ._certify.result import Result
 from ._certify.verdict import Grade, Verdict
@@ -23,7 +24,13 @@ from ._disaggregate import solve
 from ._log.remedies import Remedy
 from ._thresholds import Thresholds
 
-__all__ = ["AS_IT_IS", "Attempt", "Progress", "Tried", "attack_and_grade"]
+__all__ = ["AS_IT_IS", "Attempt", "Audit", "Progress", "Tried", "attack_and_grade"]
+
+_ATTACKS = 3
+"""Attacks of an attempt: its own, and two of the control."""
+
+_LEAST = 1e-3
+"""Seconds that an attempt has after the time limit."""
 
 AS_IT_IS = "the log as it is"
 """Name of the original log, without a remedy."""
@@ -62,7 +69,7 @@ class Tried:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Attempt:
-    """All results of an attempt."""
+    """All results of an attempt; `timed_out`: the time limit ended one of the searches."""
 
     remedy: Remedy
     result: Result
@@ -70,16 +77,12 @@ class Attempt:
     control: Control | None
     verdict: Verdict
     seconds: float
+    timed_out: bool
 
     @property
     def complete(self) -> bool:
         """True if every user was found."""
         return max(self.verdict.unique, self.verdict.clear) >= self.verdict.users
-
-    @property
-    def timed_out(self) -> bool:
-        """True if the time limit ended one of the searches."""
-        return self.result.timed_out or (self.control is not None and self.control.timed_out)
 
     @property
     def rank(self) -> tuple[int, ...]:
@@ -138,4 +141,28 @@ def attack_and_grade(
             known = known_columns(log, result, control, thresholds)
             worth = quality.measure(log, result, options.seed, known)
         verdict = grade(log, result, worth, thresholds, control, known=known, sharp=sharp)
-    return Attempt(remedy, result, worth, control, verdict, time.monotonic() - start)
+    late = result.timed_out or (control is not None and control.timed_out)
+    return Attempt(remedy, result, worth, control, verdict, time.monotonic() - start, late)
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Settings of all attempts of an audit that began at `start` (monotonic clock)."""
+
+    thresholds: Thresholds
+    progress: Progress | None
+    start: float
+
+    def attempts(
+        self, changed: list[Remedy], options: Options, number: int, part: float
+    ) -> Iterator[Attempt]:
+        """Attacks changed logs within `part` of the time limit; `number` attempts in all."""
+        limit = options.time_limit
+        for i, one in enumerate(changed):
+            if limit is not None:
+                left = part * limit - (time.monotonic() - self.start)
+                share = max(left, _LEAST) / (_ATTACKS * (len(changed) - i))
+                options = replace(options, time_limit=share)
+            yield attack_and_grade(
+                one, options, self.thresholds, attempts=number, progress=self.progress
+            )

@@ -2,12 +2,11 @@
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ._attack.options import Options, combined
-from ._attempt import AS_IT_IS, Attempt, Progress, Tried, attack_and_grade
+from ._attempt import AS_IT_IS, Audit, Progress, Tried
 from ._log import drift, remedies
 from ._log.record import Log
 from ._log.remedies import Remedy
@@ -20,12 +19,6 @@ __all__ = ["audit_log"]
 
 _READINGS = (AS_IT_IS, "averages times participants")
 """Names of the logs attacked if the rows are unclear; otherwise there is one."""
-
-_ATTACKS = 3
-"""Attacks of an attempt: its own, and two of the control."""
-
-_LEAST = 1e-3
-"""Seconds that an attempt has after the time limit."""
 
 
 def audit_log(
@@ -51,13 +44,13 @@ def audit_log(
     start = time.monotonic()
     options = combined(options, named)
     options.check(log)
-    audit = _Audit(thresholds or Thresholds(), progress, start)
+    audit = Audit(thresholds or Thresholds(), progress, start)
     small, exponent = scaled(log)
     options = replace(options, noise=options.noise and math.ldexp(options.noise, -exponent))
     kind, readings = readings_of(small, rows)
     first = [Remedy(name, one) for name, one in zip(_READINGS, readings, strict=False)]
     attempts = [*audit.attempts(first, options, len(first), part=0.5)]
-    best = max(attempts, key=lambda each: each.rank)
+    best = attempts[0] if len(attempts) == 1 else max(attempts, key=lambda each: each.rank)
     measured = drift.measure(best.remedy.log, options.seed)
     tried: list[Tried] = []
     if not measured.small and not best.complete and log.counts is not None:
@@ -78,26 +71,3 @@ def audit_log(
         kind,
         late,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Audit:
-    """Settings of all attempts of an audit that began at `start` (monotonic clock)."""
-
-    thresholds: Thresholds
-    progress: Progress | None
-    start: float
-
-    def attempts(
-        self, changed: list[Remedy], options: Options, number: int, part: float
-    ) -> Iterator[Attempt]:
-        """Attacks changed logs within `part` of the time limit; `number` attempts in all."""
-        limit = options.time_limit
-        for i, one in enumerate(changed):
-            if limit is not None:
-                left = part * limit - (time.monotonic() - self.start)
-                share = max(left, _LEAST) / (_ATTACKS * (len(changed) - i))
-                options = replace(options, time_limit=share)
-            yield attack_and_grade(
-                one, options, self.thresholds, attempts=number, progress=self.progress
-            )

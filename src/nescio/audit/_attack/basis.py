@@ -14,7 +14,7 @@ from .._arrays import Columns, FloatArray
 from .._log.gram import gram_matrix
 from .._log.record import Log
 
-__all__ = ["binary", "binary_pairs", "select_basis"]
+__all__ = ["binary", "binary_pairs", "column_basis", "select_basis"]
 
 
 _ROUNDS = 8
@@ -99,3 +99,9 @@ def _best_exchange(weights: FloatArray, products: FloatArray) -> tuple[int, int]
     if not change[best] < -1e-9 * float(squares.max()):
         return None
     return int(best[0]), int(best[1])
+
+
+def column_basis(columns: Columns) -> FloatArray:
+    """Returns an orthonormal basis (rounds, rank) of columns (k, rounds)."""
+    left, values, _ = np.linalg.svd(columns.T.astype(np.float64), full_matrices=False)
+    return np.asarray(left[:, values > 1e-9 * values.max(initial=1e-300)])

@@ -58,11 +58,6 @@ class Clock:
         self.deadline = float("inf") if limit is None else time.monotonic() + limit
         self.seconds: dict[str, float] = {}
 
-    @property
-    def late(self) -> bool:
-        """True after the deadline."""
-        return time.monotonic() > self.deadline
-
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Adds the time spent in the block to step `name`."""
@@ -86,7 +81,7 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
                 log, subspace, active, options=options, deadline=clock.deadline
             )
     if log.counts is None:
-        return Attacked(columns, subspace, active, method, None, clock.late)
+        return Attacked(columns, subspace, active, method, None, time.monotonic() > clock.deadline)
     state = State.of(log, subspace, active, options, clock.deadline)
     state.columns[:] = columns
     if not without_counts:
@@ -95,7 +90,9 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
         assign(state)
     exact = options.method in ("auto", "program") and has_solver()
     others = partial(exclude, state) if exact else None
-    return Attacked(state.columns, state.subspace, active, method, others, clock.late)
+    return Attacked(
+        state.columns, state.subspace, active, method, others, time.monotonic() > clock.deadline
+    )
 
 
 def _estimates(log: Log, users: int, options: Options) -> Iterator[Subspace]:

@@ -58,12 +58,6 @@ class AffineSet:
         stretch = float(np.sqrt(longest * overlaps / values[kept].min(initial=np.inf)))
         return cls(basis, across, inside @ basis.T, 2 + stretch)
 
-    @property
-    def directions(self) -> FloatArray:
-        """float64 (rounds, rank): columns that span the directions, scaled to at most 1."""
-        inside = np.eye(self.basis.shape[1]) - self.across @ self.across.T
-        return np.asarray(self.basis @ inside)
-
     def project(self, points: Floats, chosen: IntArray) -> Floats:
         """Returns the nearest points, float32, for rows of the users `chosen` of the batch."""
         moved = self.along(points)

@@ -10,19 +10,20 @@ neighboring columns is small.
 
 import numpy as np
 
-from .._arrays import BoolArray, Columns, FloatArray, IntArray
+from .._arrays import BoolArray, Columns, IntArray
+from .._attack.basis import column_basis
 from .._attack.programs import Exclude
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
 from .._log.counts import agree, window_sums
 from .._log.record import Log
 from .._log.undetermined import free_rounds
-from .._log.windows import Batch, batches, log_choices
-from .estimable import Candidates, Estimable, estimable
+from .._log.windows import batches, log_choices
+from .estimable import determined_by
+from .others import exclude_others
 from .reasons import MAX_FAILURE, Evidence, certificate
 from .result import Certificate, Certified, Status
-from .separate import column_basis
-from .uniqueness import margins, swap_failures
+from .uniqueness import failures, margins
 
 __all__ = ["certify_columns", "certify_without_counts"]
 
@@ -60,26 +61,10 @@ def certify_columns(
     )
     determined = np.zeros(log.users, np.bool_)
     unique = np.array([certificates[user].status == "unique" for user in active], np.bool_)
-    found = _determined(subspace, columns[active], unique, evidence)
+    found = determined_by(subspace, columns[active], unique, evidence)
     determined[active] = found.users
     groups = tuple(tuple(active[list(group)].tolist()) for group in found.groups)
     return Certified(certificates, determined, groups)
-
-
-def _determined(
-    subspace: Subspace, columns: Columns, unique: BoolArray, evidence: Evidence
-) -> Estimable:
-    """Decides which updates do not depend on columns (k, rounds) that could be others."""
-    possible = subspace.complete and bool(evidence.fits.all())
-    if not subspace.exact and not unique.all():  # columns outside the found span may fit as well
-        possible = False
-    if not possible:
-        return Estimable(np.zeros(len(columns), np.bool_))
-    certain, unknown = Candidates(columns[:0]), Candidates(columns[:0], subspace.plain)
-    every = [
-        certain if one else evidence.candidates.get(i, unknown) for i, one in enumerate(unique)
-    ]
-    return estimable(columns, every)
 
 
 def certify_without_counts(subspace: Subspace, columns: Columns) -> Certified:
@@ -178,43 +163,5 @@ def _prove(
         free = free_rounds(batch, log.empty)
         affine = AffineSet.of(basis, batch)
         evidence.margin[where] = margins(affine, own, free)
-        evidence.failure[where] = _failures(log, subspace, batch, own)
-        _exclude_others(batch, evidence, where, own, affine=affine, exclude=exclude)
-
-
-def _failures(log: Log, subspace: Subspace, batch: Batch, own: Columns) -> FloatArray:
-    if subspace.exact:
-        return np.zeros(len(own))
-    windows, free = _hard_windows(batch, log.rounds), free_rounds(batch, log.empty)
-    return swap_failures(subspace, own, windows, free)
-
-
-def _exclude_others(
-    batch: Batch,
-    evidence: Evidence,
-    where: IntArray,
-    own: Columns,
-    *,
-    affine: AffineSet,
-    exclude: Exclude | None,
-) -> None:
-    """Looks for other columns of the users at places `where` whose margin is unknown."""
-    rest = np.flatnonzero(evidence.margin[where] == 0)
-    none, along = own[:0], affine.directions
-    evidence.candidates.update((int(i), Candidates(none, along)) for i in where[rest])
-    if exclude is None or not len(rest):
-        return
-    others = exclude(affine.basis, batch, rest, own[rest])
-    evidence.only[where[rest]] = [one.complete and not len(one.columns) for one in others]
-    evidence.rivals[where[rest]] |= [len(one.columns) > 0 for one in others]
-    for i, one in zip(where[rest].tolist(), others, strict=True):
-        evidence.candidates[i] = Candidates(one.columns, None if one.complete else along)
-
-
-def _hard_windows(batch: Batch, rounds: int) -> IntArray:
-    """(rounds,): the index of the window whose count is exact for all users, or -1."""
-    windows = np.full(rounds, -1)
-    for i, (start, stop) in enumerate(batch.apart):
-        if (batch.lower[:, i] == batch.upper[:, i]).all():
-            windows[start:stop] = i
-    return windows
+        evidence.failure[where] = failures(subspace, batch, own, free)
+        exclude_others(batch, evidence, where, own, affine=affine, exclude=exclude)

@@ -19,23 +19,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._arrays import BoolArray, Columns, FloatArray
+from .._attack.span import Subspace
+from .reasons import Candidates, Evidence
 
-__all__ = ["Candidates", "Estimable", "estimable"]
+__all__ = ["Estimable", "determined_by", "estimable"]
 
 _ZERO = 1e-6
 """Products with 0/1 columns below this are zero: they are rational with small denominators."""
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Candidates:
-    """The columns that fit a user, besides the found one.
-
-    `others`: uint8 (k, rounds). `directions`: float64 (rounds, r), of all differences that were not
-    excluded; None if `others` are all.
-    """
-
-    others: Columns
-    directions: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,3 +89,19 @@ def _connected(affected: BoolArray) -> list[list[int]]:
         left -= group
         groups.append(sorted(group))
     return groups
+
+
+def determined_by(
+    subspace: Subspace, columns: Columns, unique: BoolArray, evidence: Evidence
+) -> Estimable:
+    """Decides which updates do not depend on columns (k, rounds) that could be others."""
+    possible = subspace.complete and bool(evidence.fits.all())
+    if not subspace.exact and not unique.all():  # columns outside the found span may fit as well
+        possible = False
+    if not possible:
+        return Estimable(np.zeros(len(columns), np.bool_))
+    certain, unknown = Candidates(columns[:0]), Candidates(columns[:0], subspace.plain)
+    every = [
+        certain if one else evidence.candidates.get(i, unknown) for i, one in enumerate(unique)
+    ]
+    return estimable(columns, every)

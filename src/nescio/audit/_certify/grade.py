@@ -19,10 +19,9 @@ from .._thresholds import Thresholds
 from .control import Control
 from .quality import Quality
 from .result import Result
-from .separate import separate
 from .verdict import Grade, Verdict
 
-__all__ = ["grade", "known_columns"]
+__all__ = ["grade"]
 
 SHARP = 0.05
 """Median expected distance of true columns, in rounds, below which sums have hardly any noise."""
@@ -46,11 +45,14 @@ def grade(
     active = ~log.idle
     users = int(active.sum())
     unique = result.unique & active
-    clear = _clear(log, control, thresholds)
+    clear = 0
+    if control is not None and control.probability <= thresholds.chance:
+        clear = int(control.clear.sum())
     usable = (known | result.determined) & (quality.errors <= thresholds.usable)
     certain = int((usable & quality.certain).sum())
-    ambiguous = int((result.found & active).sum() - unique.sum())
-    counted = (users, int(unique.sum()), int(usable.sum()), ambiguous, int(clear.sum()))
+    statuses = np.array([one.status for one in result.certificates])
+    ambiguous = int(((statuses == "ambiguous") & active).sum())
+    counted = (users, int(unique.sum()), int(usable.sum()), ambiguous, clear)
     word: Grade = "safe"
     reason = "this attack found no more than chance or the thresholds allow"
     if counted[2] > thresholds.broken * users:
@@ -82,23 +84,6 @@ def grade(
     if not result.labelled:
         reasons.append("without counts, it is unknown whose participation was found")
     return Verdict(word, *counted, tuple(reasons))
-
-
-def known_columns(
-    log: Log, result: Result, control: Control | None, thresholds: Thresholds
-) -> BoolArray:
-    """(users,): True for columns that are proven, or clear of chance and separate from others."""
-    known = result.unique & ~log.idle
-    clear = _clear(log, control, thresholds)
-    return known | separate(log, result.participation.T, clear & ~known) if clear.any() else known
-
-
-def _clear(log: Log, control: Control | None, thresholds: Thresholds) -> BoolArray:
-    """(users,): True for columns that fit far better than chance allows."""
-    clear = np.zeros(log.users, np.bool_)
-    if control is not None and control.probability <= thresholds.chance:
-        clear[~log.idle] = control.clear
-    return clear
 
 
 def _recovered(users: int, certain: int, others: FloatArray, *, proven: bool) -> str:

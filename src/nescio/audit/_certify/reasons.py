@@ -2,15 +2,26 @@
 
 from dataclasses import dataclass
 
-from .._arrays import BoolArray, FloatArray
+from .._arrays import BoolArray, Columns, FloatArray
 from .._attack.span import Subspace
-from .estimable import Candidates
 from .result import Certificate, Status
 
-__all__ = ["MAX_FAILURE", "Evidence", "certificate"]
+__all__ = ["MAX_FAILURE", "Candidates", "Evidence", "certificate"]
 
 MAX_FAILURE = 1e-6
 """Maximum probability of a wrong "unique" with noise."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Candidates:
+    """The columns that fit a user, besides the found one.
+
+    `others`: uint8 (k, rounds). `directions`: float64 (rounds, r), of all differences that were not
+    excluded; None if `others` are all.
+    """
+
+    others: Columns
+    directions: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -21,11 +21,12 @@ some D, and y is less probable than x by exp(-D / 2 v), v the variance of a resi
 import numpy as np
 import numpy.typing as npt
 
-from .._arrays import BoolArray, FloatArray, Floats
+from .._arrays import BoolArray, Columns, FloatArray, Floats, IntArray
 from .._attack.sets import AffineSet
 from .._attack.span import Subspace
+from .._log.windows import Batch
 
-__all__ = ["margins", "swap_failures"]
+__all__ = ["failures", "margins", "swap_failures"]
 
 _STEPS, _MAX_STEPS = 250, 4000
 """Steps of the descent per user on average, and at most for one user. Few users need many."""
@@ -143,3 +144,19 @@ def swap_failures(
         changes = np.concatenate((worse[together], alone))
         sums[k] = np.exp(np.minimum(-changes / (2 * variance[k]), 50)).sum()
     return np.minimum(np.expm1(np.minimum(sums, 1)), 1.0)
+
+
+def failures(subspace: Subspace, batch: Batch, columns: Columns, free: BoolArray) -> FloatArray:
+    """(k,): `swap_failures` of the columns of a batch; 0 without noise."""
+    if subspace.exact:
+        return np.zeros(len(columns))
+    return swap_failures(subspace, columns, _hard_windows(batch, columns.shape[1]), free)
+
+
+def _hard_windows(batch: Batch, rounds: int) -> IntArray:
+    """(rounds,): the index of the window whose count is exact for all users, or -1."""
+    windows = np.full(rounds, -1)
+    for i, (start, stop) in enumerate(batch.apart):
+        if (batch.lower[:, i] == batch.upper[:, i]).all():
+            windows[start:stop] = i
+    return windows

@@ -1,4 +1,4 @@
-"""Columns that no other column can stand for, given the found ones.
+"""Columns that are taken as right: proven, or clear of chance without another choice.
 
 Sums and differences of true columns that are binary are as near to the span as true ones. So a
 column that fits far better than chance allows need not be its user's: another one with the same
@@ -7,17 +7,33 @@ counts may fit as well. If the found columns are right, all such columns are in 
 
 import numpy as np
 
-from .._arrays import BoolArray, Columns, FloatArray
+from .._arrays import BoolArray, Columns
+from .._attack.basis import column_basis
 from .._attack.sets import AffineSet
 from .._log.record import Log
 from .._log.undetermined import free_rounds
 from .._log.windows import batches
+from .._thresholds import Thresholds
+from .control import Control
+from .result import Result
 from .uniqueness import margins
 
-__all__ = ["column_basis", "separate"]
+__all__ = ["known_columns"]
 
 
-def separate(log: Log, columns: Columns, wanted: BoolArray) -> BoolArray:
+def known_columns(
+    log: Log, result: Result, control: Control | None, thresholds: Thresholds
+) -> BoolArray:
+    """(users,): True for columns that are proven, or clear of chance and separate from others."""
+    known = result.unique & ~log.idle
+    if control is None or control.probability > thresholds.chance:
+        return known
+    clear = np.zeros(log.users, np.bool_)
+    clear[~log.idle] = control.clear
+    return known | _separate(log, result.participation.T, clear & ~known)
+
+
+def _separate(log: Log, columns: Columns, wanted: BoolArray) -> BoolArray:
     """(users,): True for `wanted` users if no other column of the span has their counts.
 
     `columns`: uint8 (users, rounds), all found ones; the span is theirs.
@@ -31,9 +47,3 @@ def separate(log: Log, columns: Columns, wanted: BoolArray) -> BoolArray:
         affine, free = AffineSet.of(basis, batch), free_rounds(batch, log.empty)
         alone[batch.users] = margins(affine, columns[batch.users], free) > 0
     return alone
-
-
-def column_basis(columns: Columns) -> FloatArray:
-    """Returns an orthonormal basis (rounds, rank) of columns (k, rounds)."""
-    left, values, _ = np.linalg.svd(columns.T.astype(np.float64), full_matrices=False)
-    return np.asarray(left[:, values > 1e-9 * values.max(initial=1e-300)])
