@@ -121,10 +121,16 @@ def test_a_change_that_broke_off_is_finished_by_the_same_call():
             assert [len(table) for table in tables] == [1001, 1000]
             assert admin.insert([5], VALUES[[6]]).version == "2"
             assert tables[0].params == tables[1].params
-            assert admin.insert([5], VALUES[[6]]).version == "3"  # a new one
+            with pytest.raises(ArgumentError, match="to make it once more, pass a new version"):
+                admin.insert([5], VALUES[[6]])
+            assert admin.insert([5], VALUES[[6]], version="2").version == "2"  # done already
+            assert [len(table) for table in tables] == [1001, 1001]
+            assert admin.insert([5], VALUES[[6]], version="3").version == "3"  # a new one
             assert [len(table) for table in tables] == [1002, 1002]
             with pytest.raises(ArgumentError, match="have version '3' already"):
-                admin.insert([5], VALUES[[6]], version="3")
+                admin.insert([5], VALUES[[7]], version="3")
+            for _ in range(2):  # overwriting twice does no harm
+                admin.update([5], VALUES[[7]])
 
 
 def test_two_servers_of_one_party_are_not_changed():
@@ -138,10 +144,10 @@ def test_two_servers_of_one_party_are_not_changed():
 def test_concurrent_changes_raise_a_mismatch_for_the_slower_operator(changing):
     urls, tables = changing
 
-    def insert(_):
+    def insert(i):
         with TableAdmin(urls, "words", TOKENS) as admin:
             try:
-                admin.insert([5], VALUES[[6]])
+                admin.insert([5], VALUES[[i]])
             except MismatchError:
                 return 0
             return 1
@@ -181,6 +187,57 @@ def test_a_change_whose_reply_was_lost_is_made_once():
         with RemoteTable((first, second), "words") as table:
             assert np.array_equal(table.lookup([5, 6]), VALUES[[6, 5]])
     assert [app.lost for app in apps] == [1, 1]
+
+
+class Silent:
+    """Makes the first change, and loses its reply; then fails."""
+
+    def __init__(self, app):
+        self._app, self.silent = app, True
+
+    async def __call__(self, scope, receive, send):
+        async def lose(message):
+            pass
+
+        if self.silent and scope["type"] == "http" and scope["path"].endswith("/rows"):
+            await self._app(scope, receive, lose)
+            await Response(status_code=500)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+@pytest.mark.parametrize("silent", [0, 1])
+def test_a_lost_reply_does_not_make_a_change_twice(silent):
+    tables = [nescio.Table(VALUES) for _ in range(2)]
+    apps = [
+        create_app({"words": nescio.Server(t, party=p)}, party=p, admin_token=TOKENS[p])
+        for p, t in enumerate(tables)
+    ]
+    apps[silent] = losing = Silent(apps[silent])
+    with running(apps[0]) as one, running(apps[1]) as two:
+        with TableAdmin((one, two), "words", TOKENS, retries=0) as admin:
+            with pytest.raises(ServerRefusedError, match="500"):
+                admin.delete([5])
+            losing.silent = False
+            if silent:  # both servers have the change
+                with pytest.raises(ArgumentError, match="if its reply was lost, it is done"):
+                    admin.delete([5])
+            else:  # the first one has it
+                assert admin.delete([5]).version == "2"
+    assert [len(table) for table in tables] == [999, 999]
+
+
+def test_versions_out_of_order_and_invalid_ones(changing):
+    urls, tables = changing
+    with TableAdmin(urls, "words", TOKENS) as admin:
+        for version in ("9", "8"):
+            admin.update([5], VALUES[[6]], version=version)
+        assert admin.update([5], VALUES[[7]]).version == "10"
+        for version in (9, True, "", "x" * 129, "\ud800"):
+            with pytest.raises(ArgumentError, match="version: found"):
+                admin.update([5], VALUES[[6]], version=version)
+            with pytest.raises(ArgumentError, match="version: found"):
+                tables[0].update([5], VALUES[[6]], version=version)
 
 
 def test_changes_that_do_not_fit_both_servers(changing):

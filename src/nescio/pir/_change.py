@@ -38,6 +38,7 @@ VERSION = 1
 NAME_BYTES = 16
 HEADER_BYTES = 48
 _HEADER = struct.Struct("<2sBBIQ16s16s")
+_TABLE = slice(16, 32)
 _NAME = slice(32, 48)
 MAX_HEAD_BYTES = HEADER_BYTES + 4 * MAX_VERSION_LENGTH
 
@@ -100,8 +101,8 @@ class Change:
     rows: ByteArray
     name: bytes = field(default_factory=lambda: secrets.token_bytes(NAME_BYTES))
 
-    def encode(self, params: TableParams) -> bytes:
-        """Encodes the change for the table that `params` describe."""
+    def encode(self, params: TableParams, table: bytes | None = None) -> bytes:
+        """Encodes the change for the table that `params` describe, or the one with another id."""
         version = self.version.encode()
         header = _HEADER.pack(
             b"NC",
@@ -109,7 +110,7 @@ class Change:
             OPERATIONS.index(self.operation),
             len(version),
             len(self.indices),
-            params.id,
+            params.id if table is None else table,
             self.name,
         )
         return header + version + self.indices.tobytes() + self.rows.tobytes()
@@ -151,7 +152,7 @@ def make_change(table: Table, data: bytes) -> TableParams:
 
     Raises the errors of `Change.parse` and `Change.apply`.
     """
-    made = LastChange(data[_NAME], content_of(data))
+    made = LastChange(data[_NAME], content_of(data), data[_TABLE])
     return table.change(made, lambda params: Change.parse(params, data).apply(table))
 
 

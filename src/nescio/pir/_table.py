@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -248,6 +248,13 @@ class Table:
     def last_change(self) -> LastChange | None:
         """The message of the last change; None if there was none, or no message made it."""
         return self._last
+
+    @property
+    def next_version(self) -> str | None:
+        """The version that the next change gets if it names none; None if it would be too long."""
+        with suppress(ArgumentError):
+            return self._versions.choose(None, self.params.version)
+        return None
 
     def has_had(self, version: str) -> bool:
         """Tests if the table has, or had before, a version."""

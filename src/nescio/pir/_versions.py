@@ -5,17 +5,20 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
+from .._arrays import shown
 from ..errors import ArgumentError
+from ._params import MAX_VERSION_LENGTH
 
 _MAX_USED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class LastChange:
-    """The message of a change: its random name, and a hash of all the rest of it."""
+    """The message of a change: its random name, a hash of all the rest, and the id it changed."""
 
     name: bytes
     content: bytes
+    changed: bytes
 
 
 def next_version(version: str) -> str:
@@ -24,6 +27,17 @@ def next_version(version: str) -> str:
     if counter and (not base or base.endswith("+")):
         return f"{base}{int(counter) + 1}"
     return f"{version}+1"
+
+
+def check_version(version: object) -> None:
+    """Raises ArgumentError unless a version is a text of 1 to 128 printable characters."""
+    if not isinstance(version, str) or not 1 <= len(version) <= MAX_VERSION_LENGTH:
+        raise ArgumentError(
+            f"version: found {shown(version)}, expected a text of 1 to {MAX_VERSION_LENGTH} "
+            "characters"
+        )
+    if not version.isprintable():
+        raise ArgumentError(f"version: found {shown(version)}, expected printable characters")
 
 
 class UsedVersions:
@@ -51,13 +65,21 @@ class UsedVersions:
     def choose(self, version: str | None, current: str) -> str:
         """Returns the version of a change to `current`; None chooses the next one that is unused.
 
-        Raises ArgumentError if the table has had the version before.
+        Raises ArgumentError for anything but text that can be a version, and if the table has had
+        the version before.
         """
         if version is None:
             version = next_version(current)
             while version in self:
                 version = next_version(version)
-        elif version in self:
+            if len(version) > MAX_VERSION_LENGTH:
+                raise ArgumentError(
+                    f"version: found None, expected a version: the one after {current!r} would "
+                    f"have more than {MAX_VERSION_LENGTH} characters"
+                )
+            return version
+        check_version(version)
+        if version in self:
             raise ArgumentError(
                 f"version: found {version!r}, which this table has had already, expected a new "
                 f"one, such as {self.choose(None, current)!r}"

@@ -7,11 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._arrays import as_indices
-from ..errors import ArgumentError, MismatchError, NescioError
+from ..errors import (
+    ArgumentError,
+    IndexRangeError,
+    MismatchError,
+    NescioError,
+    ServerRefusedError,
+)
 from ..pir import TableParams
 from ..pir._change import Change, Operation, content_of, head_of
+from ..pir._params import MAX_ROWS
 from ..pir._table import rows_as_bytes
-from ..pir._versions import next_version
+from ..pir._versions import check_version, next_version
 from ._exchange import Description, check_servers, check_token, table_url
 from ._http import Closing, Http, LoopThread
 
@@ -24,7 +31,9 @@ class TableAdmin(Closing):
     then is it made, at one server after the other; clients that ask in between are refused by one
     of them and retry. If the second server fails at that point, the same call finishes the change
     later, also from another process: it recognizes the change that only one server has. Until
-    then, lookups fail. Raises MismatchError if another operator was faster.
+    then, lookups fail. An insertion or a deletion that both servers made last is refused unless it
+    names a version, because it may repeat a call whose reply was lost. Raises MismatchError if
+    another operator was faster.
 
     Both tokens together allow reading and writing the table, but reveal nothing about lookups.
     """
@@ -68,21 +77,38 @@ class TableAdmin(Closing):
     async def _change(
         self, operation: Operation, indices: object, rows: object, version: str | None
     ) -> TableParams:
+        if version is not None:
+            check_version(version)
         servers = await self._describe()
         first, second = (server.params for server in servers)
-        if first == second:
-            if first.version == version:
-                raise ArgumentError(
-                    f"both servers have version {version!r} already: choose another version"
-                )
-            new = version or next_version(first.version)
-            behind = servers
-            body = _make(operation, indices, rows, new, first).encode(first)
-        else:
+        if first != second:
             behind, body = _unfinished(servers, operation, indices, rows, version)
-        for server in behind:  # before anything is changed
+            await self._check(behind, body)
+            return await self._make_all(servers, behind, body)
+        if version in (None, first.version) and _made_last(servers, operation, indices, rows):
+            if version is not None:
+                return first
+            if operation != "update":
+                raise _repeated(first)
+        if version == first.version:
+            raise ArgumentError(
+                f"both servers have version {version!r} already: choose another version"
+            )
+        versions = [version] if version is not None else _next_versions(servers)
+        for new in versions:
+            body = _make(operation, indices, rows, new, first).encode(first)
+            try:
+                await self._check(servers, body)
+                break
+            except ServerRefusedError as error:
+                if new == versions[-1] or error.code != "impossible_change":
+                    raise
+        return await self._make_all(servers, servers, body)
+
+    async def _check(self, servers: Sequence[Description], body: bytes) -> None:
+        """Asks servers if they would make a change, before it is made at any of them."""
+        for server in servers:
             await self._post(server.url, "rows/check", head_of(body))
-        return await self._make_all(servers, behind, body)
 
     async def _make_all(
         self, servers: Sequence[Description], behind: Sequence[Description], body: bytes
@@ -127,9 +153,39 @@ def _different(servers: Sequence[Description], advice: str) -> MismatchError:
 
 def _incomplete(changed: Description, failed: str) -> str:
     return (
-        f"{changed.url} has the change, version {changed.params.version!r}, {failed} does not: "
-        "repeat the same call to finish it"
+        f"{changed.url} has the change, version {changed.params.version!r}; {failed} may not have "
+        "it: repeat the same call to finish it"
     )
+
+
+def _repeated(params: TableParams) -> ArgumentError:
+    return ArgumentError(
+        f"version: found None and a call that equals the last change of both servers, to version "
+        f"{params.version!r}: if its reply was lost, it is done; to make it once more, pass a new "
+        "version"
+    )
+
+
+def _next_versions(servers: Sequence[Description]) -> list[str]:
+    """Lists versions to try: each server's own choice, because one may have forgotten some."""
+    chosen = [server.next_version or next_version(server.params.version) for server in servers]
+    return list(dict.fromkeys(chosen))
+
+
+def _made_last(
+    servers: Sequence[Description], operation: Operation, indices: object, rows: object
+) -> bool:
+    """Tests if the last change of both servers was this one."""
+    params = servers[0].params
+    with contextlib.suppress(ArgumentError, IndexRangeError, ValueError):
+        change = _make(operation, indices, rows, params.version, params, limit=MAX_ROWS)
+        return all(
+            server.changed_id is not None
+            and content_of(change.encode(params, bytes.fromhex(server.changed_id))).hex()
+            == server.last_change
+            for server in servers
+        )
+    return False
 
 
 def _unfinished(
@@ -156,10 +212,19 @@ def _unfinished(
 
 
 def _make(
-    operation: Operation, indices: object, rows: object, version: str, params: TableParams
+    operation: Operation,
+    indices: object,
+    rows: object,
+    version: str,
+    params: TableParams,
+    *,
+    limit: int | None = None,
 ) -> Change:
-    """Makes a change to the table. Raises ArgumentError or IndexRangeError if it does not fit."""
-    limit = params.rows + (operation == "insert")
+    """Makes a change to the table. Raises ArgumentError or IndexRangeError if it does not fit.
+
+    `limit` is a bound on the indices other than that of the table.
+    """
+    limit = params.rows + (operation == "insert") if limit is None else limit
     where = as_indices(indices, limit, "an index").reshape(-1)
     if operation == "delete":
         return Change(operation, version, where, np.zeros((0, 0), np.uint8))

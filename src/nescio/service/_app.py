@@ -130,6 +130,8 @@ class _Service:
             "id": params.id.hex(),
             "params": params.to_dict(),
             "last_change": None if last is None else last.content.hex(),
+            "changed_id": None if last is None else last.changed.hex(),
+            "next_version": self._servers[name].table.next_version,
             "limits": {
                 "max_keys": self._quotas.keys(params),
                 "max_body_bytes": self._quotas.max_body_bytes,

@@ -168,6 +168,10 @@ class Description:
     max_keys: int
     last_change: str | None = None
     """A hash of the last change, which TableAdmin recognizes; see docs/wire-format.md."""
+    changed_id: str | None = None
+    """The id of the table before the last change."""
+    next_version: str | None = None
+    """A version that the table has not had, for the next change."""
 
     @classmethod
     def parse(cls, url: str, body: bytes) -> "Description":
@@ -176,7 +180,8 @@ class Description:
             fields = json.loads(body)
             party, max_keys = fields["party"], fields["limits"]["max_keys"]
             params, id_ = TableParams.from_dict(fields["params"]), fields["id"]
-            last = fields.get("last_change")
+            names = "last_change", "changed_id", "next_version"
+            texts = [fields.get(name) for name in names]
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
@@ -187,11 +192,12 @@ class Description:
                 f"{url} describes a table with the id {printable(repr(id_))}: expected "
                 f"{params.id.hex()}; the server or this client computes ids wrongly"
             )
-        if not (last is None or isinstance(last, str)):
-            raise MalformedMessageError(
-                f"{url}: the last change: found {printable(shown(last))}, expected text or null"
-            )
-        return cls(url, party, params, max_keys, last)
+        for name, text in zip(names, texts, strict=True):
+            if not (text is None or isinstance(text, str)):
+                raise MalformedMessageError(
+                    f"{url}: {name}: found {printable(shown(text))}, expected text or null"
+                )
+        return cls(url, party, params, max_keys, *texts)
 
 
 def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:
