@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             for case in own:
                 results.add({"figure": name, **case})
             if folder is not None:
-                _draw(folder, name, [case for case in results if case["figure"] == name])
+                _draw(folder, name, [case for case in results.cases if case["figure"] == name])
     print(_NOTES, end="")
     return 0
 

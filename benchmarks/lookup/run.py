@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
             drawn = _draw(draw, folder / f"{figure.name}.png", figure, own, about) and drawn
     print(NOTES)
     expected = (MEASURED, NO_MEMORY, NO_TIME)
-    return 0 if drawn and all(case["status"] in expected for case in results) else 1
+    return 0 if drawn and all(case["status"] in expected for case in results.cases) else 1
 
 
 def _drawer() -> Draw | None:

@@ -55,6 +55,17 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "messages",
+        "benchmarks.ot.messages",
+        "a chart of the bytes that each party sends",
+        "Draws a bar for each party of each case that `nescio bench ot --json` measured: the bytes "
+        "that it sends in its first call, divided by message.",
+        (
+            Option("results", metavar="RESULTS.json", help="results of nescio bench ot --json"),
+            Option("--out", metavar="FILE.svg", required=True, help="the chart"),
+        ),
+    ),
 )
 
 

@@ -17,7 +17,7 @@ def test_the_file_is_whole_after_each_case(tmp_path):
         for n in range(3):
             results.add({"n": n})
             assert json.loads(path.read_text()) == [{"n": i} for i in range(n + 1)]
-    assert [case["n"] for case in results] == [0, 1, 2]
+    assert [case["n"] for case in results.cases] == [0, 1, 2]
     assert [entry.name for entry in tmp_path.iterdir()] == ["cases.json"]
 
 

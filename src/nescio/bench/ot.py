@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from itertools import product
 from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, as_count, as_threads
 from .._device import describe, parse_device_list
-from .._report import Case, Report, check_writable
+from .._report import Case, Report
 from ..errors import ArgumentError, NescioError
 from ..net import Link
 from ..ot import parameters
@@ -69,9 +68,6 @@ class Round(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Measures every case, prints each, and writes JSON if requested."""
     tasks = list(_tasks(arguments))
-    check_writable(arguments.plot)
-    if arguments.plot:
-        from . import ot_plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)
         for task, link in tasks:
@@ -79,10 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
             report.add(case)
             results.add(case)
     print(_NOTES)
-    if arguments.plot:
-        from .ot_plot import plot_bytes  # noqa: PLC0415 - matplotlib is needed only here
-
-        plot_bytes(Path(arguments.plot), results.cases)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 import json
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
@@ -40,10 +39,6 @@ class Results:
         """Writes the file if it is not a regular file, or if there are no cases."""
         if self._path is not None and (not self._replaceable or (not self.cases and kind is None)):
             self._path.write_text(self._text(), encoding="utf-8")
-
-    def __iter__(self) -> Iterator[Case]:
-        """Iterates over the cases."""
-        return iter(self.cases)
 
     def add(self, case: Case) -> None:
         """Appends a case and writes the file."""

@@ -183,11 +183,6 @@ BENCHMARKS = (
                 default=5,
                 help="calls of a case after the first, cold one (default: %(default)s)",
             ),
-            Option(
-                "--plot",
-                metavar="FILE.svg",
-                help="plot the bytes that each party sends in its first call",
-            ),
             JSON,
         ),
     ),

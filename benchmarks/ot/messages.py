@@ -1,13 +1,18 @@
-"""Bytes sent by each party of OTs. Needs matplotlib: pip install 'nescio[bench]'."""
+"""The chart of the bytes that each party of OTs sends, from the JSON of `nescio bench ot`.
 
+Needs matplotlib: pip install 'nescio[bench]'.
+"""
+
+import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from matplotlib.figure import Figure
 
-from .._report import Case
-from ..errors import FileError
+from nescio._report import Case
+from nescio.errors import FileError
 
 KINDS = {
     "PARM": "parameters",
@@ -20,10 +25,26 @@ KINDS = {
     "TREE": "sums of the trees' levels",
     "CHAL": "the trees' challenge",
     "PROF": "the trees' proof",
+    "PASS": "the trees' verdict",
 }
 
-
 _ROLES = ("sender", "receiver")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Draws the chart. Raises FileError for a file without cases of `nescio bench ot`."""
+    plot_bytes(Path(arguments.out), _cases(Path(arguments.results)))
+    return 0
+
+
+def _cases(path: Path) -> list[Case]:
+    try:
+        cases = json.loads(path.read_text())
+        return [case for case in cases if case["cold_sender_bytes_by_kind"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FileError(
+            f"{path} is not JSON that `nescio bench ot --json` has written: {error!r}"
+        ) from error
 
 
 def plot_bytes(path: Path, cases: Sequence[Case]) -> None:
