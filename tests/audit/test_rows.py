@@ -40,6 +40,14 @@ def test_averages_are_told_from_sums_as_a_model_learns():
     assert (what_rows_are(log), what_rows_are(averaged(log))) == ("sums", "averages")
 
 
+def test_few_rounds_do_not_tell():
+    """As many rounds with participants as users: every vector is in the span."""
+    columns = np.concatenate((np.zeros((2, 6)), np.eye(6)))
+    columns[7, 0] = 1
+    sums = columns @ np.random.default_rng(0).standard_normal((6, 30))
+    assert what_rows_are(Log(sums, 6)) == "unclear"
+
+
 def test_equal_numbers_of_participants_make_no_difference():
     run = Run(6, 40, 60, seed=0)
     run.participation = np.zeros((40, 6), np.uint8)

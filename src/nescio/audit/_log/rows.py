@@ -28,7 +28,16 @@ Rows = Literal["sums", "averages", "averages without participants", "unclear"]
 _CLEARLY = 0.5
 """One of two distances is clearly smaller if it is at most this fraction of the other."""
 
-_ERRORS = 3.0
+_FAR = 0.3
+"""The other distance is at least this fraction of that by chance."""
+
+_SPARE = 4
+"""Rounds beyond the users without which the span says nothing, if participants are unknown."""
+
+_FEW_ROUNDS, _FEW_WINDOWS = 8, 16
+"""Fewer rounds or windows do not tell by their energies."""
+
+_ERRORS = 4.0
 """Standard errors by which the exponent of the energy must differ from 1/2."""
 
 
@@ -86,6 +95,8 @@ def _by_span(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
     """Compares the distances of m and 1 from the strongest directions, one for each user."""
     users = log.users - int(log.idle.sum())
     filled = ~log.empty
+    if filled.sum() < users + (_SPARE if many is None else 1):
+        return "unclear"
     vectors = np.linalg.eigh(gram)[1][:, -users:]
     chance = np.sqrt(max(1 - users / int(filled.sum()), 0.0))
     of_averages = _distance(filled.astype(np.float64), vectors)
@@ -96,7 +107,7 @@ def _by_span(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
         exact = values[: len(values) - users].clip(0).sum() < 1e-10 * values.sum()
         return "sums" if exact and of_averages > 0.1 * chance else "unclear"
     of_sums = _distance(many.astype(np.float64), vectors)
-    if min(of_sums, of_averages) > _CLEARLY * chance:
+    if min(of_sums, of_averages) > _CLEARLY * chance or max(of_sums, of_averages) < _FAR * chance:
         return "unclear"
     if of_sums < _CLEARLY * of_averages:
         return "sums"
@@ -118,7 +129,12 @@ def _by_energy(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
         lengths = np.array([stop - start for start, stop in log.windows])
         size = log.counts.sum(axis=0) / lengths
         energy = np.array([np.diag(gram)[start:stop].mean() for start, stop in log.windows])
-    if size is None or len(size) < 4 or (energy <= 0).any() or (size <= 0).any():
+    if (
+        size is None
+        or len(size) < (_FEW_ROUNDS if many is not None else _FEW_WINDOWS)
+        or (energy <= 0).any()
+        or (size <= 0).any()
+    ):
         return "unclear"
     x, y = np.log(size), np.log(energy)
     x, y = x - x.mean(), y - y.mean()
