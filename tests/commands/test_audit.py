@@ -64,10 +64,13 @@ def test_a_log_at_risk_ends_with_1(broken, tmp_path):
 
 def test_a_safe_log_ends_with_0_and_a_caution(tmp_path):
     path = write(tmp_path / "run.npz", Run(5, 24, 40, noise=1000.0, seed=1))
-    found = nescio("audit", "run", path)
+    found = nescio("audit", "run", path, "--rows", "sums")
     assert found.returncode == 0, found.stderr
     assert found.stdout.startswith("safe: ")
     assert "proves nothing" in found.stdout
+    found = nescio("audit", "run", path)  # so noisy that the rows could be averages as well
+    assert found.returncode == 1, found.stderr
+    assert "does not show if it has sums or averages, so it is never called safe" in found.stdout
 
 
 def test_a_log_whose_search_ran_out_of_time_is_not_safe(tmp_path, called):
