@@ -47,10 +47,11 @@ _CLOCK_STEP = 100_000_000  # nanoseconds; times of files advance in steps of som
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's length, times and number, which together change when its content changes.
+    """A file's length, times and number, which together change when a call writes its content.
 
     Programs can set the time of modification back, but not the time of the last change of status,
-    which every write sets too.
+    which every call that writes sets too. A write through a memory map may change neither, if the
+    page had unwritten changes before: such maps must be closed before the state is read.
     """
 
     bytes: int
