@@ -15,6 +15,7 @@ import pytest
 
 import nescio as nescio_package
 from commands.conftest import assert_one_sentence, nescio, nescio_here, serving, write_words
+from nescio.commands import serve
 from nescio.service import TableAdmin
 
 
@@ -426,3 +427,17 @@ def test_a_lookup_without_an_end(pair, timeout):
     found = nescio("lookup", "--servers", *pair, "--table", "words", 1, "--timeout", timeout)
     assert_one_sentence(found)
     assert "timeout: found" in found.stderr
+
+
+@pytest.mark.parametrize("option", [["--admin-token=SECRET"], ["--admin-token", "SECRET"]])
+def test_a_token_on_the_command_line_is_refused_and_not_printed(table_file, option):
+    found = nescio("serve", table_file, "--party", 0, "--port", 0, *option)
+    assert found.returncode == 1
+    assert "--admin-token-file" in found.stderr
+    assert "SECRET" not in found.stderr + found.stdout
+
+
+def test_a_token_file_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "token"
+    path.write_text("0123456789abcdef\n", encoding="utf-8-sig")
+    assert serve._token(path) == "0123456789abcdef"

@@ -19,10 +19,21 @@ from . import Subparsers, devices, generator
 _DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
 
+class _RefusedToken(argparse.Action):
+    """Refuses a token on the command line without printing it."""
+
+    def __call__(self, *_: object) -> None:
+        raise ArgumentError(
+            "--admin-token: every user of this machine can list the arguments of its processes; "
+            "put a new token into a file for --admin-token-file, or into NESCIO_ADMIN_TOKEN"
+        )
+
+
 def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "serve",
+        allow_abbrev=False,  # so that --admin-token is not taken for the option with a file
         help="serve tables for private lookups, as one of two parties",
         description="Serves tables for private lookups as one of two parties. Another operator "
         "must run the other party: anyone who sees both servers' queries learns the rows.",
@@ -98,6 +109,7 @@ def add_parser(commands: Subparsers) -> None:
         help="accept changes to rows from clients that send the token in this file (default: the "
         "token in the environment variable NESCIO_ADMIN_TOKEN, if it is set)",
     )
+    add("--admin-token", action=_RefusedToken, help=argparse.SUPPRESS)
     add(
         "--exit-with-stdin", action="store_true", help="stop the service when standard input closes"
     )
@@ -289,7 +301,7 @@ def _token(path: Path | None) -> str | None:
         return os.environ.get("NESCIO_ADMIN_TOKEN") or None
     check_file(path, "the file of the admin token")
     try:
-        return path.read_text(encoding="utf-8").strip()
+        return path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the admin token cannot be read from {path}: {error}") from error
 
