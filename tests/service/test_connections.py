@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
+from starlette.responses import JSONResponse
 
 import nescio
 from nescio.errors import ArgumentError
-from nescio.service import Quotas, RemoteTable
+from nescio.service import Quotas, RemoteTable, _protocol
 from nescio.service._connections import Admission, ConnectionLimits
 from service.conftest import VALUES, make_app, post, raw_request, running
 
@@ -99,12 +100,84 @@ class SlowServer(nescio.Server):
         return super().answer_batch(queries)
 
 
-def test_a_refusal_does_not_answer_an_earlier_request(client):
+def test_a_refusal_comes_after_the_earlier_responses(client):
     query = client.query([5]).keys[0]
     first = HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(query), query)
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
     with running(make_app(0, server=SlowServer)) as url:
-        assert raw_request(url, first + b"GET / HTTP/1.1\r\n\r\n") == b""
+        for refused in b"GET / HTTP/1.1\r\n\r\n", chunked + b"invalid":
+            reply = raw_request(url, first + refused)
+            assert reply.startswith(b"HTTP/1.1 200 ")
+            assert reply.count(b"HTTP/1.1 ") == 2
+            assert reply.index(b"HTTP/1.1 400 ") > 100
         assert b" 400 " in raw_request(url, b"GET / HTTP/1.1\r\n\r\n")
+
+
+def test_long_heads_in_one_piece(url):
+    one = b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 30_000 + b"\r\n\r\n"
+    last = one.replace(b"A: ", b"Connection: close\r\nA: ")
+    assert raw_request(url, one * 5 + last).count(b"HTTP/1.1 200 ") == 6
+    reply = raw_request(url, one * 2 + one[:-4] + b"x" * 60_000)
+    assert [part[:3] for part in reply.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"431"]
+
+
+def test_heads_that_wait_for_a_response_count_as_held_bytes(client):
+    query = client.query([5]).keys[0]
+    first = HEAD + b"Content-Length: %d\r\n\r\n%s" % (len(query), query)
+    one = b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 30_000 + b"\r\n\r\n"
+    quotas = Quotas(max_held_bytes=100_000, max_answer_bytes=80_000)
+    with running(make_app(0, server=SlowServer, quotas=quotas)) as url:
+        reply = raw_request(url, first + one * 6)
+        statuses = [part[:3] for part in reply.split(b"HTTP/1.1 ")[1:]]
+        assert statuses[0] == b"200"
+        assert statuses[-1] == b"503"
+        assert 3 <= len(statuses) <= 5
+        assert raw_request(url, one * 2 + b"GET / HTTP/1.1\r\n\r\n").count(b" 200 OK") == 2
+
+
+async def long_replies(scope, receive, send):
+    """Replies with 8 MB, except at /healthz."""
+    text = "ok" if scope["path"] == "/healthz" else "x" * (8 << 20)
+    await JSONResponse(text)(scope, receive, send)
+
+
+def unread(url):
+    """Makes a connection that has sent three requests and reads none of the replies."""
+    connection = connect(url)
+    connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+    return connection
+
+
+@pytest.mark.parametrize("loop", ["auto", "asyncio"])
+def test_any_reply_must_be_read_in_time(caplog, loop):
+    with running(long_replies, loop=loop, write_seconds=0.3) as url, unread(url) as connection:
+        time.sleep(2)  # the kernel tells the end only after what it still holds
+        read = 0
+        with contextlib.suppress(ConnectionResetError):
+            while data := connection.recv(1 << 20):
+                read += len(data)
+        assert read < 16 << 20  # the rest was not sent
+    assert not caplog.records
+
+
+def test_at_the_maximum_connections_that_do_not_read_are_closed(monkeypatch):
+    monkeypatch.setattr(_protocol, "_BLOCKED_SECONDS", 0.1)
+    with running(long_replies, max_connections=1) as url, unread(url):
+        time.sleep(0.5)
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
+def test_errors_repeat_little_of_a_request(url):
+    for path in "/" + "x" * 7000, "/v1/tables/" + "x" * 7000:
+        response = httpx.get(url + path)
+        assert response.status_code == 404
+        assert len(response.content) < 300
+        assert "xxxx" in response.text
+
+
+def test_a_length_with_many_zeros(url):
+    head = HEAD + b"Connection: close\r\nContent-Length: " + b"0" * 5000 + b"1\r\n\r\nx"
+    assert raw_request(url, head).startswith(b"HTTP/1.1 400 ")
 
 
 def test_trailers_and_extensions_within_the_limits(client):

@@ -199,6 +199,7 @@ def _run(arguments: argparse.Namespace) -> int:
     limits = ConnectionLimits(
         max_connections=arguments.max_connections,
         max_per_address=arguments.max_connections_per_address,
+        write_seconds=quotas.write_seconds,
     )
     for path in arguments.tables:
         check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")

@@ -25,7 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from .._arrays import as_count
+from .._arrays import as_count, shown
 from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, TableParams
 from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
@@ -147,7 +147,7 @@ class _Service:
 
 async def _read(request: Request, limit: int, seconds: float, held: Holding | None = None) -> bytes:
     """Reads the body. Raises RefusedError if it is too long or too slow, or the budget is spent."""
-    declared = request.headers.get("content-length", "0")
+    declared = request.headers.get("content-length", "0").lstrip("0") or "0"
     if declared.isdecimal() and int(declared) > limit:
         raise refuse.body_too_large(declared, limit)
     body = bytearray()
@@ -176,7 +176,7 @@ async def _message_error(_: Request, error: Exception) -> Response:
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = f"{request.method} {request.url.path}: {error.detail}"
+    message = f"{request.method} {shown(request.url.path)}: {error.detail}"
     response = refused_response(RefusedError(error.status_code, "http_error", message))
     response.headers.update(error.headers or {})
     return response

@@ -19,11 +19,13 @@ class ConnectionLimits:
 
     `max_connections` counts all connections, unfinished TLS handshakes included. At the maximum, a
     new connection closes the one that has been idle for the longest time, or is closed itself if
-    none is idle. `max_per_address` does the same for the connections from one address; for IPv6,
-    an address is the first 64 bits. `head_seconds` is the time to send the head of a request,
-    `handshake_seconds` the time for a TLS handshake. `max_head_bytes` limits the head, and what
-    frames the body: chunk extensions and trailers. `max_fields` limits the header fields of a
-    request, `max_pipelined` the requests that a client sends before it gets a response.
+    none is idle. A connection whose client does not read its replies is idle after a second.
+    `max_per_address` does the same for the connections from one address; for IPv6, an address is
+    the first 64 bits. `head_seconds` is the time to send the head of a request, `handshake_seconds`
+    the time for a TLS handshake, `write_seconds` the time that unread replies may keep the server
+    from sending. `max_head_bytes` limits the head, and what frames the body: chunk extensions and
+    trailers. `max_fields` limits the header fields of a request, `max_pipelined` the requests that
+    a client sends before it gets a response.
 
     Raises ArgumentError for numbers that are out of range.
     """
@@ -32,6 +34,7 @@ class ConnectionLimits:
     max_per_address: int = 256
     head_seconds: float = 30.0
     handshake_seconds: float = 10.0
+    write_seconds: float = 60.0
     max_head_bytes: int = 64 << 10
     max_fields: int = 100
     max_pipelined: int = 16

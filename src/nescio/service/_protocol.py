@@ -11,7 +11,11 @@ from typing import Any, cast
 
 import httptools
 from uvicorn import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from . import _quotas as refuse
@@ -19,9 +23,11 @@ from ._connections import Admission, ConnectionLimits
 from ._quotas import RefusedError
 from ._responses import Budget
 
-# A piece in which a message begins counts as a whole for it; smaller ones make that more exact.
+# A piece in which a message ends does not count for the next one, which may be so much longer.
 _PIECE_BYTES = 16 << 10
+_FIELD_BYTES = 4  # colon, space and end of line
 _PARTING_SECONDS = 2
+_BLOCKED_SECONDS = 1  # until a connection whose client does not read may be closed for another
 _DRAINED_BYTES = 1 << 20
 
 ProtocolFactory = Callable[..., asyncio.Protocol]
@@ -35,8 +41,11 @@ class BoundedProtocol(HttpToolsProtocol):
     does not read the rest of a closing connection. Here all of them have the same timeout.
 
     Bytes of a request that are not its body are its head and the framing of its body: chunk sizes,
-    chunk extensions and trailers. They may exceed the body by `max_head_bytes`, and are counted in
-    `budget` until the response is complete.
+    chunk extensions and trailers. They may exceed the body by `max_head_bytes`. `budget` counts the
+    heads of all requests that wait for a response, and what has arrived of the next one.
+
+    A client that leaves so much unread that the server cannot send for `write_seconds` is
+    disconnected, whatever the replies are.
     """
 
     def __init__(
@@ -61,7 +70,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._in_message = False
         self._overhead = 0  # bytes in excess of twice the body, since a message began or ended
         self._body_bytes = 0  # of the body, in the piece that is being parsed
+        self._ended = False  # a message ended in the piece that is being parsed
         self._refusal: RefusedError | None = None
+        self._last_reply: RefusedError | None = None  # waits for the earlier responses
+        self._answering: RequestResponseCycle | None = None  # others are in `pipeline`
+        self._heads: dict[RequestResponseCycle, int] = {}  # bytes, of unanswered requests
+        self._blocked: list[asyncio.TimerHandle] = []  # while the client does not read
 
     # The connection
 
@@ -81,9 +95,35 @@ class BoundedProtocol(HttpToolsProtocol):
         """Stops the timeout and releases what is held."""
         if self._next_check is not None:
             self._next_check.cancel()
+        self._unblock()
         self._admission.leave(self)
         self._held.release()
+        if self._answering is not None:  # uvicorn tells only the latest request
+            self._answering.disconnected = True
+            self._answering.message_event.set()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Starts the deadline for the client to read replies."""
+        super().pause_writing()
+        self._unblock()
+        later = self.loop.call_later
+        self._blocked = [
+            later(_BLOCKED_SECONDS, self._admission.idle, self),
+            later(self._limits.write_seconds, self.transport.abort),
+        ]
+
+    def resume_writing(self) -> None:
+        """Ends the deadline."""
+        self._unblock()
+        if self._answering is not None:
+            self._admission.busy(self)
+        super().resume_writing()
+
+    def _unblock(self) -> None:
+        for timer in self._blocked:
+            timer.cancel()
+        self._blocked = []
 
     def evict(self) -> None:
         """Closes the connection at once."""
@@ -99,7 +139,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._was_closing:
             self.transport.abort()
             return
-        if self.cycle is None or self.cycle.response_complete:
+        if self._answering is None:
             self.transport.close()
         self._was_closing = self.transport.is_closing()
         self._check_later()
@@ -126,23 +166,25 @@ class BoundedProtocol(HttpToolsProtocol):
     def _parse(self, piece: memoryview) -> bool:
         """Parses a piece; False if the rest of the connection is ignored. Raises RefusedError."""
         self._body_bytes = 0
+        self._ended = False
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
             return False
         except httptools.HttpParserError:
             raise self._refusal or refuse.malformed_head() from None
-        self._overhead = max(0, self._overhead + len(piece) - 2 * self._body_bytes)
-        self._hold()
+        if not self._ended:
+            self._overhead = max(0, self._overhead + len(piece) - 2 * self._body_bytes)
+        self._held.set(self._unanswered())
         if self._overhead >= self._limits.max_head_bytes:
             raise refuse.head_too_large(self._limits.max_head_bytes)
         return True
 
-    def _hold(self) -> None:
-        """Reserves the bytes of the head until the response is complete."""
-        waiting = not (self.cycle is None or self.cycle.response_complete)
-        least = self._held.count if waiting else 0
-        self._held.set(max(least, self._overhead) if waiting or self._in_message else 0)
+    def _unanswered(self) -> int:
+        """Counts the bytes of heads without a response, and of a message that is incomplete."""
+        counted = self._heads.get(self.cycle, 0) if "path" in (self.scope or {}) else 0
+        arriving = max(0, self._overhead - counted) if self._in_message else 0
+        return sum(self._heads.values()) + arriving
 
     def on_message_begin(self) -> None:
         """Begins to count the head of a request."""
@@ -165,8 +207,15 @@ class BoundedProtocol(HttpToolsProtocol):
             raise self._stop(refuse.wrong_host(hosts))
         if len(self.pipeline) >= self._limits.max_pipelined:
             raise self._stop(refuse.too_many_pipelined(self._limits.max_pipelined))
-        self._admission.busy(self)
+        if not self.flow.write_paused:
+            self._admission.busy(self)
         super().on_headers_complete()
+        fields = sum(len(name) + len(value) + _FIELD_BYTES for name, value in self.headers)
+        self._heads[self.cycle] = len(self.url) + fields
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_body(self, body: bytes) -> None:
         """Counts the bytes of a body."""
@@ -177,15 +226,21 @@ class BoundedProtocol(HttpToolsProtocol):
         """Ends the counting of a message."""
         super().on_message_complete()
         self._in_message = False
+        self._ended = True
         self._overhead = 0  # bytes until the next message count too
 
     def on_response_complete(self) -> None:
-        """Starts the timeout for the next request, and releases what the head took."""
+        """Starts the next response or the timeout, and releases what the head took."""
+        if self._answering is not None:
+            self._heads.pop(self._answering, None)
+        self._answering = None
         super().on_response_complete()
         self._check_later()
-        if self.cycle.response_complete:
+        self._held.set(min(self._held.count, self._unanswered()))
+        if self._answering is None:
             self._admission.idle(self)
-            self._hold()
+            if self._last_reply is not None and not self.transport.is_closing():
+                self._reply_and_part(self._last_reply)
 
     def _stop(self, error: RefusedError) -> RefusedError:
         """Keeps the reason while the parser turns the exception of a callback into its own."""
@@ -193,25 +248,35 @@ class BoundedProtocol(HttpToolsProtocol):
         return error
 
     def _refuse(self, error: RefusedError) -> None:
-        """Replies with an error and closes the connection.
+        """Replies with an error after the earlier responses, and closes the connection.
 
-        The reply is left out if a response has begun, or if it would answer an earlier request.
+        The reply is left out if the response to the refused request has begun.
         """
-        cycle = self.cycle
-        answered = cycle is None or cycle.response_complete
-        if answered or (
-            cycle.scope is self.scope and not (cycle.response_started or self.pipeline)
-        ):
-            body = json.dumps(error.to_dict()).encode()
-            head = (
-                b"content-type: application/json\r\n"
-                b"content-length: %d\r\nconnection: close\r\n%s\r\n"
-                % (len(body), b"retry-after: 1\r\n" if error.status == 503 else b"")
-            )
-            self.transport.write(STATUS_LINE[error.status] + head + body)
-        if not answered:
+        self._drainable = _DRAINED_BYTES
+        if self.pipeline and self.pipeline[0][0].scope is self.scope:  # the newest is the first
+            self.pipeline.popleft()
+        cycle = self._answering
+        if cycle is None:
+            self._reply_and_part(error)
+        elif cycle.scope is not self.scope:
+            self._last_reply = error
+            self.flow.pause_reading()
+        else:
             cycle.disconnected = True
             cycle.message_event.set()
+            if cycle.response_started:
+                self._part()
+            else:
+                self._reply_and_part(error)
+
+    def _reply_and_part(self, error: RefusedError) -> None:
+        body = json.dumps(error.to_dict()).encode()
+        head = (
+            b"content-type: application/json\r\n"
+            b"content-length: %d\r\nconnection: close\r\n%s\r\n"
+            % (len(body), b"retry-after: 1\r\n" if error.status == 503 else b"")
+        )
+        self.transport.write(STATUS_LINE[error.status] + head + body)
         self._part()
 
     def _part(self) -> None:
@@ -221,9 +286,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """
         self._drainable = _DRAINED_BYTES
         self._admission.idle(self)
+        unsent = self.transport.get_write_buffer_size()
         if self.transport.can_write_eof():
             self.transport.write_eof()
-            self.loop.call_later(_PARTING_SECONDS, self.transport.abort)
+            seconds = self._limits.write_seconds if unsent else _PARTING_SECONDS
+            self.loop.call_later(seconds, self.transport.abort)
         else:
             self.transport.close()
 

@@ -80,7 +80,7 @@ class RefusedError(Exception):
 def unknown_table(name: str, known: list[str]) -> RefusedError:
     """Makes a 404: the table does not exist."""
     return RefusedError(
-        404, "unknown_table", f"there is no table {name!r} here; there are: {', '.join(known)}"
+        404, "unknown_table", f"there is no table {shown(name)} here; there are: {', '.join(known)}"
     )
 
 
