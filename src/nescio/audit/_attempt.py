@@ -147,11 +147,15 @@ def attack_and_grade(
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """Settings of all attempts of an audit that began at `start` (monotonic clock)."""
+    """Settings of all attempts of an audit that began at `start` (monotonic clock).
+
+    `guessed`: the log does not show if its rows are sums or averages.
+    """
 
     thresholds: Thresholds
     progress: Progress | None
     start: float
+    guessed: bool = False
 
     def attempts(
         self, changed: list[Remedy], options: Options, number: int, part: float
@@ -163,6 +167,20 @@ class Audit:
                 left = part * limit - (time.monotonic() - self.start)
                 share = max(left, _LEAST) / (_ATTACKS * (len(changed) - i))
                 options = replace(options, time_limit=share)
-            yield attack_and_grade(
+            attempt = attack_and_grade(
                 one, options, self.thresholds, attempts=number, progress=self.progress
             )
+            yield _with_a_guess(attempt) if self.guessed else attempt
+
+
+def _with_a_guess(attempt: Attempt) -> Attempt:
+    """Returns an attempt none of whose updates is certain: others fit the other kind of rows."""
+    quality = replace(attempt.quality, certain=np.zeros_like(attempt.quality.certain))
+    verdict = attempt.verdict
+    if verdict.grade == "broken":
+        reason = (
+            f"the updates of {verdict.usable} of {verdict.users} users can be estimated, if the "
+            f"rows are what this attempt ({attempt.remedy.name}) took them for"
+        )
+        verdict = replace(verdict, reasons=(reason, *verdict.reasons[1:]))
+    return replace(attempt, quality=quality, verdict=verdict)

@@ -44,10 +44,10 @@ def audit_log(
     start = time.monotonic()
     options = combined(options, named)
     options.check(log)
-    audit = Audit(thresholds or Thresholds(), progress, start)
     small, exponent = scaled(log)
     options = replace(options, noise=options.noise and math.ldexp(options.noise, -exponent))
     kind, readings = readings_of(small, rows)
+    audit = Audit(thresholds or Thresholds(), progress, start, guessed=kind == "unclear")
     first = [Remedy(name, one) for name, one in zip(_READINGS, readings, strict=False)]
     attempts = [*audit.attempts(first, options, len(first), part=0.5)]
     best = attempts[0] if len(attempts) == 1 else max(attempts, key=lambda each: each.rank)
@@ -65,7 +65,7 @@ def audit_log(
         measured,
         tuple(tried),
         audit.thresholds,
-        explained(best, measured, tried, kind, timed_out=late),
+        explained(best, measured, tried, kind, named=rows != "auto", timed_out=late),
         source,
         time.monotonic() - start,
         kind,

@@ -2,10 +2,10 @@
 
 Many servers log the mean update of a round in place of the sum. With m_t participants in round t,
 the rows are then A = D^-1 P G, D = diag(m), and no column in their span is binary: the attack finds
-nothing unless the rows are multiplied by m. Two facts tell the cases apart where m varies.
-
-    span      P 1 = m is in the span of sums, D^-1 P 1 = 1 in that of averages.
-    energy    of a row: between m and m^2 for sums, between 1 / m and 1 for averages.
+nothing unless the rows are multiplied by m. Where m varies, the span tells the cases apart: P 1 = m
+is in that of sums, D^-1 P 1 = 1 in that of averages, also of averages with weights. Both are if a
+user takes part in all rounds, and strong noise hides both. Then the energy of a row, between m and
+m^2 for sums, says at most "probably sums": updates and participation may change together.
 
 If m is the same in all rounds, sums and averages differ by a constant, which changes nothing.
 """
@@ -22,7 +22,7 @@ from .record import Log
 
 __all__ = ["Rows", "readings_of", "what_rows_are"]
 
-Rows = Literal["sums", "averages", "averages without participants", "unclear"]
+Rows = Literal["sums", "probably sums", "averages", "averages without participants", "unclear"]
 """`what_rows_are`; averages without participants cannot be made sums."""
 
 _CLEARLY = 0.5
@@ -31,8 +31,12 @@ _CLEARLY = 0.5
 _FAR = 0.3
 """The other distance is at least this fraction of that by chance."""
 
+_EXACTLY = 1e-3
+"""A distance of this fraction of the other is none: without noise, any other distance tells."""
+
 _SPARE = 4
 """Rounds beyond the users without which the span says nothing, if participants are unknown."""
+
 
 _FEW_ROUNDS, _FEW_WINDOWS = 8, 16
 """Fewer rounds or windows do not tell by their energies."""
@@ -58,7 +62,7 @@ def readings_of(log: Log, rows: str = "auto") -> tuple[Rows, list[Log]]:
     kind: Rows = what_rows_are(log) if rows == "auto" else "sums"
     if rows == "averages":
         kind = "averages"
-    if kind == "sums" or many is None:
+    if kind in ("sums", "probably sums") or many is None:
         return ("averages without participants" if kind == "averages" else kind), [log]
     return kind, [_as_sums(log, many)] if kind == "averages" else [log, _as_sums(log, many)]
 
@@ -95,7 +99,8 @@ def _by_span(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
     """Compares the distances of m and 1 from the strongest directions, one for each user."""
     users = log.users - int(log.idle.sum())
     filled = ~log.empty
-    if filled.sum() < users + (_SPARE if many is None else 1):
+    few = filled.sum() < users + (_SPARE if many is None else 1)
+    if few or log.aggregates.shape[1] <= users:  # any span has so few dimensions
         return "unclear"
     vectors = np.linalg.eigh(gram)[1][:, -users:]
     chance = np.sqrt(max(1 - users / int(filled.sum()), 0.0))
@@ -107,7 +112,9 @@ def _by_span(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
         exact = values[: len(values) - users].clip(0).sum() < 1e-10 * values.sum()
         return "sums" if exact and of_averages > 0.1 * chance else "unclear"
     of_sums = _distance(many.astype(np.float64), vectors)
-    if min(of_sums, of_averages) > _CLEARLY * chance or max(of_sums, of_averages) < _FAR * chance:
+    near, far = sorted((of_sums, of_averages))
+    exact = near < _EXACTLY * far and far > _EXACTLY * chance
+    if not exact and (near > _CLEARLY * chance or far < _FAR * chance):
         return "unclear"
     if of_sums < _CLEARLY * of_averages:
         return "sums"
@@ -121,7 +128,11 @@ def _distance(vector: FloatArray, basis: FloatArray) -> float:
 
 
 def _by_energy(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
-    """Fits the exponent of m in the energies of the rows, or of windows where m is unknown."""
+    """Fits the exponent of m in the energies of the rows, or of windows where m is unknown.
+
+    Says "probably sums" if it is clearly above 1/2. It does not say "averages": updates that shrink
+    while more users take part look the same.
+    """
     energy, size = np.diag(gram)[~log.empty], None
     if many is not None:
         size = many[~log.empty].astype(np.float64)
@@ -143,6 +154,4 @@ def _by_energy(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
         return "unclear"
     slope = float(x @ y) / square
     error = float(np.sqrt(((y - slope * x) ** 2).sum() / (len(x) - 2) / square))
-    if abs(slope - 0.5) < _ERRORS * error:
-        return "unclear"
-    return "sums" if slope > 0.5 else "averages"
+    return "probably sums" if slope - 0.5 > _ERRORS * error else "unclear"

@@ -79,6 +79,10 @@ class Findings:
 
 
 _ROWS = {
+    "probably sums": (
+        "the rows grow with the number of participants as sums do, which does not prove that they "
+        "are sums (--rows sums says so)"
+    ),
     "averages": (
         "the log has averages, not sums; the sums attacked are averages times the number of "
         "participants"
@@ -93,6 +97,11 @@ _ROWS = {
     ),
 }
 
+_WEIGHTED = (
+    "averages with weights, such as numbers of examples, are attacked in vain as plain ones, so "
+    "the log is not called safe: log the sums, or say that weights are equal (--rows averages)"
+)
+
 
 def explained(
     best: Attempt,
@@ -100,9 +109,13 @@ def explained(
     tried: list[Tried],
     rows: Rows = "sums",
     *,
+    named: bool = False,
     timed_out: bool = False,
 ) -> Verdict:
-    """Returns the verdict, with its reasons from the rows of the log, time and the remedies."""
+    """Returns the verdict, with its reasons from the rows of the log, time and the remedies.
+
+    `named`: the caller says what the rows are.
+    """
     verdict = best.verdict
     if timed_out and verdict.grade != "broken":
         why = (
@@ -112,8 +125,10 @@ def explained(
         verdict = replace(verdict, grade="at risk", reasons=(*verdict.reasons, why))
     if rows in _ROWS:
         verdict = replace(verdict, reasons=(*verdict.reasons, _ROWS[rows]))
-    if rows in ("averages without participants", "unclear") and verdict.grade == "safe":
-        verdict = replace(verdict, grade="at risk")
+    if rows != "sums" and not named and verdict.grade == "safe":
+        why = _WEIGHTED if rows == "averages" else ""
+        reasons = (*verdict.reasons, why) if why else verdict.reasons
+        verdict = replace(verdict, grade="at risk", reasons=reasons)
     why = _about_remedies(best, measured, tried)
     return replace(verdict, reasons=(*verdict.reasons, why)) if why else verdict
 
