@@ -24,8 +24,10 @@ def delta(rng):
 
 def run(delta, count, malicious, coins=(COINS, COINS), tamper=(None, None), other_count=None):
     return run_both(
-        lambda channel: seed_sender(channel, delta, count, coins[0], malicious),
-        lambda channel: seed_receiver(channel, other_count or count, coins[1], malicious),
+        lambda channel: seed_sender(channel, delta, count, coins[0], malicious, session=b""),
+        lambda channel: seed_receiver(
+            channel, other_count or count, coins[1], malicious, session=b""
+        ),
         *tamper,
     )
 
@@ -274,8 +276,8 @@ def test_parties_that_want_different_counts_or_checks_end_in_an_error(delta):
     with pytest.raises(MalformedMessageError, match="OTSU of 2048 bytes, expected OTSU of 1024"):
         sender.get()
     sender, _ = run_both(
-        lambda channel: seed_sender(channel, delta, 64, COINS, True),
-        lambda channel: seed_receiver(channel, 64, COINS, False),
+        lambda channel: seed_sender(channel, delta, 64, COINS, True, session=b""),
+        lambda channel: seed_receiver(channel, 64, COINS, False, session=b""),
     )
     with pytest.raises(MalformedMessageError, match="OTSU of 1024 bytes, expected OTSU of 3072"):
         sender.get()
@@ -294,9 +296,9 @@ def test_a_cut_frame_is_refused(delta, kind):
 @pytest.mark.parametrize("count", [0, -1, MAX_SEEDS + 1, 1.0, True])
 def test_counts_that_cannot_be_are_refused(delta, count):
     with pytest.raises(ArgumentError, match="count: found"):
-        seed_sender(None, delta, count, COINS, True)
+        seed_sender(None, delta, count, COINS, True, session=b"")
     with pytest.raises(ArgumentError, match="count: found"):
-        seed_receiver(None, count, COINS, True)
+        seed_receiver(None, count, COINS, True, session=b"")
 
 
 @pytest.mark.parametrize(
@@ -310,4 +312,4 @@ def test_counts_that_cannot_be_are_refused(delta, count):
 )
 def test_a_delta_that_cannot_be_is_refused(delta):
     with pytest.raises(ArgumentError, match="delta: found"):
-        seed_sender(None, delta, 8, COINS, True)
+        seed_sender(None, delta, 8, COINS, True, session=b"")

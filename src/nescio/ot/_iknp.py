@@ -76,7 +76,7 @@ def seed_sender(
     randomness: Randomness,
     malicious: bool,
     *,
-    session: bytes = b"",
+    session: bytes,
     threads: int = 1,
     idle: Callable[[], None] | None = None,
 ) -> BlockArray:
@@ -123,7 +123,7 @@ def seed_receiver(
     randomness: Randomness,
     malicious: bool,
     *,
-    session: bytes = b"",
+    session: bytes,
     threads: int = 1,
     idle: Callable[[], None] | None = None,
 ) -> tuple[ByteArray, BlockArray]:

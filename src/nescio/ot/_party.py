@@ -207,6 +207,16 @@ class Party:
     def _to_host(self, blocks: Blocks) -> IndexArray:
         return self._kernels.to_host(blocks)
 
+    def _triples(
+        self, batches: list[slice], make: Callable[[int], tuple[Array, ...]], kind: type
+    ) -> tuple[Array, Array, Array]:
+        """Makes the shares a, b, c of triples batch by batch; `make` gets the size of a batch."""
+        shares: Array = np.empty((3, batches[-1].stop), kind)
+        with self._ending_with_errors():
+            for batch in batches:
+                shares[:, batch] = make(batch.stop - batch.start)
+        return shares[0], shares[1], shares[2]
+
     def _hash(
         self,
         blocks: Blocks,

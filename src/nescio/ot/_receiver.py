@@ -128,12 +128,7 @@ class Receiver(Party):
 
     def extend_bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         """Makes shares of `n` Beaver triples of bits. See `Sender.extend_bit_triples`."""
-        batches = bit_batches(n, MAX_OTS // 2)
-        shares: ByteArray = np.empty((3, n), np.uint8)
-        with self._ending_with_errors():
-            for batch in batches:
-                shares[:, batch] = self._bit_triples(batch.stop - batch.start)
-        return shares[0], shares[1], shares[2]
+        return self._triples(bit_batches(n, MAX_OTS // 2), self._bit_triples, np.uint8)
 
     def _bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         choices, messages = self._random(Request("BITS", 2 * n))
@@ -142,12 +137,7 @@ class Receiver(Party):
 
     def extend_word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         """Makes shares of `n` Beaver triples of 64-bit words. See `Sender.extend_word_triples`."""
-        batches = word_batches(n)
-        shares: IndexArray = np.empty((3, n), np.uint64)
-        with self._ending_with_errors():
-            for batch in batches:
-                shares[:, batch] = self._word_triples(batch.stop - batch.start)
-        return shares[0], shares[1], shares[2]
+        return self._triples(word_batches(n), self._word_triples, np.uint64)
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         choices, messages = self._random(Request("WORD", 2 * WORD_BITS * n))

@@ -171,12 +171,7 @@ class Sender(Party):
 
         Each is uint8 of shape (n,). A triple takes two random OTs and no messages. Semi-honest.
         """
-        batches = bit_batches(n, MAX_OTS // 2)
-        shares: ByteArray = np.empty((3, n), np.uint8)
-        with self._ending_with_errors():
-            for batch in batches:
-                shares[:, batch] = self._bit_triples(batch.stop - batch.start)
-        return shares[0], shares[1], shares[2]
+        return self._triples(bit_batches(n, MAX_OTS // 2), self._bit_triples, np.uint8)
 
     def _bit_triples(self, n: int) -> tuple[ByteArray, ByteArray, ByteArray]:
         pair = self._random(Request("BITS", 2 * n))
@@ -190,12 +185,7 @@ class Sender(Party):
         All arithmetic is modulo 2^64. Each is uint64 of shape (n,), n at most 2^24. A triple takes
         128 random OTs and 520 bytes of messages. Semi-honest. Source: Gilboa 1999.
         """
-        batches = word_batches(n)
-        shares: IndexArray = np.empty((3, n), np.uint64)
-        with self._ending_with_errors():
-            for batch in batches:
-                shares[:, batch] = self._word_triples(batch.stop - batch.start)
-        return shares[0], shares[1], shares[2]
+        return self._triples(word_batches(n), self._word_triples, np.uint64)
 
     def _word_triples(self, n: int) -> tuple[IndexArray, IndexArray, IndexArray]:
         factors = self._randomness.blocks(n).reshape(2, n)

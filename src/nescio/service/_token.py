@@ -27,7 +27,7 @@ class TokenCheck:
         self._next_line = 0.0
 
     async def check(self, request: Request) -> None:
-        """Returns for the right token. Raises RefusedError for any other, or if there is none."""
+        """Raises RefusedError for a wrong or missing token, or if no changes are accepted."""
         if self._expected is None:
             raise refuse.no_changes()
         given = request.headers.get("authorization", "").encode()

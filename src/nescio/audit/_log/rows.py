@@ -32,11 +32,10 @@ _FAR = 0.3
 """The other distance is at least this fraction of that by chance."""
 
 _EXACTLY = 1e-3
-"""A distance of this fraction of the other is none: without noise, any other distance tells."""
+"""Without noise, the smaller distance is less than this fraction of the other one."""
 
 _SPARE = 4
 """Rounds beyond the users without which the span says nothing, if participants are unknown."""
-
 
 _FEW_ROUNDS, _FEW_WINDOWS = 8, 16
 """Fewer rounds or windows do not tell by their energies."""
