@@ -52,11 +52,11 @@ def chosen(every: Sequence[_T], names: Sequence[str] | None, what: str) -> list[
     return [item for item in every if not names or item.name in names]
 
 
-def make_folder(name: str) -> Path:
-    """Creates the folder that `--out` names, unless it exists. Raises FileError."""
+def make_folder(name: str, option: str = "--out") -> Path:
+    """Creates the folder that an option names, unless it exists. Raises FileError."""
     path = Path(name)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"--out: the folder cannot be created: {error}") from error
+        raise FileError(f"{option}: the folder cannot be created: {error}") from error
     return path

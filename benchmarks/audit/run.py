@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
+from benchmarks._main import make_folder
 from nescio._arrays import as_count
 from nescio._report import Case, Column, Report
 from nescio.audit import Setting
@@ -114,12 +115,7 @@ def _folder(path: str | None) -> Path | None:
         return None
     from . import plot  # noqa: F401, PLC0415 - fails now, not at the end, if missing
 
-    folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ArgumentError(f"--plot: {path!r} cannot be created: {error.strerror}") from error
-    return folder
+    return make_folder(path, "--plot")
 
 
 def _sweep(name: str, arguments: argparse.Namespace, options: Options) -> Iterator[Case]:
