@@ -324,7 +324,7 @@ def with_json(data, **fields):
         (lambda d: b"\x93NUMPY" + d, "does not begin with"),
         (lambda d: d[:8] + b"\x09" + d[9:], "found version 9"),
         (lambda d: d[:48] + b"x" + d[49:], "is not JSON"),
-        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 2"),
+        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 3"),
         (lambda d: d[:-1], "bytes, expected"),
         (lambda d: d + b"\0", "bytes, expected"),
         (lambda d: d[:4096] + b"xx" + d[4098:], "its description or its hashes have changed"),

@@ -2,20 +2,20 @@
 
     offset    bytes
     0         8       "NESCIOTB"
-    8         4       version of this format, 2
+    8         4       version of this format, 3
     12        4       length of the JSON
-    16        32      SHA-256 of the JSON, the hashes of the chunks and the hashes of the blocks
+    16        32      SHA-256 of the JSON, the hashes of the chunks, the checksums of the blocks
     48        ...     JSON: {"params", "source"}
     4096 a            the hashes of the chunks, 32 bytes each, which the table's digest covers
-    4096 b            the hashes of the blocks, 32 bytes each
+    4096 b            the checksums of the blocks, XXH3 with 128 bits, 16 bytes each
     4096 c            the rows in the engine's layout
 
 Each part begins at the next multiple of 4,096. A block is 4 MiB of the rows in the engine's layout;
 the last one may be shorter. `source` identifies the file that the rows came from and its state;
 with it `nescio serve --cache` detects that the file has changed.
 
-A file is checked as a whole before its rows are used: hashing the layout itself costs half as much
-as converting it to rows for the digest of the table.
+A file is checked as a whole before its rows are used. The check is against accidents, so that a
+fast checksum of the layout is enough: an attacker who can write the file could also write hashes.
 """
 
 import hashlib
@@ -33,12 +33,12 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray
 from ..errors import FileError, NescioError
-from ._block_hashes import BLOCK_BYTES, Progress, blocks_of, hash_file, hash_memory
+from ._checksums import BLOCK_BYTES, CHECKSUM_BYTES, Progress, blocks_of, sum_file, sum_memory
 from ._digest import CHUNK_ROWS, HASH_BYTES, digest_of
 from ._params import TableParams
 
 _MAGIC = b"NESCIOTB"
-_VERSION = 2
+_VERSION = 3
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
@@ -87,7 +87,7 @@ def write(
         {"params": params.to_dict(), "source": None if source is None else asdict(source)}
     ).encode()
     memory = np.asarray(rows.memory()).reshape(-1)
-    blocks = hash_memory(memory, threads)
+    blocks = sum_memory(memory, threads)
     places = _Places.of(len(text), params)
     head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, hashes, blocks))
     try:
@@ -141,14 +141,14 @@ def _read(
     # Copy on write: changes to the table do not reach the file.
     whole = np.memmap(file, np.uint8, mode="c")
     hashes = np.array(whole[places.hashes :][: places.chunk_count * HASH_BYTES])
-    blocks = np.array(whole[places.blocks :][: places.block_count * HASH_BYTES])
-    hashes, blocks = hashes.reshape(-1, HASH_BYTES), blocks.reshape(-1, HASH_BYTES)
+    blocks = np.array(whole[places.blocks :][: places.block_count * CHECKSUM_BYTES])
+    hashes, blocks = hashes.reshape(-1, HASH_BYTES), blocks.reshape(-1, CHECKSUM_BYTES)
     if _seal(description.text, hashes, blocks) != description.seal:
         raise _not_a_table(path, "its description or its hashes have changed")
     if digest_of(hashes) != params.digest:
         raise _not_a_table(path, "its hashes do not match its parameters")
     size = places.end - places.rows
-    computed = hash_file(file.fileno(), places.rows, size, threads, progress)
+    computed = sum_file(file.fileno(), places.rows, size, threads, progress)
     wrong = np.flatnonzero((computed != blocks).any(axis=1))
     if len(wrong):
         first = places.rows + int(wrong[0]) * BLOCK_BYTES
@@ -204,7 +204,7 @@ class _Description:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The offsets of the parts of a file, and the numbers of hashes."""
+    """The offsets of the parts of a file, and the numbers of hashes and checksums."""
 
     hashes: int
     chunk_count: int
@@ -219,7 +219,7 @@ class _Places:
         chunk_count, block_count = -(-params.rows // CHUNK_ROWS), blocks_of(size)
         hashes = _aligned(_HEAD.size + text_bytes)
         blocks = _aligned(hashes + chunk_count * HASH_BYTES)
-        rows = _aligned(blocks + block_count * HASH_BYTES)
+        rows = _aligned(blocks + block_count * CHECKSUM_BYTES)
         return cls(hashes, chunk_count, blocks, block_count, rows, rows + size)
 
 

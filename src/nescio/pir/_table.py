@@ -14,7 +14,7 @@ from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
-from ._block_hashes import Progress
+from ._checksums import Progress
 from ._digest import CHUNK_ROWS, digest_of, hash_chunks
 from ._params import TableParams
 from ._rehash import in_order, rehash
