@@ -7,7 +7,10 @@ is in that of sums, D^-1 P 1 = 1 in that of averages, also of averages with weig
 user takes part in all rounds, and strong noise hides both. Then the energy of a row, between m and
 m^2 for sums, says at most "probably sums": updates and participation may change together.
 
-If m is the same in all rounds, sums and averages differ by a constant, which changes nothing.
+Averages with weights, such as numbers of examples, are never attacked with success. Two facts hide
+them. If m is the same in all rounds, sums and plain averages differ by a constant, which changes
+nothing, but averages with weights look like both. And noise moves m and 1 off the span. So rows are
+"sums" for sure only if m varies and there is no noise; otherwise they are "probably sums".
 """
 
 from dataclasses import replace
@@ -71,7 +74,7 @@ def what_rows_are(log: Log) -> Rows:
     many = _told_participants(log)
     filled = ~log.empty
     if many is not None and len(np.unique(many[filled])) == 1:
-        return "sums"
+        return "probably sums"
     gram = gram_matrix(log.aggregates)
     told = _by_span(log, gram, many)
     return _by_energy(log, gram, many) if told == "unclear" else told
@@ -116,7 +119,7 @@ def _by_span(log: Log, gram: FloatArray, many: IntArray | None) -> Rows:
     if not exact and (near > _CLEARLY * chance or far < _FAR * chance):
         return "unclear"
     if of_sums < _CLEARLY * of_averages:
-        return "sums"
+        return "sums" if exact else "probably sums"
     return "averages" if of_averages < _CLEARLY * of_sums else "unclear"
 
 

@@ -80,8 +80,8 @@ class Findings:
 
 _ROWS = {
     "probably sums": (
-        "the rows grow with the number of participants as sums do, which does not prove that they "
-        "are sums (--rows sums says so)"
+        "the rows are probably sums, but noise or equal numbers of participants hide if they are "
+        "averages with weights, so the log is not called safe unless you say so (--rows sums)"
     ),
     "averages": (
         "the log has averages, not sums; the sums attacked are averages times the number of "
@@ -123,7 +123,7 @@ def explained(
             "for longer (--time-limit)"
         )
         verdict = replace(verdict, grade="at risk", reasons=(*verdict.reasons, why))
-    if rows in _ROWS:
+    if rows in _ROWS and not (rows == "probably sums" and verdict.grade == "broken"):
         verdict = replace(verdict, reasons=(*verdict.reasons, _ROWS[rows]))
     if rows != "sums" and not named and verdict.grade == "safe":
         why = _WEIGHTED if rows == "averages" else ""
