@@ -13,10 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/word.h"
 #include "gpu/thread_block.h"
 #include "prg/aes128.h"
 #include "prg/prg.h"
-#include "prg/word.h"
 
 namespace nescio::prg {
 

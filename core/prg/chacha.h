@@ -10,7 +10,7 @@
 //
 // The assumption is that ChaCha is a pseudorandom function of its key.
 
-#include "prg/word.h"
+#include "base/word.h"
 
 namespace nescio::prg {
 

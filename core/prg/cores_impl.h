@@ -1,17 +1,13 @@
 // The body of cores*.cc: each tier's file includes it once and compiles it with its own flags. All
 // of it is private to the file that includes it.
 //
-// A tier processes as many nodes at once as a register holds words. In memory the words of a node and
-// of an output are adjacent, but a core needs each word of all nodes in one register, so inputs and
-// outputs are transposed. A register is a row of blocks (of 128 bits);
-// k words make a block, and a k x k transposition of words inside each block of k registers turns
-// nodes into words and words into nodes. With q blocks in a register, lane k j + e then belongs to
-// node q e + j.
+// A tier processes as many nodes at once as a register holds words, one per lane (base/lanes_impl.h).
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "base/lanes_impl.h"
 #include "prg/aes128.h"
 #include "prg/chacha.h"
 #include "prg/cores.h"
@@ -22,6 +18,9 @@
 
 namespace nescio::prg {
 namespace {
+
+template <class Core>
+constexpr std::size_t kNodes = kLanes<typename Core::Word>;
 
 /// The output of a generator call: the children or the leaf of a node.
 enum class Part { children, leaf };
@@ -39,16 +38,6 @@ inline void generate(const W* node, W* out) {
 }
 
 #if defined(__AVX512F__)
-
-constexpr std::size_t kRegisterBytes = 64;
-using Register = __m512i;
-
-inline Register load(const Block* from) { return _mm512_loadu_si512(from); }
-
-inline Register low_words(Register a, Register b) { return _mm512_unpacklo_epi32(a, b); }
-inline Register high_words(Register a, Register b) { return _mm512_unpackhi_epi32(a, b); }
-inline Register low_halves(Register a, Register b) { return _mm512_unpacklo_epi64(a, b); }
-inline Register high_halves(Register a, Register b) { return _mm512_unpackhi_epi64(a, b); }
 
 /// Stores a node's 32 bytes, corrected.
 inline void store(__m256i value, const Block* node, const Block* correction, Block* out) {
@@ -99,18 +88,6 @@ inline void store_nodes(const Register (&x)[4], const Block* nodes, Corrections 
 
 #elif defined(__AVX2__)
 
-constexpr std::size_t kRegisterBytes = 32;
-using Register = __m256i;
-
-inline Register load(const Block* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const Register*>(from));
-}
-
-inline Register low_words(Register a, Register b) { return _mm256_unpacklo_epi32(a, b); }
-inline Register high_words(Register a, Register b) { return _mm256_unpackhi_epi32(a, b); }
-inline Register low_halves(Register a, Register b) { return _mm256_unpacklo_epi64(a, b); }
-inline Register high_halves(Register a, Register b) { return _mm256_unpackhi_epi64(a, b); }
-
 /// Stores 32 bytes of a node, corrected.
 inline void store(Register value, Register mask, const Block* correction, Block* out) {
   _mm256_storeu_si256(reinterpret_cast<Register*>(out),
@@ -137,47 +114,20 @@ inline void store_nodes(const Register (&x)[blocks], const Block* nodes, Correct
 
 #if defined(__AVX2__)
 
-template <class Core>
-constexpr std::size_t kNodes = kRegisterBytes / sizeof(typename Core::Word);
-
-template <class Word>
-struct Lanes {
-  typedef Word Words __attribute__((vector_size(kRegisterBytes)));
-};
-
-/// Transposes the words of each block across as many registers as a block has words.
-template <class Word>
-inline void transpose(Register* x) {
-  if constexpr (sizeof(Word) == 8) {
-    const Register low = low_halves(x[0], x[1]);
-    x[1] = high_halves(x[0], x[1]);
-    x[0] = low;
-  } else {
-    const Register low01 = low_words(x[0], x[1]), low23 = low_words(x[2], x[3]);
-    const Register high01 = high_words(x[0], x[1]), high23 = high_words(x[2], x[3]);
-    x[0] = low_halves(low01, low23);
-    x[1] = high_halves(low01, low23);
-    x[2] = low_halves(high01, high23);
-    x[3] = high_halves(high01, high23);
-  }
-}
-
 /// Writes the part of each of kNodes nodes; the first has index `first`, for its correction.
 template <class Core, Part part>
 inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
                            Block* out) {
-  using Words = typename Lanes<typename Core::Word>::Words;
-  constexpr std::size_t blocks = kBlocks<Core, part>;
-  constexpr std::size_t k = sizeof(Block) / sizeof(typename Core::Word);
-  constexpr std::size_t q = kRegisterBytes / sizeof(Block);
-  Register in[k], x[k * blocks];
-  for (std::size_t e = 0; e < k; ++e) in[e] = load(nodes + q * e);
-  transpose<typename Core::Word>(in);
+  using Word = typename Core::Word;
+  using Words = typename Lanes<Word>::Words;
+  constexpr std::size_t blocks = kBlocks<Core, part>, k = kBlockWords<Word>;
+  constexpr std::size_t q = kRegisterBlocks;
   Words node[k], words[k * blocks];
-  for (std::size_t e = 0; e < k; ++e) node[e] = reinterpret_cast<Words>(in[e]);
+  Register x[k * blocks];
+  load_words<Word>(nodes, node);
   generate<Core, part>(node, words);
   for (std::size_t w = 0; w < k * blocks; ++w) x[w] = reinterpret_cast<Register>(words[w]);
-  for (std::size_t g = 0; g < blocks; ++g) transpose<typename Core::Word>(x + k * g);
+  for (std::size_t g = 0; g < blocks; ++g) transpose<Word>(x + k * g);
   for (std::size_t e = 0; e < k; ++e) {
     Register own[blocks];
     for (std::size_t g = 0; g < blocks; ++g) own[g] = x[k * g + e];
@@ -187,22 +137,14 @@ inline void generate_lanes(const Block* nodes, Corrections corrections, std::siz
 
 #else
 
-template <class Core>
-constexpr std::size_t kNodes = 1;
-
-template <class Word>
-struct Lanes {
-  using Words = Word;
-};
-
 /// Writes the part of one node, with index `first`.
 template <class Core, Part part>
 inline void generate_lanes(const Block* nodes, Corrections corrections, std::size_t first,
                            Block* out) {
   using Word = typename Core::Word;
-  constexpr std::size_t blocks = kBlocks<Core, part>;
-  Word node[sizeof(Block) / sizeof(Word)], words[blocks * sizeof(Block) / sizeof(Word)];
-  std::memcpy(node, nodes, sizeof(node));
+  constexpr std::size_t blocks = kBlocks<Core, part>, k = kBlockWords<Word>;
+  Word node[k], words[k * blocks];
+  load_words<Word>(nodes, node);
   generate<Core, part>(node, words);
   Block own[blocks];
   std::memcpy(own, words, sizeof(own));

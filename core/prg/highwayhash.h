@@ -9,7 +9,7 @@
 // HighwayHash has no published proof or independent analysis at the 128-bit level; it is included for
 // comparison.
 
-#include "prg/word.h"
+#include "base/word.h"
 
 namespace nescio::prg {
 

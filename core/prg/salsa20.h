@@ -8,7 +8,7 @@
 //
 // The assumption is that Salsa20 is a pseudorandom function of its key.
 
-#include "prg/word.h"
+#include "base/word.h"
 
 namespace nescio::prg {
 

@@ -9,7 +9,7 @@
 // SipHash claims to be a pseudorandom function with outputs of 64 bits against hash flooding and
 // forgeries. It does not claim 128-bit security as a generator; it is included for comparison.
 
-#include "prg/word.h"
+#include "base/word.h"
 
 namespace nescio::prg {
 

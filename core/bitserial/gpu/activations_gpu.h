@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/word.h"
 #include "bitserial/gpu/tiles_gpu.h"
-#include "prg/word.h"
 
 namespace nescio::bitserial {
 

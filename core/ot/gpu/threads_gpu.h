@@ -7,9 +7,9 @@
 #include <cstdint>
 
 #include "base/block.h"
+#include "base/word.h"
 #include "gpu/thread_block.h"
 #include "prg/aes128_gpu.h"
-#include "prg/word.h"
 
 namespace nescio::ot {
 

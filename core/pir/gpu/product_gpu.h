@@ -12,9 +12,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/word.h"
 #include "dpf/lines.h"
 #include "pir/gpu/table_gpu.h"
-#include "prg/word.h"
 
 namespace nescio::pir {
 

@@ -1,16 +1,8 @@
 #pragma once
 
-// Words of the generators' cores. A core is the code of one generator. It computes on words W: either
-// one word of one node (portable code, a GPU thread), or a compiler vector whose lane i is that word of
-// node i (AVX2, AVX-512). One source thus serves every tier. A core is a struct with
-//
-//   Word        std::uint32_t or std::uint64_t
-//   kRadixBits  log2 of the arity
-//   children    computes the words of a node's children from its words, little-endian
-//   leaf        computes the words of a node's 64-byte leaf
-//
-// It accesses no memory but its arguments. Its loops have fixed bounds and are unrolled, so arrays are
-// registers.
+// Words W of code that is written once for every tier: either one word of a number (portable code, a GPU
+// thread), or a compiler vector with that word of several numbers, one per lane (AVX2, AVX-512).
+// base/lanes_impl.h moves numbers into vectors and back.
 
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +22,7 @@
 #define NESCIO_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-namespace nescio::prg {
+namespace nescio {
 
 /// The same word in every lane.
 template <class W, class Word>
@@ -75,4 +67,4 @@ NESCIO_INLINE W rotate_left(W x) {
   return (x << bits) | (x >> (8 * sizeof(Word) - bits));
 }
 
-}  // namespace nescio::prg
+}  // namespace nescio
