@@ -50,6 +50,12 @@ def generate_blocks(generator: str, nodes: Annotated[NDArray[numpy.uint8], dict(
 def seconds_per_node(generator: str, leaves: bool, tier: str | None = None) -> float:
     """Measure the seconds of one expansion (or leaf) in the cache."""
 
+def hash_records(records: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], level: int, first: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    """Return the hashes of records with the numbers first, first + 1, ..."""
+
+def hash_records_at(records: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], level: int, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    """Return the hashes of records with the given numbers."""
+
 class Keys:
     """Validated keys of one shape, from the rows of a byte array."""
 

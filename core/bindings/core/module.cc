@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   translate_errors();
   bind_base(m);
   bind_prg(m);
+  bind_hash(m);
   bind_dpf(m);
   bind_pir(m);
   bind_ot(m);
