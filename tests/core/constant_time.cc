@@ -5,6 +5,7 @@
 #include <valgrind/memcheck.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -12,11 +13,13 @@
 #include "base/thread_pool.h"
 #include "dpf/generate.h"
 #include "dpf/shares.h"
+#include "hash/records.h"
 #include "ot/check/check.h"
 #include "ot/codes/expand_convolute.h"
 #include "ot/codes/quasi_cyclic.h"
 #include "ot/hash/hash.h"
 #include "ot/trees/tree.h"
+#include "pir/check.h"
 
 namespace {
 
@@ -45,6 +48,19 @@ void decode(dpf::Output output) {
   make_secret(a);
   make_secret(b);
   dpf::combine(output, a.data(), b.data(), a.size(), sums.data());
+}
+
+/// Checks secret rows, which are not proven, against two hash tables.
+void check_found_rows(std::size_t lookups, Tier tier) {
+  constexpr std::size_t kRowBytes = 71;
+  std::vector<std::uint64_t> indices(lookups, 700);
+  std::vector<std::uint8_t> rows(lookups * kRowBytes, 1), records(lookups * hash::kHashRowBytes, 2);
+  const std::vector<std::uint8_t> tops(5 * hash::kHashBytes, 3);
+  make_secret(indices);
+  make_secret(rows);
+  make_secret(records);
+  const std::uint8_t* const tables[] = {records.data(), records.data()};
+  if (pir::check_rows({indices, rows.data(), kRowBytes, tables, tops}, tier)) std::abort();
 }
 
 /// Expands both parties' trees, with secret seeds and delta, and secret sums and choices of the
@@ -108,6 +124,7 @@ int main(int argc, char** argv) {
       }
     }
     for (unsigned depth : {1u, 2u, 7u, 14u}) make_trees(depth == 14 ? 1 : 5, depth, tier);
+    for (std::size_t lookups : {1u, 3u, 70u}) check_found_rows(lookups, tier);
     check_and_hash(tier);
     encode(tier);
     std::printf("tier %s: constant time\n", tier_name(tier));

@@ -3,7 +3,9 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
+#include "hash/records.h"
 #include "pir/answer.h"
+#include "pir/check.h"
 #include "pir/layout.h"
 
 namespace nescio::bindings {
@@ -89,6 +91,32 @@ class TableBuffer {
   std::uint8_t* data_ = nullptr;
 };
 
+/// Throws unless an array of bytes has that shape.
+void check_shape(const char* what, const ByteRows& array, std::size_t rows, std::size_t bytes) {
+  if (array.shape(0) == rows && array.shape(1) == bytes) return;
+  const auto text = [](std::size_t a, std::size_t b) {
+    return "(" + std::to_string(a) + ", " + std::to_string(b) + ")";
+  };
+  throw Error(ErrorKind::argument, std::string(what) + ": found an array of shape " +
+                                       text(array.shape(0), array.shape(1)) + ", expected " +
+                                       text(rows, bytes));
+}
+
+bool check_rows(const Numbers& indices, const ByteRows& rows,
+                const std::vector<ByteRows>& hash_rows, const ByteRows& tops,
+                const std::optional<std::string>& tier) {
+  check_shape("rows", rows, indices.size(), rows.shape(1));
+  check_shape("top hashes", tops, tops.shape(0), hash::kHashBytes);
+  std::vector<const std::uint8_t*> records;
+  for (const ByteRows& level : hash_rows) {
+    check_shape("rows of a hash table", level, indices.size(), hash::kHashRowBytes);
+    records.push_back(level.data());
+  }
+  const nb::gil_scoped_release release;
+  return pir::check_rows({span_of(indices), rows.data(), rows.shape(1), records, span_of(tops)},
+                         tier_of(tier));
+}
+
 }  // namespace
 
 void bind_pir(nb::module_& m) {
@@ -135,6 +163,11 @@ void bind_pir(nb::module_& m) {
         return pir::answer_bytes(dpf::parse_output(output), row_bytes);
       },
       nb::arg("output"), nb::arg("row_bytes"), "Return the length of each answer.");
+  m.def(
+      "check_rows", &check_rows, nb::arg("indices"), nb::arg("rows"), nb::arg("hash_rows"),
+      nb::arg("tops"), nb::arg("tier") = nb::none(),
+      "Return true if every row has its hash in the rows of the hash tables, up to the top hashes; "
+      "constant time.");
 }
 
 }  // namespace nescio::bindings
