@@ -25,9 +25,14 @@ struct Plan {
   /// Maximum bytes of sums per thread: tables with long rows take fewer keys per pass.
   static constexpr std::size_t kSumBytes = 16 << 20;
 
-  /// Bytes of shares that are expanded at a time, for all keys of a pass together: a quarter of a 1 MB
-  /// second-level cache. Fewer bytes would not fill the generator's kernels.
-  static constexpr std::size_t kShareBytes = 256 << 10;
+  /// Bytes of shares that are expanded at a time, for all keys of a pass together. Few bytes of bit
+  /// shares belong to many rows, which pass through the same caches. A word product has a cost per key
+  /// and call, so its calls take more rows: a quarter of a 1 MB second-level cache.
+  static constexpr std::size_t kBitShareBytes = 32 << 10;
+  static constexpr std::size_t kWordShareBytes = 256 << 10;
+
+  /// Minimum leaves per key that are expanded at a time, if the tree has as many.
+  static constexpr std::size_t kFewestLeaves = prg::kMaxArity;
 
   /// Minimum chunks per thread, for load balance.
   static constexpr std::uint64_t kChunksPerThread = 4;
@@ -47,7 +52,9 @@ struct Plan {
   Plan(const dpf::Keys& keys, SumsSize sums, unsigned threads) {
     const std::size_t groups = std::max<std::size_t>(1, kSumBytes / sums.group_bytes);
     keys_per_pass = std::min({kKeysPerPass, groups * sums.group_keys, keys.size()});
-    const std::uint64_t fit = kShareBytes / (keys_per_pass * prg::kLeafBytes);
+    const bool bits = keys.shape().output == dpf::Output::bit;
+    const std::uint64_t fit = std::max(kFewestLeaves, (bits ? kBitShareBytes : kWordShareBytes) /
+                                                          (keys_per_pass * prg::kLeafBytes));
     const std::uint64_t even =
         keys.shape().leaves() / (threads == 1 ? 1 : threads * kChunksPerThread);
     const std::uint64_t leaves = std::max<std::uint64_t>(1, std::min(fit, even));
