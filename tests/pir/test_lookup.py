@@ -117,7 +117,7 @@ def test_batches(batch, threads, output, rng):
     assert_same(look_up(table, indices, threads), table[indices])
 
 
-@pytest.mark.parametrize("batch", [9, 24, 57, 64, 71, 105, 128, 257])
+@pytest.mark.parametrize("batch", [9, 24, 40, 48, 57, 64, 71, 105, 128, 257])
 @pytest.mark.parametrize("row_bytes", [8, 17, 100])
 def test_groups_of_keys_and_blocks_of_columns(batch, row_bytes, tier, rng):
     """The kernels take groups of eight keys and blocks of eight bytes in different numbers."""

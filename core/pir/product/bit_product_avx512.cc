@@ -146,20 +146,21 @@ inline void add_passes(const std::uint8_t* block, std::size_t lines, const std::
   }
 }
 
-/// Adds blocks to the sums of any number of groups. With 2 to 7 groups, reading is the limit: there are
+/// Adds blocks to the sums of any number of groups. With 2 or 3 groups, reading is the limit: there are
 /// two passes, and both prefetch all lines, because some prefetches are lost while memory is busy. With
-/// more, the passes share the lines.
+/// 6 or 7, one pass is faster than two. With other numbers, the passes share the lines.
 template <int blocks>
 inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uint64_t* matrices,
                     std::size_t groups, std::uint8_t* sums, std::size_t sum_stride) {
   constexpr int kAll = 2 * blocks;  // lines to prefetch for two lines of each block
-  const std::size_t passes = ceil_div(groups, kMostGroups);
+  const std::size_t passes = groups <= kMostGroups ? 2 : ceil_div(groups, kMostGroups);
   if (groups == 1) {
     add_blocks<1, blocks, kAll, false>(block, lines, matrices, sums, sum_stride,
                                        block + kBlocksAhead * lines * kLineBytes);
-  } else if (passes == 1) {
-    add_passes<blocks, kAll>(block, lines, matrices, groups, sums, sum_stride,
-                             groups < kMostGroups ? 2 : 1, 0);
+  } else if (groups < 4) {
+    add_passes<blocks, kAll>(block, lines, matrices, groups, sums, sum_stride, 2, 0);
+  } else if (groups == 6 || groups == 7) {
+    add_passes<blocks, kAll>(block, lines, matrices, groups, sums, sum_stride, 1, 0);
   } else if (passes < 4) {
     add_passes<blocks, kAll / 2>(block, lines, matrices, groups, sums, sum_stride, passes,
                                  kAll / 2 * lines / 2 * kLineBytes);
