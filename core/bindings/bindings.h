@@ -38,20 +38,22 @@ using ByteRows = InArray<std::uint8_t, nb::ndim<2>>;
 using Numbers = InArray<std::uint64_t, nb::ndim<1>>;
 using NumberPairs = InArray<std::uint64_t, nb::shape<-1, 2>>;
 
-using OutBytes = nb::ndarray<nb::numpy, std::uint8_t, nb::c_contig>;
+template <class T>
+using OutArray = nb::ndarray<nb::numpy, T, nb::c_contig>;
+using OutBytes = OutArray<std::uint8_t>;
 
 template <class T, class... Shape>
 std::span<const T> span_of(const InArray<T, Shape...>& array) {
   return {array.data(), array.size()};
 }
 
-/// Returns a NumPy array of bytes that owns `buffer`.
-inline OutBytes to_array(Buffer<std::uint8_t>&& buffer, std::initializer_list<std::size_t> shape) {
-  auto owned = std::make_unique<Buffer<std::uint8_t>>(std::move(buffer));
-  std::uint8_t* data = owned->data();
-  nb::capsule owner(owned.release(),
-                    [](void* p) noexcept { delete static_cast<Buffer<std::uint8_t>*>(p); });
-  return OutBytes(data, shape, owner);
+/// Returns a NumPy array that owns `buffer`.
+template <class T>
+OutArray<T> to_array(Buffer<T>&& buffer, std::initializer_list<std::size_t> shape) {
+  auto owned = std::make_unique<Buffer<T>>(std::move(buffer));
+  T* data = owned->data();
+  nb::capsule owner(owned.release(), [](void* p) noexcept { delete static_cast<Buffer<T>*>(p); });
+  return OutArray<T>(data, shape, owner);
 }
 
 /// Throws if rows for a table do not have its row size.

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <type_traits>
 
 #include "base/error.h"
 #include "base/math.h"
+#include "pir/row_bytes.h"
+#include "pir/slicer.h"
 
 namespace nescio::pir {
 namespace {
@@ -14,65 +15,10 @@ namespace {
 /// Bytes of rows per task: smaller tasks cost more than their work.
 constexpr std::uint64_t kTaskBytes = 64 << 10;
 
-/// Overwritten rows whose first lines are prefetched: each line of a sliced row is another cache line.
-constexpr std::size_t kRowsAhead = 16;
-constexpr std::size_t kBytesAhead = 64;
-
-/// Copies `bytes` bytes (1 to 8) between words and rows, `stride` apart; `copy(word, row)` gets a
-/// constant number of bytes, which is one move or two.
-template <std::size_t bytes = 8, class Copy>
-void for_each_row(std::size_t count, std::size_t stride, std::size_t present, Copy copy) {
-  if (present < bytes) {
-    if constexpr (bytes > 1) for_each_row<bytes - 1>(count, stride, present, copy);
-    return;
-  }
-  for (std::size_t i = 0; i < count; ++i) {
-    copy(i, i * stride, std::integral_constant<std::size_t, bytes>{});
-  }
-}
-
-/// Makes a line of a block from `bytes` bytes (at most 8) of each of up to eight rows, `stride` apart.
-void slice_line(const std::uint8_t* rows, std::size_t count, std::size_t stride, std::size_t bytes,
-                std::uint8_t* line) {
-  std::uint64_t words[kGroupRows] = {};
-  for_each_row(count, stride, bytes, [&](std::size_t i, std::size_t at, auto size) {
-    std::memcpy(&words[i], rows + at, size);
-  });
-  slice_words(words);
-  std::memcpy(line, words, kLineBytes);
-}
-
-/// The inverse of slice_line.
-void unslice_line(const std::uint8_t* line, std::size_t count, std::size_t stride,
-                  std::size_t bytes, std::uint8_t* rows) {
-  std::uint64_t words[kGroupRows];
-  std::memcpy(words, line, kLineBytes);
-  unslice_words(words);
-  for_each_row(count, stride, bytes, [&](std::size_t i, std::size_t at, auto size) {
-    std::memcpy(rows + at, &words[i], size);
-  });
-}
-
-/// Calls `line(offset in rows, rows present, bytes, offset in tile)` for each line of the tile that
-/// begins with row `first` and has `count` rows.
-template <class Line>
-void for_each_line(const Extent& extent, std::uint64_t first, std::size_t count, Line line) {
-  const std::size_t tile_rows = extent.lines(first) * kGroupRows;
-  std::size_t at = 0;
-  for (std::size_t block = 0; block < extent.blocks(); ++block) {
-    const std::size_t from = block * kBlockColumnBytes;
-    const std::size_t bytes = std::min(kBlockColumnBytes, extent.row_bytes - from);
-    for (std::size_t row = 0; row < tile_rows; row += kGroupRows, at += kLineBytes) {
-      const std::size_t present = std::min(kGroupRows, count - std::min(count, row));
-      line(row * extent.row_bytes + from, present, bytes, at);
-    }
-  }
-}
-
 /// The offsets of the eight bytes that hold eight columns of a row, and the row's bit in each.
 struct RowBits {
   RowBits(const Extent& extent, std::uint64_t row)
-      : tile(row / kTileRows * extent.tile_bytes()),
+      : tile(extent.offset(row - row % kTileRows)),
         block_bytes(extent.lines(row - row % kTileRows) * kLineBytes),
         line(row % kTileRows / kGroupRows * kLineBytes),
         bit(static_cast<unsigned>(row % kGroupRows)) {}
@@ -111,6 +57,25 @@ void for_each_tile(const Extent& extent, std::uint64_t first, std::uint64_t coun
   });
 }
 
+/// Overwrites rows of a tile that are one after the other.
+void overwrite_rows(const TileChanges& changes, std::size_t row_bytes, std::uint8_t* rows) {
+  with_row_bytes(row_bytes, [&](auto bytes) {
+    for (std::size_t i = 0; i < changes.rows.size(); ++i) {
+      std::memcpy(rows + changes.rows[i] * bytes, changes.bytes + i * bytes, bytes);
+    }
+  });
+}
+
+void check_changes(const Extent& extent, const RowChanges& changes) {
+  if (changes.rows() == extent.rows && changes.row_bytes() == extent.row_bytes) return;
+  const auto shown = [](std::uint64_t rows, std::size_t bytes) {
+    return std::to_string(rows) + " rows of " + std::to_string(bytes) + " bytes";
+  };
+  throw Error(ErrorKind::argument, "changes of a table: found one of " +
+                                       shown(changes.rows(), changes.row_bytes()) + ", expected " +
+                                       shown(extent.rows, extent.row_bytes));
+}
+
 }  // namespace
 
 Layout layout_for(dpf::Output output) noexcept {
@@ -132,34 +97,30 @@ std::size_t Extent::bytes() const {
 }
 
 void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* table, ThreadPool& pool) {
+                std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier) {
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
   for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
     const std::uint8_t* from = rows + (at - first) * extent.row_bytes;
+    std::uint8_t* tile = table + extent.offset(at);
     if (extent.layout == Layout::rows) {
-      std::memcpy(table + at * extent.row_bytes, from, present * extent.row_bytes);
-      return;
+      std::memcpy(tile, from, present * extent.row_bytes);
+    } else {
+      slicer.slice(from, present, extent.row_bytes, extent.lines(at), tile);
     }
-    std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
-    for_each_line(extent, at, present,
-                  [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
-                    slice_line(from + row, n, extent.row_bytes, bytes, tile + line);
-                  });
   });
 }
 
 void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool) {
+                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier) {
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
   for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
     std::uint8_t* to = rows + (at - first) * extent.row_bytes;
+    const std::uint8_t* tile = table + extent.offset(at);
     if (extent.layout == Layout::rows) {
-      std::memcpy(to, table + at * extent.row_bytes, present * extent.row_bytes);
-      return;
+      std::memcpy(to, tile, present * extent.row_bytes);
+    } else {
+      slicer.unslice(tile, extent.lines(at), present, extent.row_bytes, to);
     }
-    const std::uint8_t* tile = table + at / kTileRows * extent.tile_bytes();
-    for_each_line(extent, at, present,
-                  [&](std::size_t row, std::size_t n, std::size_t bytes, std::size_t line) {
-                    unslice_line(tile + line, n, extent.row_bytes, bytes, to + row);
-                  });
   });
 }
 
@@ -181,31 +142,38 @@ void load_rows(const Extent& extent, const std::uint8_t* table,
   }
 }
 
-void replace_rows(const Extent& extent, std::span<const std::uint64_t> indices,
-                  const std::uint8_t* rows, std::uint8_t* table) {
-  for (std::uint64_t index : indices) check_index(extent, index);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
+void load_changed(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
+                  std::uint64_t count, const RowChanges& changes, std::uint8_t* rows,
+                  ThreadPool& pool, Tier tier) {
+  check_changes(extent, changes);
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
+  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
+    std::uint8_t* to = rows + (at - first) * extent.row_bytes;
+    const std::uint8_t* tile = table + extent.offset(at);
     if (extent.layout == Layout::rows) {
-      std::memcpy(table + indices[i] * extent.row_bytes, rows, extent.row_bytes);
+      std::memcpy(to, tile, present * extent.row_bytes);
     } else {
-      if (i + kRowsAhead < indices.size()) {
-        const RowBits ahead(extent, indices[i + kRowsAhead]);
-        const std::size_t bytes = std::min(extent.row_bytes, kBytesAhead);
-        for (std::size_t byte = 0; byte < bytes; byte += kBlockColumnBytes) {
-          __builtin_prefetch(table + ahead.at(byte), 1);
-        }
-      }
-      const RowBits to(extent, indices[i]);
-      for (std::size_t byte = 0; byte < extent.row_bytes; ++byte) {
-        std::uint64_t columns;
-        std::memcpy(&columns, table + to.at(byte), sizeof(columns));
-        const std::uint64_t bits = transpose_bits(rows[byte]) << to.bit;
-        columns = (columns & ~(0x0101010101010101ull << to.bit)) | bits;
-        std::memcpy(table + to.at(byte), &columns, sizeof(columns));
-      }
+      slicer.unslice(tile, extent.lines(at), present, extent.row_bytes, to);
     }
-    rows += extent.row_bytes;
-  }
+    overwrite_rows(changes.in_tile(at / kTileRows), extent.row_bytes, to);
+  });
+}
+
+void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
+                  ThreadPool& pool, Tier tier) {
+  check_changes(extent, changes);
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
+  const auto [first, end] = changes.range();
+  for_each_tile(extent, first, end - first, pool, [&](std::uint64_t at, std::size_t) {
+    const TileChanges own = changes.in_tile(at / kTileRows);
+    std::uint8_t* tile = table + extent.offset(at);
+    if (extent.layout == Layout::rows) return overwrite_rows(own, extent.row_bytes, tile);
+    for (const std::uint16_t row : changes.in_tile(at / kTileRows + 1).rows) {
+      __builtin_prefetch(tile + extent.tile_bytes() + row / kGroupRows * kLineBytes, 1);
+    }
+    slicer.overwrite(own.rows.data(), own.rows.size(), own.bytes, extent.row_bytes,
+                     extent.lines(at), tile);
+  });
 }
 
 }  // namespace nescio::pir

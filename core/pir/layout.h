@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <span>
 
+#include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "dpf/output.h"
+#include "pir/row_changes.h"
 #include "pir/sliced.h"
 
 namespace nescio::pir {
@@ -26,6 +28,10 @@ struct Extent {
 
   std::size_t blocks() const { return block_count(row_bytes); }
   std::size_t tile_bytes() const { return blocks() * kBlockBytes; }
+  /// Returns the offset of the tile that begins at a row.
+  std::size_t offset(std::uint64_t row) const {
+    return layout == Layout::sliced ? row / kTileRows * tile_bytes() : row * row_bytes;
+  }
   /// Returns the lines of each block of the tile that begins at a row; the last tile may have fewer.
   std::size_t lines(std::uint64_t row) const {
     const std::uint64_t left = rows - row;
@@ -39,20 +45,25 @@ struct Extent {
 /// Stores `count` rows in `table`, beginning with row `first` (a multiple of kTileRows). The rest of
 /// their last tile becomes zero. Throws Error(index) if they are outside the table.
 void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* table, ThreadPool& pool);
+                std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier);
 
 /// Loads `count` rows, beginning with row `first` (a multiple of kTileRows). Throws Error(index) if
 /// they are outside the table.
 void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool);
+                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier);
 
 /// Loads the rows at `indices`. Throws Error(index) for an index outside the table.
 void load_rows(const Extent& extent, const std::uint8_t* table,
                std::span<const std::uint64_t> indices, std::uint8_t* rows);
 
-/// Overwrites the rows at `indices`, in order. Throws Error(index) for an index outside the table,
-/// before it writes anything.
-void replace_rows(const Extent& extent, std::span<const std::uint64_t> indices,
-                  const std::uint8_t* rows, std::uint8_t* table);
+/// Loads `count` rows as load_range does, with changes applied. Throws Error(argument) for changes of a
+/// table of another size.
+void load_changed(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
+                  std::uint64_t count, const RowChanges& changes, std::uint8_t* rows,
+                  ThreadPool& pool, Tier tier);
+
+/// Applies changes. Throws Error(argument) for changes of a table of another size.
+void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
+                  ThreadPool& pool, Tier tier);
 
 }  // namespace nescio::pir

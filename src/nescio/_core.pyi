@@ -96,6 +96,20 @@ def combine(output: str, a: Annotated[NDArray[numpy.uint8], dict(shape=(None,), 
 def key_bytes(domain: int, output: str, generator: str) -> int:
     """Return the length of each key."""
 
+class RowChanges:
+    """
+    Rows to overwrite, and a copy of their new bytes. Of several new rows for one row, the last wins.
+    """
+
+    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: int, pool: ThreadPool) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def touched(self, group_rows: int) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:
+        """
+        Return the groups of `group_rows` rows, a multiple of TILE_ROWS, that change.
+        """
+
 class Table:
     """
     Rows in the layout of an output; in uninitialized memory of its own, or in `data`.
@@ -103,14 +117,19 @@ class Table:
 
     def __init__(self, rows: int, row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
 
-    def store(self, first: int, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool) -> None:
+    def store(self, first: int, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> None:
         """Store rows, beginning with row `first`, a multiple of TILE_ROWS."""
 
-    def replace(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None:
-        """Overwrite the rows at some indices."""
+    def replace(self, changes: RowChanges, pool: ThreadPool, tier: str | None = None) -> None:
+        """Apply changes."""
 
-    def load_range(self, first: int, count: int, pool: ThreadPool) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    def load_range(self, first: int, count: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return rows, beginning with row `first`, a multiple of TILE_ROWS."""
+
+    def load_changed(self, first: int, changes: RowChanges, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
+        """
+        Fill `out` as load_range does, with changes applied; the table itself stays.
+        """
 
     def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return the rows at some indices."""

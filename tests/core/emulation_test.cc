@@ -184,7 +184,7 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   ThreadPool pool(1);
   const pir::Extent extent = {of.rows, of.row_bytes, pir::layout_for(output)};
   std::vector<std::uint8_t> table(extent.bytes());
-  pir::store_rows(extent, rows.data(), 0, of.rows, table.data(), pool);
+  pir::store_rows(extent, rows.data(), 0, of.rows, table.data(), pool, Tier::portable);
   std::vector<std::uint8_t> expected(of.keys * pir::answer_bytes(output, of.row_bytes));
   pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
   for (unsigned device = 0; device < gpu::EmulatedDevice::count(); ++device) {

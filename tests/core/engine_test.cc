@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "base/cpu.h"
@@ -145,7 +146,7 @@ struct TestTable {
     for (std::size_t i = 0; i < plain.size(); ++i)
       plain[i] = static_cast<std::uint8_t>(i * 37 >> 3);
     memory = Bytes(extent.bytes());
-    pir::store_rows(extent, plain.data(), 0, rows, memory.data(), pool);
+    pir::store_rows(extent, plain.data(), 0, rows, memory.data(), pool, Tier::portable);
   }
   Bytes plain;
   pir::Extent extent;
@@ -184,27 +185,99 @@ void test_answers(Tier tier) {
   }
 }
 
-void test_rows_come_back(Tier) {
+/// Every tier makes the memory of the portable code, and the rows again.
+void test_rows_come_back(Tier tier) {
   ThreadPool pool(2);
   for (auto output : {dpf::Output::bit, dpf::Output::u8}) {
-    for (std::size_t row_bytes : {8u, 9u, 64u, 71u}) {
-      TestTable table(1'300, row_bytes, output, pool);
-      Bytes all(table.plain.size());
-      pir::load_range(table.extent, table.memory.data(), 0, 1'300, all.data(), pool);
-      CHECK(all == table.plain);
-      const std::uint64_t indices[] = {0, 7, 511, 512, 1'299};
-      const Bytes rows(5 * row_bytes, 0xA5);
-      pir::replace_rows(table.extent, indices, rows.data(), table.memory.data());
-      Bytes some(5 * row_bytes);
-      pir::load_rows(table.extent, table.memory.data(), indices, some.data());
-      CHECK(some == rows);
-      for (std::uint64_t i : indices) std::fill_n(&table.plain[i * row_bytes], row_bytes, 0xA5);
-      pir::load_range(table.extent, table.memory.data(), 0, 1'300, all.data(), pool);
-      CHECK(all == table.plain);
-      const std::uint64_t none = 1'300;
-      CHECK_THROWS(pir::load_rows(table.extent, table.memory.data(), {&none, 1}, some.data()),
-                   ErrorKind::index);
+    for (std::size_t row_bytes : {1u, 3u, 7u, 8u, 9u, 16u, 20u, 64u, 71u}) {
+      for (std::uint64_t rows : {1u, 7u, 512u, 513u, 1'300u}) {
+        const TestTable table(rows, row_bytes, output, pool);
+        Bytes memory(table.memory.size(), 0xEE), all(table.plain.size());
+        pir::store_rows(table.extent, table.plain.data(), 0, rows, memory.data(), pool, tier);
+        CHECK(memory == table.memory);
+        pir::load_range(table.extent, memory.data(), 0, rows, all.data(), pool, tier);
+        CHECK(all == table.plain);
+        const std::uint64_t last = rows - 1;
+        Bytes one(row_bytes);
+        pir::load_rows(table.extent, memory.data(), {&last, 1}, one.data());
+        CHECK(std::equal(one.begin(), one.end(), &table.plain[last * row_bytes]));
+        CHECK_THROWS(pir::load_rows(table.extent, memory.data(), {&rows, 1}, one.data()),
+                     ErrorKind::index);
+      }
     }
+  }
+}
+
+/// Applies changes in every way and compares with the memory of a table made from the new rows.
+void check_changes(const std::vector<std::uint64_t>& indices, std::uint64_t rows,
+                   std::size_t row_bytes, dpf::Output output, Tier tier, ThreadPool& pool) {
+  TestTable table(rows, row_bytes, output, pool);
+  Bytes new_rows(indices.size() * row_bytes);
+  for (std::size_t i = 0; i < new_rows.size(); ++i) new_rows[i] = static_cast<std::uint8_t>(i * 91);
+  Bytes expected = table.plain;
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    std::copy_n(&new_rows[i * row_bytes], row_bytes, &expected[indices[i] * row_bytes]);
+  }
+  const pir::RowChanges changes(indices, new_rows.data(), row_bytes, rows, pool);
+  CHECK(changes.size() == indices.size());
+  Bytes all(expected.size()), memory(table.memory.size());
+  pir::load_changed(table.extent, table.memory.data(), 0, rows, changes, all.data(), pool, tier);
+  CHECK(all == expected);
+  pir::replace_rows(table.extent, changes, table.memory.data(), pool, tier);
+  pir::store_rows(table.extent, expected.data(), 0, rows, memory.data(), pool, Tier::portable);
+  CHECK(memory == table.memory);
+}
+
+void test_changes(Tier tier) {
+  ThreadPool pool(2);
+  for (auto output : {dpf::Output::bit, dpf::Output::u32}) {
+    for (std::size_t row_bytes : {1u, 4u, 7u, 16u, 20u, 70u}) {
+      for (std::uint64_t rows : {1u, 600u, 5'000u}) {
+        std::vector<std::uint64_t> all(rows), reversed(rows), some = {rows - 1, 0, rows - 1, 0};
+        for (std::uint64_t i = 0; i < rows; ++i) {
+          all[i] = i;
+          reversed[i] = rows - 1 - i;
+          if (i % 3 == 0) some.push_back(i * 37 % rows);
+        }
+        for (const auto& indices : {std::vector<std::uint64_t>{}, all, reversed, some}) {
+          check_changes(indices, rows, row_bytes, output, tier, pool);
+        }
+      }
+    }
+  }
+}
+
+void test_groups_of_changes(Tier) {
+  ThreadPool one(1), several(3);
+  const std::uint64_t rows = 3'000;
+  std::vector<std::uint64_t> indices(200'000);  // enough for several threads
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = 700 + i * 7919 % 1'000;
+  Bytes new_rows(indices.size() * 8);  // each is its own number
+  for (std::uint64_t i = 0; i < indices.size(); ++i) std::memcpy(&new_rows[i * 8], &i, 8);
+  const pir::RowChanges alone(indices, new_rows.data(), 8, rows, one);
+  const pir::RowChanges together(indices, new_rows.data(), 8, rows, several);
+  std::size_t count = 0;
+  for (std::uint64_t tile = 0; tile < 6; ++tile) {
+    const auto a = alone.in_tile(tile), b = together.in_tile(tile);
+    CHECK(std::equal(a.rows.begin(), a.rows.end(), b.rows.begin(), b.rows.end()));
+    std::uint64_t last = 0;
+    for (std::size_t i = 0; i < a.rows.size(); ++i, ++count) {
+      CHECK(std::memcmp(a.bytes + i * 8, b.bytes + i * 8, 8) == 0);
+      std::uint64_t number;
+      std::memcpy(&number, a.bytes + i * 8, 8);
+      CHECK(indices[number] == tile * pir::kTileRows + a.rows[i]);
+      CHECK(i == 0 || last < number);
+      last = number;
+    }
+  }
+  CHECK(count == indices.size());
+  CHECK((alone.touched(512) == std::vector<std::uint64_t>{1, 2, 3}));
+  CHECK((alone.touched(1024) == std::vector<std::uint64_t>{0, 1}));
+  CHECK_THROWS(pir::RowChanges(indices, new_rows.data(), 8, 1'699, one), ErrorKind::index);
+  for (const auto& [other_rows, row_bytes] : {std::pair{3'001u, 8u}, {3'000u, 7u}}) {
+    TestTable table(other_rows, row_bytes, dpf::Output::bit, one);
+    CHECK_THROWS(pir::replace_rows(table.extent, alone, table.memory.data(), one, Tier::portable),
+                 ErrorKind::argument);
   }
 }
 
@@ -250,8 +323,8 @@ void test_keys_are_checked(Tier tier) {
 int main() {
   for (Tier tier : supported_tiers()) {
     for (auto test : {test_aes_known_answer, test_cores_known_answers, test_shares_add_up,
-                      test_ranges_and_points_agree, test_answers, test_rows_come_back,
-                      test_thread_pool, test_keys_are_checked}) {
+                      test_ranges_and_points_agree, test_answers, test_rows_come_back, test_changes,
+                      test_groups_of_changes, test_thread_pool, test_keys_are_checked}) {
       test(tier);
     }
     std::printf("tier %s: good\n", tier_name(tier));

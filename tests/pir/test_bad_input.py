@@ -62,7 +62,12 @@ def engine_tables():
     )
     return {
         "stored on the processor": lambda rows: processor.store(0, rows, pool),
-        "replaced on the processor": lambda rows: processor.replace(np.zeros(1, np.uint64), rows),
+        "loaded on the processor": lambda rows: processor.load_changed(
+            0,
+            _core.RowChanges(np.zeros(1, np.uint64), np.zeros((1, 12), np.uint8), 1000, pool),
+            rows,
+            pool,
+        ),
         "stored on a device": lambda rows: emulated.store(0, rows),
         "replaced on a device": lambda rows: emulated.replace(np.zeros(1, np.uint64), rows),
     }
@@ -74,6 +79,20 @@ def test_rows_of_another_width_are_the_callers_mistake(name):
         ArgumentError, match=r"^rows of a table: found 13 bytes, expected 12 bytes$"
     ):
         engine_tables()[name](np.zeros((1, 13), np.uint8))
+
+
+@pytest.mark.parametrize(("rows", "row_bytes"), [(1000, 13), (1001, 12)])
+def test_changes_of_another_table_are_the_callers_mistake(rows, row_bytes):
+    pool = _core.ThreadPool(1)
+    table = _core.Table(1000, 12, "bit")
+    new = np.zeros((1, row_bytes), np.uint8)
+    changes = _core.RowChanges(np.zeros(1, np.uint64), new, rows, pool)
+    with pytest.raises(ArgumentError, match="expected 1000 rows of 12 bytes"):
+        table.replace(changes, pool)
+    with pytest.raises(ArgumentError, match="new rows: found 1, expected 2"):
+        _core.RowChanges(np.zeros(2, np.uint64), new, rows, pool)
+    with pytest.raises(IndexRangeError):
+        _core.RowChanges(np.full(1, rows, np.uint64), new, rows, pool)
 
 
 def test_the_memory_of_a_table_has_its_size():

@@ -85,6 +85,16 @@ def test_an_update_sends_what_it_changed(values, monkeypatch):
     assert not stored
 
 
+def test_an_array_of_indices_that_is_used_again(values):
+    """The copy on the device follows the update only with the next answer."""
+    table = nescio.Table(values)
+    servers = two_servers(table, device="emulated")
+    where = np.array([3, 4], np.uint64)
+    table.update(where, values[:2])
+    where[:] = 700
+    assert np.array_equal(look_up(servers, [3, 4, 700]), values[[0, 1, 700]])
+
+
 def test_more_updates_than_are_remembered(values):
     table = nescio.Table(values)
     servers = two_servers(table, device="emulated")

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nescio
+from nescio import _core
 from nescio.dpf import OUTPUTS
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
-from nescio.pir import _rehash
 from nescio.pir import _stored as stored
+from nescio.pir import _update
 from nescio.pir._versions import next_version
 from pir.test_lookup import assert_same, look_up, random_table
 
@@ -58,24 +59,95 @@ def test_update(values, output, rng):
     assert_same(look_up(table, where[:5]), values[where[:5]])
 
 
+BULK_ROWS = 50_001
+
+
+def bulk_changes(rng):
+    """Yields indices of bulk updates: in any order, repeated, of every row, of none."""
+    some = rng.integers(BULK_ROWS, size=20_000)
+    yield some[some // 4096 != 5]  # all chunks but one
+    yield np.concatenate([[BULK_ROWS - 1, 0], some, [0, BULK_ROWS - 1, 0]])
+    yield np.arange(BULK_ROWS)
+    yield np.arange(BULK_ROWS)[::-1]
+    yield np.full(10_000, 77)
+    yield np.arange(8192, 8192 + 10_000)
+    yield np.zeros(0, np.int64)
+
+
 @pytest.mark.parametrize("output", ["bit", "u32"])
+@pytest.mark.parametrize("row_bytes", [1, 2, 8, 11, 16, 70])
+@pytest.mark.parametrize("copy_bytes", [0, 8 << 20], ids=["in groups", "as a whole"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_bulk_update(output, threads, rng, monkeypatch):
-    """Of all chunks but one, in any order, with several rows for one index; the last one stays."""
-    monkeypatch.setattr(_rehash, "_RUN_BYTES", 3 * 4096 * 2)  # several runs
-    values = random_table(rng, (50_001, 2))
-    table = nescio.Table(values, output=output, threads=threads)
-    where = rng.integers(50_001, size=20_000)
-    where = where[where // 4096 != 5]
-    rows = random_table(rng, (len(where), 2))
-    expected = values.copy()
-    for index, row in zip(where, rows, strict=True):
-        expected[index] = row
-    table.update(where, rows)
-    assert_same(table[np.arange(50_001)], expected)
-    assert table.params == fresh_params(expected, table)
-    table.update(np.zeros(0, np.int64), rows[:0])
-    assert table.params == fresh_params(expected, table)
+def test_a_bulk_update(output, row_bytes, copy_bytes, threads, rng, monkeypatch):
+    """Of several rows for one index, the last one stays."""
+    monkeypatch.setattr(_update, "_COPY_BYTES", copy_bytes)
+    monkeypatch.setattr(_update, "_RUN_BYTES", 3 * 4096 * row_bytes)  # several runs
+    expected = random_table(rng, (BULK_ROWS, row_bytes))
+    table = nescio.Table(expected, output=output, threads=threads)
+    for where in bulk_changes(rng):
+        rows = random_table(rng, (len(where), row_bytes))
+        last = dict(zip(where.tolist(), range(len(where)), strict=True))
+        expected[list(last)] = rows[list(last.values())]
+        table.update(where, rows)
+        assert_same(table[np.arange(BULK_ROWS)], expected)
+        made_anew = nescio.Table(expected, output=output, version=table.params.version)
+        assert table.params == made_anew.params
+        assert_same(table._state.rows.memory(), made_anew._state.rows.memory())
+
+
+@pytest.mark.parametrize("copy_bytes", [0, 8 << 20], ids=["in groups", "as a whole"])
+def test_a_bulk_update_that_is_invalid_changes_nothing(copy_bytes, rng, monkeypatch):
+    monkeypatch.setattr(_update, "_COPY_BYTES", copy_bytes)
+    values = random_table(rng, (BULK_ROWS, 4))
+    table = nescio.Table(values)
+    before = table.params
+    where = np.arange(BULK_ROWS)
+    for wrong in (values[:-1], values[:, :3], values.astype("u2"), values.reshape(-1)):
+        with pytest.raises(ArgumentError, match="the rows have shape"):
+            table.update(where, wrong)
+    for outside in (where + 1, where - 1):
+        with pytest.raises(IndexRangeError, match="out of range"):
+            table.update(outside, values[::-1])
+    assert table.params == before
+    assert_same(table[where], values)
+
+
+def sliced(rows):
+    """Returns the memory of a table in the sliced layout, from the definition in pir/sliced.h."""
+    count, row_bytes = rows.shape
+    blocks = -(-row_bytes // 8)
+    lines = 2 * -(-count // 16)
+    padded = np.zeros((lines * 8, blocks * 8), np.uint8)
+    padded[:count, :row_bytes] = rows
+    memory = []
+    for tile in np.split(padded, range(512, len(padded), 512)):
+        bits = np.unpackbits(tile, axis=1, bitorder="little").reshape(-1, 8, blocks, 64)
+        # Of line r and bit column c, bit i of byte c belongs to row 8 r + i.
+        columns = np.packbits(bits.transpose(2, 0, 3, 1), axis=-1, bitorder="little")
+        memory.append(columns.reshape(-1))
+    return np.concatenate(memory)
+
+
+@pytest.mark.parametrize("tier", _core.supported_tiers())
+@pytest.mark.parametrize("row_bytes", [1, 3, 8, 9, 16, 24, 70, 130])
+@pytest.mark.parametrize("rows", [1, 512, 1300])
+def test_the_sliced_layout_in_every_tier(tier, row_bytes, rows, rng):
+    pool = _core.ThreadPool(2)
+    values = random_table(rng, (rows, row_bytes))
+    table = _core.Table(rows, row_bytes, "bit")
+    table.store(0, values, pool, tier)
+    assert_same(table.memory(), sliced(values))
+    assert_same(table.load_range(0, rows, pool, tier), values)
+    where = rng.integers(rows, size=rows).astype(np.uint64)
+    new = random_table(rng, (rows, row_bytes))
+    changes = _core.RowChanges(where, new, rows, pool)
+    for index, row in zip(where, new, strict=True):
+        values[index] = row
+    loaded = np.empty_like(values)
+    table.load_changed(0, changes, loaded, pool, tier)
+    assert_same(loaded, values)
+    table.replace(changes, pool, tier)
+    assert_same(table.memory(), sliced(values))
 
 
 @pytest.mark.load

@@ -1,5 +1,7 @@
 #include "probes/pir.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
@@ -10,6 +12,9 @@
 
 namespace nescio::bindings {
 namespace {
+
+using TierName = std::optional<std::string>;
+using OutRows = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 /// A table in memory of its own, or in the memory of a Python array.
 class TableBuffer {
@@ -32,28 +37,33 @@ class TableBuffer {
     data_ = array_.data();
   }
 
-  void store(std::uint64_t first, const ByteRows& rows, ThreadPool& pool) {
+  void store(std::uint64_t first, const ByteRows& rows, ThreadPool& pool, const TierName& tier) {
     check_width(rows.shape(1), extent_.row_bytes);
     const nb::gil_scoped_release release;
-    pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool);
+    pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool, tier_of(tier));
   }
 
-  void replace(const Numbers& indices, const ByteRows& rows) {
-    check_width(rows.shape(1), extent_.row_bytes);
-    if (rows.shape(0) != indices.size()) {
-      throw Error(ErrorKind::argument, "each index requires one row");
-    }
+  void replace(const pir::RowChanges& changes, ThreadPool& pool, const TierName& tier) {
     const nb::gil_scoped_release release;
-    pir::replace_rows(extent_, span_of(indices), rows.data(), data_);
+    pir::replace_rows(extent_, changes, data_, pool, tier_of(tier));
   }
 
-  OutBytes load_range(std::uint64_t first, std::uint64_t count, ThreadPool& pool) const {
+  OutBytes load_range(std::uint64_t first, std::uint64_t count, ThreadPool& pool,
+                      const TierName& tier) const {
     Buffer<std::uint8_t> rows(checked_product(count, extent_.row_bytes));
     {
       const nb::gil_scoped_release release;
-      pir::load_range(extent_, data_, first, count, rows.data(), pool);
+      pir::load_range(extent_, data_, first, count, rows.data(), pool, tier_of(tier));
     }
     return to_array(std::move(rows), {count, extent_.row_bytes});
+  }
+
+  void load_changed(std::uint64_t first, const pir::RowChanges& changes, const OutRows& out,
+                    ThreadPool& pool, const TierName& tier) const {
+    check_width(out.shape(1), extent_.row_bytes);
+    const nb::gil_scoped_release release;
+    pir::load_changed(extent_, data_, first, out.shape(0), changes, out.data(), pool,
+                      tier_of(tier));
   }
 
   OutBytes load(const Numbers& indices) const {
@@ -65,8 +75,7 @@ class TableBuffer {
     return to_array(std::move(rows), {indices.size(), extent_.row_bytes});
   }
 
-  OutBytes answer(const dpf::Keys& keys, ThreadPool& pool,
-                  const std::optional<std::string>& tier) const {
+  OutBytes answer(const dpf::Keys& keys, ThreadPool& pool, const TierName& tier) const {
     const std::size_t bytes = pir::answer_bytes(keys.shape().output, extent_.row_bytes);
     Buffer<std::uint8_t> out(checked_product(keys.size(), bytes));
     {
@@ -117,9 +126,41 @@ bool check_rows(const Numbers& indices, const ByteRows& rows,
                          tier_of(tier));
 }
 
+void bind_row_changes(nb::module_& m) {
+  using pir::RowChanges;
+  nb::class_<RowChanges>(m, "RowChanges",
+                         "Rows to overwrite, and a copy of their new bytes. Of several new rows "
+                         "for one row, the last wins.")
+      .def(
+          "__init__",
+          [](RowChanges* self, const Numbers& indices, const ByteRows& new_rows, std::uint64_t rows,
+             ThreadPool& pool) {
+            if (new_rows.shape(0) != indices.size()) {
+              throw Error(ErrorKind::argument,
+                          "new rows: found " + std::to_string(new_rows.shape(0)) + ", expected " +
+                              std::to_string(indices.size()) + ", one for each index");
+            }
+            const nb::gil_scoped_release release;
+            new (self) RowChanges(span_of(indices), new_rows.data(), new_rows.shape(1), rows, pool);
+          },
+          nb::arg("indices"), nb::arg("new_rows"), nb::arg("rows"), nb::arg("pool"))
+      .def("__len__", &RowChanges::size)
+      .def(
+          "touched",
+          [](const RowChanges& self, std::uint64_t group_rows) {
+            const std::vector<std::uint64_t> groups = self.touched(group_rows);
+            Buffer<std::uint64_t> numbers(groups.size());
+            std::copy(groups.begin(), groups.end(), numbers.data());
+            return to_array(std::move(numbers), {groups.size()});
+          },
+          nb::arg("group_rows"),
+          "Return the groups of `group_rows` rows, a multiple of TILE_ROWS, that change.");
+}
+
 }  // namespace
 
 void bind_pir(nb::module_& m) {
+  bind_row_changes(m);
   nb::class_<TableBuffer>(
       m, "Table",
       "Rows in the layout of an output; in uninitialized memory of its own, or in "
@@ -129,11 +170,16 @@ void bind_pir(nb::module_& m) {
                         nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>(),
            nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
       .def("store", &TableBuffer::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
+           nb::arg("tier") = nb::none(),
            "Store rows, beginning with row `first`, a multiple of TILE_ROWS.")
-      .def("replace", &TableBuffer::replace, nb::arg("indices"), nb::arg("rows"),
-           "Overwrite the rows at some indices.")
+      .def("replace", &TableBuffer::replace, nb::arg("changes"), nb::arg("pool"),
+           nb::arg("tier") = nb::none(), "Apply changes.")
       .def("load_range", &TableBuffer::load_range, nb::arg("first"), nb::arg("count"),
-           nb::arg("pool"), "Return rows, beginning with row `first`, a multiple of TILE_ROWS.")
+           nb::arg("pool"), nb::arg("tier") = nb::none(),
+           "Return rows, beginning with row `first`, a multiple of TILE_ROWS.")
+      .def("load_changed", &TableBuffer::load_changed, nb::arg("first"), nb::arg("changes"),
+           nb::arg("out"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+           "Fill `out` as load_range does, with changes applied; the table itself stays.")
       .def("load", &TableBuffer::load, nb::arg("indices"), "Return the rows at some indices.")
       .def("answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
            nb::arg("tier") = nb::none(), "Return the answers to keys, one per row.")

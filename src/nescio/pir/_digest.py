@@ -23,9 +23,9 @@ _TASK_BYTES = 1 << 20
 def hash_chunks(rows: ByteArray, threads: int) -> ByteArray:
     """Computes the SHA-256 of each chunk: (chunks, 32). `rows` begins at the start of a chunk."""
     starts = range(0, len(rows), CHUNK_ROWS)
-    chunk_bytes = rows[:CHUNK_ROWS].nbytes
+    chunk_bytes = CHUNK_ROWS * rows.shape[1]
     workers = threads or os.cpu_count() or 1
-    if workers == 1 or chunk_bytes < _THREAD_BYTES or rows.nbytes <= _TASK_BYTES:
+    if workers == 1 or not hashes_in_threads(rows.shape[1]) or rows.nbytes <= _TASK_BYTES:
         hashes = _hash_part(rows)
     else:
         step = max(1, _TASK_BYTES // chunk_bytes) * CHUNK_ROWS
@@ -33,6 +33,11 @@ def hash_chunks(rows: ByteArray, threads: int) -> ByteArray:
         with ThreadPoolExecutor(workers) as pool:  # hashlib releases the interpreter lock
             hashes = b"".join(pool.map(_hash_part, parts))
     return np.frombuffer(hashes, np.uint8).reshape(len(starts), HASH_BYTES)
+
+
+def hashes_in_threads(row_bytes: int) -> bool:
+    """Tests if chunks of rows of `row_bytes` bytes are long enough to be hashed by threads."""
+    return CHUNK_ROWS * row_bytes >= _THREAD_BYTES
 
 
 def digest_of(hashes: ByteArray) -> str:

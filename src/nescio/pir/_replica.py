@@ -30,6 +30,7 @@ class DeviceReplica:
         self._id = b""  # of the version in `rows`
         self.rows: DeviceTable | None = None
         self.work: Work | None = None  # of the last answer
+        table.follow()
         with table.reading() as state:
             self._follow(state)
 
