@@ -159,3 +159,22 @@ def test_the_life_of_a_table(tmp_path):
     steps = json.loads((tmp_path / "steps.json").read_text())
     assert [s["what"] for s in steps] == ["take in", "save", "map", "update", "delete", "insert"]
     assert steps[3]["changed_rows"] == 30
+    assert steps[3]["ratio"] > 0
+    assert steps[3]["processor_ratio"] > 0
+
+
+def test_updates_of_several_tables(tmp_path):
+    found = nescio(
+        *("bench", "table", "--rows", 3000, "--row-bytes", "1,9", "--output", "bit,u32"),
+        *("--share", 1, "--rounds", 2, "--only-updates", "--json", tmp_path / "steps.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    steps = json.loads((tmp_path / "steps.json").read_text())
+    assert [s["what"] for s in steps] == ["take in", "update"] * 4
+    assert [(s["row_bytes"], s["output"]) for s in steps[::2]] == [
+        (1, "bit"),
+        (1, "u32"),
+        (9, "bit"),
+        (9, "u32"),
+    ]
+    assert {s["rounds"] for s in steps} == {2}

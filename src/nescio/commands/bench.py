@@ -276,25 +276,35 @@ BENCHMARKS = (
         "table",
         "nescio.bench.table",
         "creating, saving, mapping and changing a table",
-        "Times each operation on a table once, and checks the rows after it.",
+        "Times each operation on a table, and checks the rows after it. Taking in and updating "
+        f"take turns, to compare them. {_LISTS}",
         (
             Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
             Option(
-                "--row-bytes", type=int, default=256, help="bytes of a row (default: %(default)s)"
+                "--row-bytes",
+                type=list_of(int),
+                default=[256],
+                help="bytes of a row (default: 256)",
             ),
-            Option(
-                "--output",
-                choices=OUTPUTS,
-                default="bit",
-                help="output of the keys with which clients query the table (default: %(default)s)",
-            ),
+            _OUTPUT,
             Option(
                 "--share",
                 type=float,
                 default=0.01,
                 help="fraction of the rows that changes (default: %(default)s)",
             ),
-            _ONE_THREADS,
+            Option(
+                "--rounds",
+                type=int,
+                default=5,
+                help="times that the table is taken in and updated (default: %(default)s)",
+            ),
+            Option(
+                "--only-updates",
+                action="store_true",
+                help="measure only taking in and updating",
+            ),
+            _THREADS,
             JSON,
         ),
     ),
