@@ -35,15 +35,12 @@ std::array<std::uint32_t, 256> aes_table() {
 AesColumns aes_round_keys() { return aes_round_keys(aes128::fixed_round_keys()); }
 
 AesColumns aes_round_keys(const aes128::RoundKeys& keys) {
-  AesColumns words;
+  AesColumns columns;
   for (std::size_t round = 0; round < keys.key.size(); ++round) {
     const Block k = keys.key[round];
-    words[4 * round] = low_word(k.lo);
-    words[4 * round + 1] = low_word(k.lo >> 32);
-    words[4 * round + 2] = low_word(k.hi);
-    words[4 * round + 3] = low_word(k.hi >> 32);
+    columns[round] = {{low_word(k.lo), low_word(k.lo >> 32), low_word(k.hi), low_word(k.hi >> 32)}};
   }
-  return words;
+  return columns;
 }
 
 }  // namespace nescio::prg

@@ -20,8 +20,9 @@
 
 namespace nescio::prg {
 
-/// The round keys of a public key as columns, little-endian words.
-using AesColumns = std::array<std::uint32_t, 44>;
+/// The round keys of a public key as columns, little-endian words. A round key is one load of sixteen
+/// bytes.
+using AesColumns = std::array<gpu::Quad, 11>;
 
 /// Public constants for the kernels of all generators.
 struct GpuTables {
@@ -55,19 +56,21 @@ class AesGpu {
   NESCIO_DEVICE Block encrypt(const AesColumns& k, Block x) const {
     std::uint32_t c[4] = {static_cast<std::uint32_t>(x.lo), static_cast<std::uint32_t>(x.lo >> 32),
                           static_cast<std::uint32_t>(x.hi), static_cast<std::uint32_t>(x.hi >> 32)};
+    const gpu::Quad first_key = k[0], last_key = k[10];
     NESCIO_UNROLL
-    for (unsigned i = 0; i < 4; ++i) c[i] ^= k[i];
+    for (unsigned i = 0; i < 4; ++i) c[i] ^= first_key.w[i];
     NESCIO_UNROLL
     for (unsigned round = 1; round < 10; ++round) {
+      const gpu::Quad key = k[round];
       const std::uint32_t d[4] = {column(c[0], c[1], c[2], c[3]), column(c[1], c[2], c[3], c[0]),
                                   column(c[2], c[3], c[0], c[1]), column(c[3], c[0], c[1], c[2])};
       NESCIO_UNROLL
-      for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ k[4 * round + i];
+      for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ key.w[i];
     }
     const std::uint32_t d[4] = {last(c[0], c[1], c[2], c[3]), last(c[1], c[2], c[3], c[0]),
                                 last(c[2], c[3], c[0], c[1]), last(c[3], c[0], c[1], c[2])};
     NESCIO_UNROLL
-    for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ k[40 + i];
+    for (unsigned i = 0; i < 4; ++i) c[i] = d[i] ^ last_key.w[i];
     return {c[0] | std::uint64_t{c[1]} << 32, c[2] | std::uint64_t{c[3]} << 32};
   }
 

@@ -28,8 +28,7 @@ struct ExpandKeys : PlainKernel {
     for (unsigned k = 0; k < 4; ++k) words[k] = word_of(key, k);
     std::uint32_t constant = 1;
     for (unsigned round = 0; round <= 10; ++round) {
-      NESCIO_UNROLL
-      for (unsigned k = 0; k < 4; ++k) keys[i][4 * round + k] = words[k];
+      keys[i][round] = {{words[0], words[1], words[2], words[3]}};
       words[0] ^= substituted(words[3]) ^ constant;
       NESCIO_UNROLL
       for (unsigned k = 1; k < 4; ++k) words[k] ^= words[k - 1];
