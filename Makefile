@@ -6,7 +6,8 @@
 #   make sanitize    test the engine under the address and undefined-behavior sanitizers
 #   make test-tiers  run the tests that depend on it with each CPU tier of this machine
 #   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
-#   make cuda        compile the CUDA kernels for one architecture (ARCH), where nvcc is found
+#   make cuda        compile the CUDA kernels for one architecture (ARCH), where nvcc is found, check for spills
+#   make gpu-report  compile them for three architectures, print their registers, occupancy and predicted times
 #   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time
 #   make build       build into .venv
 #   make wheel       build wheels for glibc 2.28 and newer into dist, and check them
@@ -52,7 +53,7 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
 
-.PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda check build bench \
+.PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda gpu-report check build bench \
   fuzz fuzz-key fuzz-wire fuzz-quant docs wheel format clean
 
 demo: $(VENV)/.demo
@@ -94,15 +95,27 @@ COMPAT_TESTS := $(addprefix tests/,audit/leakage compat quant/torch quant/test_w
 compat: $(VENV)/.test $(VENV)/.compat
 	$(PYTEST) -n $(JOBS) $(COMPAT_TESTS) -m "not load" $(PYTEST_ARGS)
 
-# The CUDA sources with warnings as errors; no card is needed, and nothing is linked.
-CUDA_OBJECTS = $$($(BIN)/ninja -C build/cuda -t targets all | sed -n 's/^\(.*_cuda\.dir.*\.cu\.o\): .*/\1/p')
+# The CUDA sources with warnings as errors; no card is needed, and nothing is linked. Each kernel's
+# registers, spills and occupancy are compared with scripts/gpu_report.json.
+CUDA_BUILD = build/cuda-$(ARCH)
+CUDA_OBJECTS = $$($(BIN)/ninja -C $(CUDA_BUILD) -t targets all | sed -n 's/^\(.*_cuda\.dir.*\.cu\.o\): .*/\1/p')
+CUDA_LAUNCHER = $(abspath $(BIN))/python;$(abspath scripts/keep_output.py)$(CMAKE_CUDA_COMPILER_LAUNCHER:%=;%)
 cuda: $(VENV)/.build
 	@if command -v nvcc > /dev/null; then \
-	  ($(BIN)/cmake -G Ninja -S . -B build/cuda -DNESCIO_CUDA=ON -DNESCIO_STRICT=ON \
+	  ($(BIN)/cmake -G Ninja -S . -B $(CUDA_BUILD) -DNESCIO_CUDA=ON -DNESCIO_STRICT=ON \
 	    -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+	    -DCMAKE_CUDA_FLAGS="-Xptxas=-v --no-compress" "-DCMAKE_CUDA_COMPILER_LAUNCHER=$(CUDA_LAUNCHER)" \
 	    -DCMAKE_CUDA_ARCHITECTURES=$(ARCH) > build/cuda.log 2>&1 || (cat build/cuda.log; false)) && \
-	  $(BIN)/ninja -C build/cuda $(CUDA_OBJECTS); \
+	  $(BIN)/ninja -C $(CUDA_BUILD) $(CUDA_OBJECTS) && \
+	  $(BIN)/python scripts/gpu_report.py --check $(CUDA_BUILD); \
 	else echo "make cuda: nvcc was not found, the CUDA sources are not compiled"; fi
+
+# The same for three architectures, then tables of all kernels and the times predicted for two cards.
+# Where cuobjdump is installed, instructions are counted in machine code.
+REPORT_ARCHS = 75 80 90
+gpu-report: $(VENV)/.build
+	@for arch in $(REPORT_ARCHS); do $(MAKE) --no-print-directory cuda ARCH=$$arch || exit 1; done
+	@if command -v nvcc > /dev/null; then $(BIN)/python scripts/gpu_report.py $(REPORT_ARCHS:%=build/cuda-%); fi
 
 check: $(VENV)/.check
 	$(BIN)/ruff format --check .
@@ -115,6 +128,8 @@ check: $(VENV)/.check
 	$(BIN)/python scripts/check_stub.py $(BUILD) src/nescio/_core.pyi
 	$(BIN)/python scripts/check_tiers.py $(BUILD)
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
+	@if command -v nvcc > /dev/null && [ -d $(CUDA_BUILD) ]; then \
+	  $(BIN)/python scripts/gpu_report.py --check $(CUDA_BUILD); fi
 
 build: $(VENV)/.build
 
