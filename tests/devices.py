@@ -1,8 +1,9 @@
 """The devices on which tests run the GPU kernels.
 
-Emulated devices exist on every machine: 0, 1 (threads are scheduled in reverse order) and 2 (an
-older GPU). Tests on a GPU have the marker `gpu` and are skipped without one. With
-NESCIO_TEST_DEVICE=cuda:1 they run on that GPU, and fail if it does not exist.
+Emulated devices exist on every machine: 0, 1 (threads are scheduled in reverse order), 2 (an older
+GPU) and 3 (of a card's size, while the others are small). Tests on a GPU have the marker `gpu` and
+are skipped without one. With NESCIO_TEST_DEVICE=cuda:1 they run on that GPU, and fail if it does
+not exist.
 """
 
 import os
@@ -11,7 +12,7 @@ import pytest
 
 from nescio import _device
 
-EMULATED = ("emulated", "emulated:1", "emulated:2")
+EMULATED = ("emulated", "emulated:1", "emulated:2", "emulated:3")
 
 
 def cards():

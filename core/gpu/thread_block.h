@@ -43,7 +43,7 @@
 //     c[0], c[1]   row g of C,      columns 2t and 2t + 1
 //     c[2], c[3]   row g + 8 of C,  columns 2t and 2t + 1
 //
-// (PTX ISA 9.0, sections 9.7.14.5.11 and 9.7.14.5.13).
+// (PTX ISA 9.0, sections 9.7.14.5.10 and 9.7.14.5.13).
 
 #include <concepts>
 #include <cstddef>

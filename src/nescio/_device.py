@@ -3,7 +3,7 @@
 A device is named "cuda" (the first GPU), "cuda:1", or "emulated". An emulated device is for tests:
 it runs the same source and computes the same bits, many thousands of times more slowly.
 "emulated:1" schedules the threads of a block in reverse order, which must not change a result;
-"emulated:2" emulates an older GPU.
+"emulated:2" emulates an older GPU, "emulated:3" one of a card's size.
 """
 
 import importlib

@@ -128,8 +128,8 @@ def test_invalid_matrices(device):
 
 
 def test_missing_devices_and_wrong_shapes(rng):
-    with pytest.raises(ResourceError, match="emulated:3 does not exist"):
-        _emulated.BitSerialDevice(3)
+    with pytest.raises(ResourceError, match="emulated:4 does not exist"):
+        _emulated.BitSerialDevice(4)
     product = upload(_emulated.BitSerialDevice(0), random_weights(rng, 2, 2, 10), 2).product(8)
     x, out = np.zeros((1, 10), np.float32), np.zeros((1, 2), np.float32)
     with pytest.raises(ArgumentError, match="columns of out: found 3, expected 2"):

@@ -108,8 +108,8 @@ def test_invalid_names(names, message):
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(ResourceError, match="emulated:3 does not exist"):
-        DeviceKernels(["emulated:3"])
+    with pytest.raises(ResourceError, match="emulated:4 does not exist"):
+        DeviceKernels(["emulated:4"])
 
 
 def test_more_than_a_device_holds(one):

@@ -3,6 +3,8 @@
 The kernels run on the emulated devices everywhere, and on a GPU if there is one.
 """
 
+import math
+
 import numpy as np
 import pytest
 
@@ -66,15 +68,42 @@ def test_every_generator(device, strategy, output, generator, rng, pool):
     assert np.array_equal(found, expected(values, keys, pool))
 
 
+# Rows, bytes per row, keys: more than a slab of 2^14 rows for bits or 2^16 for words, and on a card
+# more leaves than its cache holds (for this case, a slab of an H200 has 2^16 to 2^18 rows).
+EMULATED_SLABS = {"bit": (16_900, 5, 130), "u8": (66_001, 5, 5)}
+CARD_SLABS = {"bit": ((1 << 20) + 700, 4, 1200), "u8": (400_001, 5, 600), "u32": (400_001, 8, 64)}
+
+
+def launches_of_one_slab(rows, output):
+    """Levels of the tree (ChaCha20 has four children), leaves, product, sums of planes."""
+    leaves = -(-rows // {"bit": 512, "u8": 64, "u32": 16}[output])
+    return math.ceil(math.log(leaves, 4)) + (2 if output == "bit" else 3)
+
+
 @pytest.mark.parametrize("device", devices.FIRST)
-@pytest.mark.parametrize("output", ["bit", "u8"])
+@pytest.mark.parametrize("output", CARD_SLABS)
 def test_several_slabs(device, output, rng, pool):
-    # 20,001 rows are 40 chunks of bits, of which the emulated cache holds a few at a time.
-    values = table_of(rng, 20001, 40)
-    keys = keys_of(rng, 20001, output, "chacha20", 130)
-    assert np.array_equal(
-        on_devices(values, output, device).answer(keys), expected(values, keys, pool)
-    )
+    slabs = EMULATED_SLABS if device in devices.EMULATED else CARD_SLABS
+    if output not in slabs:
+        pytest.skip("takes a minute on an emulated device")
+    rows, row_bytes, batch = slabs[output]
+    values = table_of(rng, rows, row_bytes)
+    keys = keys_of(rng, rows, output, "chacha20", batch)
+    found, work = on_devices(values, output, device).answer_by("auto", keys)
+    assert np.array_equal(found, expected(values, keys, pool))
+    assert work.launches > launches_of_one_slab(rows, output)
+
+
+def test_one_slab_on_a_card(rng, pool):
+    """The same rows are one slab where the cache is as large as that of a card."""
+    rows, row_bytes, batch = EMULATED_SLABS["bit"]
+    values = table_of(rng, rows, row_bytes)
+    keys = keys_of(
+        rng, rows, "bit", "chacha20", 5 * batch
+    )  # fewer would be expanded from their roots
+    found, work = on_devices(values, "bit", "emulated:3").answer_by("auto", keys)
+    assert np.array_equal(found, expected(values, keys, pool))
+    assert work.launches == launches_of_one_slab(rows, "bit")
 
 
 @pytest.mark.parametrize("device", devices.FIRST)

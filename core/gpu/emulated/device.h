@@ -20,22 +20,24 @@ class EmulatedDevice {
  public:
   using Block = EmulatedBlock;
 
-  /// Device 0 runs threads in order, device 1 in reverse order (different results mean a data race),
-  /// and device 2 is an older GPU without matrix instructions on bits. Throws Error(resource) for any
-  /// other number.
+  /// Device 0 runs threads in order, device 1 in reverse order (different results mean a data race).
+  /// Both are small, so that short tests take every path. Device 2 is an older GPU without matrix
+  /// instructions on bits, device 3 has the size of an H200, for which plans choose otherwise. Throws
+  /// Error(resource) for any other number.
   explicit EmulatedDevice(unsigned device)
       : order_(device == 1 ? ThreadOrder::backwards : ThreadOrder::forwards), info_(info(device)) {}
 
   static constexpr unsigned kMeasurementScale = 1;
   static constexpr bool kReadsCuda = false;
 
-  static constexpr unsigned count() { return 3; }
+  static constexpr unsigned count() { return 4; }
   static DeviceInfo info(unsigned device) {
     if (device >= count()) {
       throw Error(ErrorKind::resource, "emulated:" + std::to_string(device) +
                                            " does not exist: found " + std::to_string(count()) +
                                            " emulated devices");
     }
+    if (device == 3) return {"emulated", 132, 90, 60 << 20, kMemory, 227 << 10};
     const bool old = device == 2;
     return {"emulated", 4, old ? 75u : 80u, 64 << 10, kMemory, (old ? 64u : 99u) << 10};
   }
