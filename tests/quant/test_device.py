@@ -261,6 +261,22 @@ def test_vectors_of_a_gpu_s_library(weights, rng, monkeypatch):
     assert np.array_equal(found, BitSerialMatrix(weights)(x))
 
 
+def test_tensors_are_exported_without_an_order_of_streams(weights, rng, monkeypatch):
+    """PyTorch before 2.9 orders streams unless told not to, which a graph cannot capture."""
+    asked = []
+
+    def export(self, **arguments):
+        asked.append(arguments)
+        return self.array.__dlpack__()
+
+    monkeypatch.setattr(OnGpu, "__module__", "torch")
+    monkeypatch.setattr(OnGpu, "__dlpack__", export)
+    x, out = rng.standard_normal((2, 90)).astype(np.float32), np.zeros((2, 21), np.float32)
+    DeviceMatrix(weights, device="emulated").queue(OnGpu(x), OnGpu(out), 3)
+    assert asked == [{"stream": -1}] * 2
+    assert np.array_equal(out, BitSerialMatrix(weights)(x))
+
+
 @pytest.mark.gpu
 @devices.no_card
 def test_tensors_on_a_card(rng):

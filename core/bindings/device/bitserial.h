@@ -167,7 +167,7 @@ struct BitSerialBindings {
     bind_matrix(m);
     bind_product(m);
     nb::class_<Owner>(m, "BitSerialDevice", "Products of low-bit weights on a device.")
-        .def(nb::init<unsigned>(), nb::arg("device"))
+        .def(nb::init<unsigned>(), nb::arg("device"), nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("number", &Owner::number, "The device's number.")
         .def("upload", &upload, nb::arg("planes").noconvert(), nb::arg("columns"),
              nb::arg("scale").noconvert(), nb::arg("bias").noconvert().none() = nb::none(),

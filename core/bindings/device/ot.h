@@ -276,7 +276,7 @@ void bind_ot_device(nb::module_& m) {
   m.attr("PRIMAL_WAYS") = names_of(ot::kPrimalWays);
   bind_device_blocks<Device>(m);
   nb::class_<OtDevice> device(m, "OtDevice", "Oblivious transfer on a device.");
-  device.def(nb::init<unsigned>(), nb::arg("device"))
+  device.def(nb::init<unsigned>(), nb::arg("device"), nb::call_guard<nb::gil_scoped_release>())
       .def_prop_ro("number", &OtDevice::number, "The device's number.")
       .def("empty", &OtDevice::empty, nb::arg("count"), nb::call_guard<nb::gil_scoped_release>(),
            "Return blocks of zeros.")

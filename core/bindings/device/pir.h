@@ -84,7 +84,8 @@ void bind_pir_device(nb::module_& m) {
   using Table = pir::GpuTable<Device>;
   nb::set_leak_warnings(false);
   translate_errors();
-  m.def("devices", &Device::count, "Return the number of usable devices.");
+  m.def("devices", &Device::count, nb::call_guard<nb::gil_scoped_release>(),
+        "Return the number of usable devices.");
   m.def(
       "device_info", [](unsigned device) { return to_dict(Device::info(device)); },
       nb::arg("device"), "Return the properties of a device.");
@@ -97,8 +98,9 @@ void bind_pir_device(nb::module_& m) {
           "__init__",
           [](Table* self, unsigned device, std::uint64_t first_row, std::uint64_t rows,
              std::uint64_t domain, std::size_t row_bytes, const std::string& output) {
-            new (self)
-                Table(device, {first_row, rows, domain}, row_bytes, dpf::parse_output(output));
+            const dpf::Output parsed = dpf::parse_output(output);
+            const nb::gil_scoped_release release;  // a first use of the device takes a second
+            new (self) Table(device, {first_row, rows, domain}, row_bytes, parsed);
           },
           nb::arg("device"), nb::arg("first_row"), nb::arg("rows"), nb::arg("domain"),
           nb::arg("row_bytes"), nb::arg("output"))

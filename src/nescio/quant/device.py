@@ -27,6 +27,7 @@ from ._engine import DeviceArray, EngineProduct, QuantEngine
 from ._weights import FloatArray, QuantizedWeights
 
 _DLPACK_CUDA = 2
+_DLPACK_NO_STREAM = -1
 _MAX_BATCH = 1024
 """Vectors per product; larger batches are split."""
 
@@ -230,7 +231,7 @@ def _slices(batch: int) -> list[slice]:
 
 def _queue(product: EngineProduct, x: DeviceArray, out: DeviceArray, stream: int | None) -> None:
     try:
-        product.queue(x, out, stream)
+        product.queue(_exported(x), _exported(out), stream)
     except (TypeError, BufferError) as error:  # from the binding, for other arrays
         raise ArgumentError(
             f"x and out: found {type(x).__name__} and {type(out).__name__} ({error}), expected "
@@ -248,6 +249,17 @@ def _batch_of(x: DeviceArray) -> int:
 def _is_on_gpu(x: DeviceArray) -> bool:
     device = getattr(x, "__dlpack_device__", None)
     return device is not None and int(device()[0]) == _DLPACK_CUDA
+
+
+def _exported(x: DeviceArray) -> DeviceArray:
+    """Exports a PyTorch tensor by DLPack without an order of streams, which `queue` takes care of.
+
+    Before 2.9, PyTorch otherwise makes the default stream wait for the current one, which is an
+    error while a graph is captured.
+    """
+    if type(x).__module__.partition(".")[0] == "torch" and _is_on_gpu(x):
+        return cast(DeviceArray, x.__dlpack__(stream=_DLPACK_NO_STREAM))
+    return x
 
 
 def _from_dlpack(x: DeviceArray) -> Callable[[DeviceArray], DeviceArray]:
