@@ -80,6 +80,24 @@ def parse_device_list(names: str) -> list[Device]:
     return [Device.parse(name) for name in names.split("+")]
 
 
+# Beside a table, a GPU needs room for the shares and sums of a batch, which are at most 2 GiB.
+_BATCH_BYTES = 2 << 30
+
+
+def automatic_device(table_bytes: int) -> Device | None:
+    """Returns the device that "auto" means for lookups; None is the CPU.
+
+    This is the first NVIDIA GPU, if this build has the GPU part, the machine has a usable GPU, and
+    a table of that size fits in its memory.
+    """
+    device = Device("cuda", 0)
+    try:
+        memory = device.engine().device_info(device.number)["memory_bytes"]
+    except ResourceError:
+        return None
+    return device if table_bytes + _BATCH_BYTES <= memory else None
+
+
 def describe(devices: Sequence[Device]) -> str:
     """Returns the devices' model names. Raises ResourceError if a device does not exist."""
     return " + ".join(

@@ -139,7 +139,7 @@ def test_invalid_devices_are_reported_before_the_table_is_read(tmp_path):
     assert "argument --device: found 'gpu', expected a GPU: 'cuda', 'cuda:1' and" in found.stderr
     absent = nescio_here(*options, "emulated:7")
     assert_one_sentence(absent)
-    assert "emulated:7 does not exist: found 3" in absent.stderr
+    assert "emulated:7 does not exist: found 4" in absent.stderr
 
 
 def test_several_tables_in_one_service(table_file, tmp_path):

@@ -1,7 +1,9 @@
 """Servers on one or several devices, also while the table changes."""
 
 import contextlib
+import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -160,7 +162,7 @@ def test_invalid_devices(options, message, values):
 
 
 def test_a_device_that_is_not_there(values):
-    with pytest.raises(ResourceError, match="emulated:7 does not exist: found 3"):
+    with pytest.raises(ResourceError, match="emulated:7 does not exist: found 4"):
         nescio.Server(nescio.Table(values), device="emulated:7")
 
 
@@ -212,3 +214,80 @@ def test_a_gpu_part_that_cannot_be_loaded(values, monkeypatch):
     monkeypatch.setattr(_device.importlib, "import_module", fail)
     with pytest.raises(ResourceError, match=r"cuda:0: .* cannot be loaded: libstdc\+\+"):
         nescio.Server(nescio.Table(values), device="cuda")
+
+
+def card(monkeypatch, memory_bytes=8 << 30, found=True):
+    """Puts an emulated device of the given memory in place of the machine's GPUs, if any."""
+    engine = _device.Device("emulated", 0).engine()
+    module = types.ModuleType("nescio._cuda")
+
+    def device_info(number):
+        if not found:
+            raise ResourceError("no GPU")
+        return engine.device_info(number) | {"memory_bytes": memory_bytes}
+
+    module.devices, module.device_info, module.Table = engine.devices, device_info, engine.Table
+    monkeypatch.setitem(sys.modules, "nescio._cuda", module)
+    return module
+
+
+def test_auto_is_the_first_gpu(values, monkeypatch):
+    card(monkeypatch)
+    servers = two_servers(nescio.Table(values))
+    assert [server.devices for server in servers] == [("cuda:0",)] * 2
+    assert np.array_equal(look_up(servers, [3, 1499]), values[[3, 1499]])
+    for options in ({"device": "cpu"}, {"tier": "portable"}):
+        assert nescio.Server(nescio.Table(values), **options).devices == ("cpu",)
+
+
+def test_auto_is_the_processor_without_a_gpu(values, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nescio._cuda", None)  # a build without the GPU part
+    table = nescio.Table(values)
+    assert nescio.Server(table).devices == ("cpu",)
+    with pytest.raises(ResourceError, match="no GPU part"):
+        nescio.Server(table, device="cuda")
+    card(monkeypatch, found=False)
+    assert nescio.Server(table).devices == ("cpu",)
+
+
+def test_auto_is_the_processor_for_a_table_that_does_not_fit(values, monkeypatch):
+    table = nescio.Table(values)
+    needed = 1536 * 44 + (2 << 30)  # whole blocks of 512 rows, and a batch
+    card(monkeypatch, needed)
+    assert nescio.Server(table).devices == ("cuda:0",)
+    card(monkeypatch, needed - 1)
+    assert nescio.Server(table).devices == ("cpu",)
+
+    def out_of_memory(**_):
+        raise ResourceError("cuda:0 is out of memory")
+
+    card(monkeypatch).Table = out_of_memory  # another process has it
+    server = nescio.Server(table)
+    assert server.devices == ("cpu",)
+    other = nescio.Server(table, device="cpu")
+    assert np.array_equal(look_up([server, other], [7]), values[[7]])
+
+
+def test_threads_run_while_a_table_is_allocated():
+    """The first use of a GPU takes a second; the constructor must not hold the interpreter."""
+    engine = _device.Device("emulated", 0).engine()
+    turns, stop = [0], threading.Event()
+
+    def count():
+        while not stop.wait(0.0005):
+            turns[0] += 1
+
+    interval = sys.getswitchinterval()
+    counter = threading.Thread(target=count)
+    counter.start()
+    sys.setswitchinterval(60)  # only who releases the interpreter loses it
+    try:
+        before = turns[0]
+        facts = {"domain": 1 << 20, "row_bytes": 256, "output": "bit"}
+        engine.Table(device=0, first_row=0, rows=1 << 20, **facts)  # 268 MB, which it fills
+        during = turns[0] - before
+    finally:
+        sys.setswitchinterval(interval)
+        stop.set()
+        counter.join()
+    assert during > 0

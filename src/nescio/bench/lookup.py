@@ -112,7 +112,7 @@ def _cases(
     for tier, threads, batch in product(
         arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
     ):
-        server = Server(table, threads=threads, tier=tier)
+        server = Server(table, threads=threads, device="cpu", tier=tier)
         case = _case(server, tier, batch, arguments.seconds, memory)
         case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
         yield case

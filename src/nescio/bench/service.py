@@ -82,7 +82,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
 
 def _case(arguments: argparse.Namespace, path: Path) -> Case:
     # Both this process and the server map the table, so it is in memory once.
-    server = Server(Table.load(path), threads=arguments.threads, party=0)
+    server = Server(Table.load(path), threads=arguments.threads, party=0, device="cpu")
     client = Client(server.params, insecure_generator=True)
     random = np.random.default_rng()
     queries = [
@@ -101,7 +101,8 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     engine_seconds = [engine()]
     options = ["--name", _NAME, "--party", "0", "--port", "0"]
     options += ["--max-connections-per-address", str(_MAX_CLIENTS)]
-    with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
+    options += ["--device", "cpu", "--threads", str(arguments.threads)]
+    with spawned([str(path), *options]) as process:
         _say(f"sending queries for {arguments.seconds:g} seconds")
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             load = runner.run(_load(process.url(), exchanges, arguments.clients, arguments.seconds))

@@ -41,7 +41,8 @@ def add_parser(commands: Subparsers) -> None:
         type=devices,
         default="auto",
         metavar="NAME",
-        help="device on which both servers compute answers: cpu, cuda, cuda:1 (default: cpu)",
+        help="device on which both servers compute answers: cpu, cuda, cuda:1; auto: the first GPU "
+        "if there is one, otherwise the CPU (default: auto)",
     )
     add(
         "--ports",

@@ -82,8 +82,8 @@ def add_parser(commands: Subparsers) -> None:
         type=devices,
         default="auto",
         metavar="NAME",
-        help="device that computes answers: cpu, cuda, cuda:1; cuda:0+cuda:1 split the rows "
-        "(default: cpu)",
+        help="device that computes answers: cpu, cuda, cuda:1; cuda:0+cuda:1 split the rows; auto: "
+        "the first GPU if the table fits in its memory, otherwise the CPU (default: auto)",
     )
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     add(
@@ -221,9 +221,12 @@ def _run(arguments: argparse.Namespace) -> int:
                 table,
                 threads=arguments.threads,
                 party=arguments.party,
+                device="cpu" if arguments.device == "cpu" else "auto",
                 devices=[str(one) for one in used] or None,
             )
             _say(f"table {name}: {table.params.describe()}")
+            if arguments.device == "auto" and servers[name].devices != ("cpu",):
+                _say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
 
         def ready(url: str) -> None:
             _say(f"party {arguments.party} serves {', '.join(servers)} on {url}")

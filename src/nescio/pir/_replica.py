@@ -5,11 +5,27 @@ from collections.abc import Sequence
 
 from .. import _core
 from .._arrays import ByteArray
-from .._device import Device
+from .._device import Device, automatic_device
+from ..errors import ResourceError
 from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work
 from ._table import Table, TableState
 
 _PART_BYTES = 64 << 20
+
+
+def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | None":
+    """Copies a table to the first GPU. Returns None if the CPU is to answer.
+
+    That is the case without a usable GPU, and if its memory is too small or already in use.
+    """
+    params = table.params
+    device = automatic_device(-(-params.rows // SHARD_ROWS) * SHARD_ROWS * params.row_bytes)
+    if device is None:
+        return None
+    try:
+        return DeviceReplica(table, [device], "auto", pool)
+    except ResourceError:
+        return None
 
 
 class DeviceReplica:
@@ -25,6 +41,7 @@ class DeviceReplica:
         self._devices = devices
         self._strategy = strategy
         self._pool = pool
+        self.names = tuple(map(str, devices))
         self.nodes = DEFAULT_NODES  # per key and step of a bounded walk; for benchmarks
         self._lock = threading.Lock()  # guards the attributes below
         self._id = b""  # of the version in `rows`

@@ -11,7 +11,7 @@ from ..errors import ArgumentError, MismatchError
 from . import _wire as wire
 from ._device_table import STRATEGIES, Strategy
 from ._params import TableParams
-from ._replica import DeviceReplica
+from ._replica import DeviceReplica, automatic_replica
 from ._table import Table, TableState
 
 # With this many keys a pass over a large table is bound by arithmetic, and a larger batch gains
@@ -29,10 +29,12 @@ class Server:
     mistake. `tier` names a CPU tier for tests and benchmarks (None: the widest, or the one in
     NESCIO_CPU). A server may be used from several threads; its workers process one call at a time.
 
-    `device` computes the answers: "auto" or "cpu" (the CPU), "cuda" or "cuda:1" (a GPU). `devices`
-    names several devices, which hold a range of the rows each. Devices hold a copy of the table,
-    which follows its changes. `strategy` selects one of the paper's tree walks on a GPU, for
-    comparison; "auto" is the fastest. All strategies give the same answers.
+    `device` computes the answers: "cpu", or a GPU, "cuda" or "cuda:1". "auto" is the first GPU if
+    this build has the GPU part and the table fits in its memory, and otherwise the CPU; with a
+    `tier` it is the CPU. `devices` names several devices, which hold a range of the rows each.
+    Devices hold a copy of the table, which follows its changes. `strategy` selects one of the
+    paper's tree walks on a named GPU, for comparison; "auto" is the fastest. All strategies give
+    the same answers.
 
     The cost of a batch of queries is one pass over the table and the expansion of each key.
     Security model: see `nescio.Client`.
@@ -68,7 +70,11 @@ class Server:
         self.party = party
         self._tier = tier
         self._pool = _core.ThreadPool(as_threads(threads))
-        self._replica = DeviceReplica(table, parsed, strategy, self._pool) if parsed else None
+        self._replica: DeviceReplica | None = None
+        if parsed:
+            self._replica = DeviceReplica(table, parsed, strategy, self._pool)
+        elif device == "auto" and tier is None:
+            self._replica = automatic_replica(table, self._pool)
 
     @property
     def params(self) -> TableParams:
@@ -84,6 +90,11 @@ class Server:
     def batch_keys(self) -> int:
         """The batch size in keys above which larger batches gain little."""
         return _BATCH_KEYS if self._replica is None else _GPU_BATCH_KEYS
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The names of the devices that compute the answers: ("cpu",), ("cuda:0",), ..."""
+        return ("cpu",) if self._replica is None else self._replica.names
 
     @property
     def replica(self) -> DeviceReplica | None:
