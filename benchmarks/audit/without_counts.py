@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from nescio._report import Case, Column, Report
 from nescio.audit import Defense, Outcome, Setting, attack_simulated
-from nescio.audit._attack.block_reduction import has_library
+from nescio.audit._attack.flint import has_library
 from nescio.audit._attack.options import METHODS_WITHOUT_COUNTS as METHODS
 
 from .figures import Figure, rounds_of

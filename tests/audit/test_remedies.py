@@ -9,7 +9,7 @@ import pytest
 
 from audit.records import Run, moving, short_searches
 from audit.test_drift import drifting
-from nescio.audit import Log, Options, Thresholds, solve
+from nescio.audit import Log, Options, Thresholds, as_html, as_json, solve
 from nescio.audit._attempt import attack_and_grade
 from nescio.audit._audit_log import audit_log
 from nescio.audit._certify.control import Control
@@ -124,6 +124,27 @@ def test_without_counts_it_says_that_nothing_was_tried():
     assert not findings.tried
     assert "without counts" in findings.remedies
     assert "without counts" in " ".join(findings.verdict.reasons)
+
+
+def test_another_reading_of_the_rows_is_no_remedy(monkeypatch):
+    monkeypatch.setattr("nescio.audit._log.rows.what_rows_are", lambda log: "unclear")
+    with short_searches():
+        findings = audit_log(moving(8, 40, 0, seed=0)[1])
+    found = json.loads(as_json(findings))
+    readings = [one["remedy"] for one in found["log"]["readings"]]
+    assert readings == ["the log as it is", "averages times participants"]
+    first, *rest = [one["remedy"] for one in found["drift"]["tried"]]
+    assert first in readings
+    assert len(rest) == 4
+    assert not set(rest) & set(readings)
+    assert "none of 4 remedies found more" in " ".join(findings.verdict.reasons)
+    page = as_html(findings)
+    assert 'id="readings"' in page
+    assert "4 remedies were tried" in page
+    assert (
+        "the first probability is multiplied by 2, and all probabilities but the first are " in page
+    )
+    assert "multiplied by 6" in page
 
 
 def test_where_nothing_helps_it_says_so(tmp_path, capsys):

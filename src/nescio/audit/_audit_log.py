@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ._attack.options import Options, combined
-from ._attempt import AS_IT_IS, Audit, Progress, Tried
+from ._attempt import AS_IT_IS, Audit, Progress, Tries
 from ._log import drift, remedies
 from ._log.record import Log
 from ._log.remedies import Remedy
@@ -36,10 +36,11 @@ def audit_log(
     `rows`: "sums", "averages" (sums divided by the number of participants) or "auto" to tell
     from the log. Averages are multiplied by the participants first. If updates drift and users
     are left, the attack is repeated with each remedy. The verdict is that of the best attempt.
-    The time limit is that of all searches together: each of the first attempt ends after a
-    sixth of it, and those of the remedies share what is left. `source` names the log in the
-    report. `progress` is called with a text before each attack. Raises ArgumentError if an
-    option is invalid.
+    The time limit is that of the whole audit: each attack of the first attempt ends after a
+    sixth of it, and those of the remedies share what is left. When it is over, nothing further
+    starts, and what is missing is said in the report. `source` names the log in the report.
+    `progress` is called with a text before each attack. Raises ArgumentError if an option is
+    invalid.
     """
     start = time.monotonic()
     options = combined(options, named)
@@ -47,27 +48,29 @@ def audit_log(
     small, exponent = scaled(log)
     options = replace(options, noise=options.noise and math.ldexp(options.noise, -exponent))
     kind, readings = readings_of(small, rows)
-    audit = Audit(thresholds or Thresholds(), progress, start, guessed=kind == "unclear")
+    limit, guessed = options.time_limit, kind == "unclear"
+    audit = Audit(thresholds or Thresholds(), progress, start, limit, guessed)
     first = [Remedy(name, one) for name, one in zip(_READINGS, readings, strict=False)]
-    attempts = [*audit.attempts(first, options, len(first), part=0.5)]
-    best = attempts[0] if len(attempts) == 1 else max(attempts, key=lambda each: each.rank)
-    measured = drift.measure(best.remedy.log, options.seed)
-    tried: list[Tried] = []
-    if not measured.small and not best.complete and log.counts is not None:
-        possible = remedies.remedies(best.remedy.log)
-        attempts += audit.attempts(possible, options, len(first) + len(possible), part=1.0)
-        best = max(attempts, key=lambda each: each.rank)
-        tried = [one.summary() for one in attempts]
-    late = any(one.timed_out for one in attempts)
+    read = [*audit.attempts(first, options, len(first), part=1.0 if log.counts is None else 0.5)]
+    reading = max(read, key=lambda each: each.rank)
+    measured = drift.measure(reading.remedy.log, options.seed, audit.deadline)
+    possible: list[Remedy] = []
+    if not measured.small and not reading.complete and log.counts is not None:
+        possible = remedies.remedies(reading.remedy.log)
+    number = len(first) + len(possible)
+    changed = [*audit.attempts(possible, options, number, part=1.0)]
+    done = [reading, *changed]
+    best = max(done, key=lambda each: each.rank)
+    tried = Tries(
+        tuple(one.summary() for one in done) if possible else (),
+        tuple(one.summary() for one in read) if len(first) > 1 else (),
+        number,
+        len(possible) - len(changed),
+    )
+    late = any(one.timed_out for one in (*read, *changed)) or not measured.complete
+    late |= len(read) + len(changed) < number
+    verdict = explained(best, measured, tried, kind, named=rows != "auto", timed_out=late)
+    spent = time.monotonic() - start
     return Findings(
-        log,
-        best,
-        measured,
-        tuple(tried),
-        audit.thresholds,
-        explained(best, measured, tried, kind, named=rows != "auto", timed_out=late),
-        source,
-        time.monotonic() - start,
-        kind,
-        late,
+        log, best, measured, tried, audit.thresholds, verdict, source, spent, kind, late
     )

@@ -73,7 +73,13 @@ def _solve(log: Log, options: Options) -> Result:
             known = certify_without_counts(subspace, columns)
         else:
             known = certify_columns(
-                log, subspace, found.active, columns, found.exclude, prove=options.certify
+                log,
+                subspace,
+                found.active,
+                columns,
+                found.exclude,
+                prove=options.certify,
+                deadline=clock.end,
             )
     with clock.step("updates"):
         kept = np.array([one.status != "not found" for one in known.certificates])
@@ -91,5 +97,5 @@ def _solve(log: Log, options: Options) -> Result:
         drift=subspace.drift,
         determined=known.determined,
         groups=known.groups,
-        timed_out=found.timed_out,
+        timed_out=found.timed_out or clock.over,
     )

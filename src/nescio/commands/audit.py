@@ -123,7 +123,7 @@ def _add_run(whats: "_Parsers") -> None:
     _add_attack(
         parser,
         TIME_LIMIT,
-        f"time limit of all searches together; a log whose search it ends is never called safe "
+        f"time limit of the whole audit; a log whose audit it ends is never called safe "
         f"(default: {TIME_LIMIT:g})",
     )
     parser.set_defaults(run=_run, failure=NO_VERDICT)
@@ -307,7 +307,7 @@ def _add_simulate(whats: "_Parsers") -> None:
         default=1.0,
         help="fraction of users to recover in every trial for a setting to be broken (default: 1)",
     )
-    _add_attack(parser, None, "time after which an attack starts no further search (default: none)")
+    _add_attack(parser, None, "time limit of each attack (default: none)")
     add("--json", metavar="FILE", help="write cases and curves as JSON")
     add("--plot", metavar="FILE.svg", help="plot the rounds that break each setting")
     add(

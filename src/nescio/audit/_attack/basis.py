@@ -7,6 +7,8 @@ users are nearly orthogonal apart from their common part, so wrong ones, which a
 are larger.
 """
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,13 +24,16 @@ _FEW = 8
 """With fewer users, the mean update is not used as a common direction."""
 
 
-def select_basis(log: Log, columns: Columns, pool: Columns) -> Columns:
+def select_basis(
+    log: Log, columns: Columns, pool: Columns, deadline: float = float("inf")
+) -> Columns:
     """Returns the columns (k, rounds), independent, with some replaced from the pool (m, rounds).
 
     Candidates are the pool, and sums and differences of two columns. The exchange that reduces the
-    sum of squares of the updates most is repeated until none reduces it.
+    sum of squares of the updates most is repeated until none reduces it, or until the deadline
+    (monotonic clock).
     """
-    if not len(columns):
+    if not len(columns) or time.monotonic() > deadline:
         return columns
     columns = columns.copy()
     gram = gram_matrix(log.aggregates)
@@ -38,17 +43,21 @@ def select_basis(log: Log, columns: Columns, pool: Columns) -> Columns:
         weights = wider @ inverse.T
         inside = np.abs(weights @ columns - wider).max(axis=1) < 1e-6
         products = inverse @ gram @ inverse.T
-        if not _descend(columns, wider[inside], np.rint(weights[inside]), products):
+        if not _descend(columns, wider[inside], np.rint(weights[inside]), products, deadline):
             break
     return columns
 
 
-def _descend(columns: Columns, pool: Columns, weights: FloatArray, products: FloatArray) -> bool:
+def _descend(
+    columns: Columns, pool: Columns, weights: FloatArray, products: FloatArray, deadline: float
+) -> bool:
     """Exchanges columns with the pool in place; returns True if it exchanged any.
 
     `weights` (m, k): the pool in terms of the columns. `products` (k, k): of the updates.
     """
     for step in range(4 * len(columns)):
+        if time.monotonic() > deadline:
+            return False
         best = _best_exchange(weights, _without_mean(products))
         if best is None:
             return step > 0

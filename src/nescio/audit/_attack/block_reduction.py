@@ -6,18 +6,17 @@ keeps the `width` partial vectors of least length (K-best in MIMO detection). It
 fixed time in NumPy, also for large blocks. It is deterministic.
 """
 
-import time
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, SupportsInt
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import ArgumentError
 from .._arrays import FloatArray, IntArray
+from .flint import Reducer
 
-__all__ = ["BLOCKS", "Blocks", "Lattice", "check_library", "has_library", "lll"]
+__all__ = ["BLOCKS", "Blocks", "Lattice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,39 +37,16 @@ _TOURS = 2
 _GAIN = 0.2
 
 
-def has_library() -> bool:
-    """Returns True if python-flint is installed."""
-    try:
-        import flint  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError:
-        return False
-    return True
-
-
-def check_library() -> None:
-    """Raises ArgumentError without python-flint."""
-    if not has_library():
-        raise ArgumentError(
-            "method lattice needs python-flint: pip install 'nescio[audit-lattice]'"
-        )
-
-
-class _Matrix(Protocol):
-    """A matrix of FLINT."""
-
-    def tolist(self) -> list[list[SupportsInt]]:
-        """Returns rows of FLINT's integers."""
-
-
 class Lattice:
     """A lattice basis under reduction.
 
     `rows`: int64 (k, n), the vectors. `image`: float64 (k, m), a linear image of them whose lengths
     are minimized; its rows must be independent. `triangle`: (k, k), upper triangular with a
-    positive diagonal: the vectors as columns, in Gram-Schmidt coordinates.
+    positive diagonal: the vectors as columns, in Gram-Schmidt coordinates. `reducer`: runs LLL.
     """
 
-    def __init__(self, rows: IntArray, image: FloatArray) -> None:
+    def __init__(self, rows: IntArray, image: FloatArray, reducer: Reducer | None = None) -> None:
+        self._reducer = reducer or Reducer()
         self.rows = rows
         self.triangle = _triangle(image.T)[1]
 
@@ -80,22 +56,24 @@ class Lattice:
         return np.asarray((self.triangle**2).sum(axis=0))
 
     def lll(self) -> None:
-        """Reduces the whole basis. A single call of FLINT, which cannot be interrupted."""
-        self._turn(0, len(self.rows), _lll_transform(self.triangle))
+        """Reduces the whole basis. Raises TimeoutError at the reducer's deadline."""
+        self._turn(0, len(self.rows), self._reducer.transform(_rounded(self.triangle)))
 
-    def reduce(
-        self, plan: Sequence[Blocks], done: Callable[[IntArray], bool], deadline: float
-    ) -> None:
-        """Runs tours with blocks of each size, until `done(rows)` or the deadline."""
+    def reduce(self, plan: Sequence[Blocks], done: Callable[[IntArray], bool]) -> None:
+        """Runs tours with blocks of each size, until `done(rows)` or the reducer's deadline."""
+        with contextlib.suppress(TimeoutError):
+            self._reduce(plan, done)
+
+    def _reduce(self, plan: Sequence[Blocks], done: Callable[[IntArray], bool]) -> None:
         self.lll()
         for blocks in plan:
             least = np.inf
             while self._potential < least - _GAIN:
                 least = self._potential
                 for _ in range(_TOURS):
-                    if done(self.rows) or time.monotonic() > deadline:
+                    if done(self.rows):
                         return
-                    self._tour(blocks, deadline)
+                    self._tour(blocks)
                     self.lll()
 
     def short(self, width: int, longest: float) -> IntArray:
@@ -108,12 +86,11 @@ class Lattice:
         """The mean of log det of the first i vectors, which a reduction decreases."""
         return float(np.log(np.diag(self.triangle)).cumsum().mean())
 
-    def _tour(self, blocks: Blocks, deadline: float) -> None:
-        """Reduces each block once."""
+    def _tour(self, blocks: Blocks) -> None:
+        """Reduces each block once. Raises TimeoutError at the deadline."""
         size = len(self.rows)
         for start in range(size - 1):
-            if time.monotonic() > deadline:
-                break
+            self._reducer.check()
             stop = min(start + blocks.size, size)
             found = _shorter(self.triangle[start:stop, start:stop], blocks.width)
             if found is not None:
@@ -127,7 +104,8 @@ class Lattice:
         """
         turn = np.delete(np.eye(stop - start, dtype=np.int64), place, axis=0)
         self._turn(start, stop, np.concatenate((vector[None], turn)))
-        self._turn(start, stop, _lll_transform(self.triangle[start:stop, start:stop]))
+        block = _rounded(self.triangle[start:stop, start:stop])
+        self._turn(start, stop, self._reducer.transform(block))
         self._size_reduce(start, stop)
 
     def _size_reduce(self, start: int, stop: int) -> None:
@@ -156,27 +134,13 @@ def _triangle(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.asarray(rotation * signs), np.asarray(triangle * signs[:, None])
 
 
-def lll(rows: IntArray) -> IntArray:
-    """Returns the LLL-reduced basis of integer rows, int64 (k, m). Cannot be interrupted."""
-    from flint import fmpz_mat  # noqa: PLC0415 - an extra
+def _rounded(triangle: FloatArray) -> IntArray:
+    """int64 (k, k): the columns as rows, at a precision of 1/1024.
 
-    return _as_array(fmpz_mat(rows.tolist()).lll())
-
-
-def _lll_transform(triangle: FloatArray) -> IntArray:
-    """int64 (k, k): the transform that makes the columns LLL-reduced, at a precision of 1/1024.
-
-    The columns stay independent, because the rounded triangle is still triangular.
+    They stay independent, because the rounded triangle is still triangular.
     """
-    from flint import fmpz_mat  # noqa: PLC0415 - an extra
-
     scale = _PRECISION / float(np.diag(triangle).min())
-    rounded = np.rint(triangle.T * scale).astype(np.int64)
-    return _as_array(fmpz_mat(rounded.tolist()).lll(transform=True)[1])
-
-
-def _as_array(matrix: _Matrix) -> IntArray:
-    return np.array([[int(value) for value in row] for row in matrix.tolist()], np.int64)
+    return np.asarray(np.rint(triangle.T * scale).astype(np.int64))
 
 
 def _shorter(triangle: FloatArray, width: int) -> tuple[IntArray, int] | None:

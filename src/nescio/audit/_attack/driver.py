@@ -30,6 +30,9 @@ _TRIED = 48
 _CLEARLY = 0.95
 """Another estimate must reduce the distance to this fraction."""
 
+_SEARCH = 0.75
+"""Share of the time limit for the search; the rest is for proofs."""
+
 _SMOOTH = 4
 """Common changes allowed for if there is noise and `drift` is not given."""
 
@@ -52,11 +55,17 @@ class Attacked:
 
 
 class Clock:
-    """Seconds by step, and the deadline of the search."""
+    """Seconds by step, the deadline of the search, and the end of the time limit."""
 
     def __init__(self, limit: float | None) -> None:
-        self.deadline = float("inf") if limit is None else time.monotonic() + limit
+        now, limit = time.monotonic(), float("inf") if limit is None else limit
+        self.deadline, self.end = now + _SEARCH * limit, now + limit
         self.seconds: dict[str, float] = {}
+
+    @property
+    def over(self) -> bool:
+        """True after the end of the time limit."""
+        return time.monotonic() > self.end
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
@@ -88,11 +97,11 @@ def attack(log: Log, options: Options, clock: Clock) -> Attacked:
         method = find_columns(state, options.method, clock.step)
     if has_solver():
         assign(state)
+    late = time.monotonic() > clock.deadline
+    state.deadline = clock.end  # of the programs that prove
     exact = options.method in ("auto", "program") and has_solver()
     others = partial(exclude, state) if exact else None
-    return Attacked(
-        state.columns, state.subspace, active, method, others, time.monotonic() > clock.deadline
-    )
+    return Attacked(state.columns, state.subspace, active, method, others, late)
 
 
 def _estimates(log: Log, users: int, options: Options) -> Iterator[Subspace]:
@@ -129,7 +138,10 @@ def _nearest_space(
     options = Options(seed=seed, threads=1)
     nearest, colored = trial(State.of(log, chosen, some, options, deadline))
     nearest *= _CLEARLY
-    for space in spaces if colored else ():
+    while colored and time.monotonic() < deadline:
+        space = next(spaces, None)
+        if space is None:
+            break
         off, _ = trial(State.of(log, space, some, options, deadline))
         if off < nearest:
             chosen, nearest = space, off

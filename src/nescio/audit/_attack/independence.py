@@ -13,8 +13,7 @@ import numpy as np
 from .._arrays import Columns, IntArray
 from .._log.windows import Batch
 from .rrr import Search
-from .search import search
-from .state import State
+from .state import State, search
 
 __all__ = ["make_independent", "separate_twins", "suspects"]
 

@@ -21,7 +21,8 @@ import numpy as np
 from .._arrays import Columns, FloatArray, IntArray
 from .._log.record import Log
 from .basis import binary, binary_pairs, select_basis
-from .block_reduction import BLOCKS, Lattice, lll
+from .block_reduction import BLOCKS, Lattice
+from .flint import Reducer, reducer
 from .ica import lightest, pull
 from .span import Subspace
 
@@ -55,25 +56,37 @@ def lattice_columns(
 ) -> Columns:
     """uint8 (k, rounds), k at most `users`: independent binary columns in the span.
 
-    `deadline` (monotonic clock) is checked between blocks. An LLL call is not interrupted: it takes
-    seconds for MAX_USERS, or with noise for 256 rounds, the maximum used. Raises
-    ModuleNotFoundError without python-flint.
+    Returns what was found before the `deadline` (monotonic clock). Raises ModuleNotFoundError
+    without python-flint.
     """
-    rows = _integers(subspace) if subspace.exact else None
-    if rows is None:
-        return _with_noise(log, subspace, users, deadline)
-    lattice = Lattice(rows, _centered(rows))
-    lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows), deadline)
-    pool = binary_pairs(lattice.rows)
+    with reducer(deadline) as lll:
+        try:
+            rows = _integers(subspace, lll) if subspace.exact else None
+        except TimeoutError:
+            return np.zeros((0, log.rounds), np.uint8)
+        if rows is None:
+            return _with_noise(log, subspace, users, lll)
+        lattice = Lattice(rows, _centered(rows), lll)
+        lattice.reduce(BLOCKS, lambda rows: len(binary(rows)) >= len(rows))
+    return _chosen(log, lattice, users, deadline)
+
+
+def _chosen(log: Log, lattice: Lattice, users: int, deadline: float) -> Columns:
+    """Selects columns among the short vectors of a reduced lattice of integer vectors."""
+    rows = lattice.rows
+    pool = binary_pairs(rows)
     if (len(pool) != users or users <= _SMALL) and time.monotonic() < deadline:
         longest = _LONGER * float(lattice.squares.max())
         short = binary(lattice.short(_WORK // len(rows) ** 2, longest))
         pool = np.unique(np.concatenate((pool, short)), axis=0)
-    return select_basis(log, lightest(pool, users), pool)
+    return select_basis(log, lightest(pool, users), pool, deadline)
 
 
-def _integers(subspace: Subspace) -> IntArray | None:
-    """int64 (rank, rounds): a basis of the integer vectors in the span; None if that fails."""
+def _integers(subspace: Subspace, lll: Reducer) -> IntArray | None:
+    """int64 (rank, rounds): a basis of the integer vectors in the span; None if that fails.
+
+    Raises TimeoutError at the deadline.
+    """
     basis = subspace.basis
     rounds, rank = basis.shape
     pivots = _pivots(basis)
@@ -85,7 +98,7 @@ def _integers(subspace: Subspace) -> IntArray | None:
     for lower in (scale, scale - 4, scale - 8):
         if lower < _LEAST_SCALE:
             break
-        inside = _inside(table, lower)
+        inside = _inside(table, lower, lll)
         if inside is not None:
             rows = np.zeros((rank, rounds), np.int64)
             rows[:, pivots], rows[:, rest] = inside, np.rint(inside @ table.T)
@@ -106,7 +119,7 @@ def _pivots(basis: FloatArray) -> IntArray:
     return np.array(chosen)
 
 
-def _inside(table: FloatArray, scale: int) -> IntArray | None:
+def _inside(table: FloatArray, scale: int, lll: Reducer) -> IntArray | None:
     """(rank, rank): short x_pivots for which `table` (rest, rank) gives integers; None if none.
 
     A few equations at a time, those with the largest errors, each multiplied by 2^scale.
@@ -126,7 +139,7 @@ def _inside(table: FloatArray, scale: int) -> IntArray | None:
         lattice[:rank, :rank] = inside
         lattice[:rank, rank:] = np.rint(others[:, worst] * 2.0**scale)
         lattice[rank:, rank:] = np.eye(len(worst), dtype=np.int64) << scale
-        inside = lll(lattice)[:rank, :rank]
+        inside = lll.reduced(lattice)[:rank, :rank]
     return None
 
 
@@ -135,7 +148,7 @@ def _centered(rows: IntArray) -> FloatArray:
     return np.asarray(values - _CENTERED * values.mean(axis=1, keepdims=True))
 
 
-def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Columns:
+def _with_noise(log: Log, subspace: Subspace, users: int, lll: Reducer) -> Columns:
     """Searches among all integer vectors of some rounds for those near the span.
 
     A distance of e from the span costs as much as a length of s e. The stress s is such that the
@@ -149,16 +162,16 @@ def _with_noise(log: Log, subspace: Subspace, users: int, deadline: float) -> Co
     inside = np.linalg.qr(subspace.basis[rounds])[0]
     outside = np.diag(weights) - (weights[:, None] * inside) @ inside.T
     every = np.eye(len(rounds), dtype=np.int64)
-    lattice = Lattice(every, np.hstack((_centered(every), stress * outside)))
+    lattice = Lattice(every, np.hstack((_centered(every), stress * outside)), lll)
     widen = np.linalg.pinv(basis[rounds]).T @ basis.T
 
     def near(rows: IntArray) -> Columns:
         whole = (binary(rows) @ widen > 0.5).astype(np.uint8)
         return pull(whole, basis, subspace, log.empty)
 
-    lattice.reduce(BLOCKS, lambda rows: len(lightest(near(rows), users)) >= users, deadline)
+    lattice.reduce(BLOCKS, lambda rows: len(lightest(near(rows), users)) >= users)
     pool = near(lattice.rows)
-    return select_basis(log, lightest(pool, users), pool)
+    return select_basis(log, lightest(pool, users), pool, lll.deadline)
 
 
 def _some_rounds(basis: FloatArray) -> IntArray:

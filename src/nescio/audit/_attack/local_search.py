@@ -10,6 +10,8 @@ and adding or removing a round, where counts allow it, by Q_ii + 2 (1 - 2 x_i) g
 is made until no change helps.
 """
 
+import time
+
 import numpy as np
 
 from .._arrays import BoolArray, Columns, FloatArray, IntArray
@@ -29,9 +31,19 @@ _ENOUGH = 1e-9
 
 
 class LocalSearch:
-    """Local search for the users of a batch, in a span with noise."""
+    """Local search for the users of a batch, in a span with noise.
 
-    def __init__(self, subspace: Subspace, batch: Batch, empty: BoolArray) -> None:
+    After the deadline (monotonic clock) columns stay as they are.
+    """
+
+    def __init__(
+        self,
+        subspace: Subspace,
+        batch: Batch,
+        empty: BoolArray,
+        deadline: float = float("inf"),
+    ) -> None:
+        self._deadline = deadline
         inside = subspace.weights[:, None] * subspace.basis
         self._q = np.diag(subspace.weights**2) - inside @ inside.T
         self._batch, self._empty = batch, empty
@@ -50,7 +62,7 @@ class LocalSearch:
         better = columns.copy()
         pulls = columns.astype(np.float64) @ self._q
         for i in range(len(columns)):
-            if columns[i].any():
+            if columns[i].any() and time.monotonic() < self._deadline:
                 self._descend(i, better[i], pulls[i])
         return better
 

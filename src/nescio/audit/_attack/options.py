@@ -6,8 +6,8 @@ from typing import Any
 from ..._arrays import as_count, as_threads
 from ...errors import ArgumentError
 from .._log.record import Log
-from .block_reduction import check_library
 from .estimate import MAX_DRIFT
+from .flint import check_library
 from .ica import ROUNDS_PER_USER
 from .lattice import MAX_USERS
 
@@ -22,13 +22,13 @@ class Options:
     """Options of `disaggregate`, `solve` and `audit_log`.
 
     `method`: "auto", "reflect" (relaxed-reflect-reflect), "program" (integer programs), or without
-    counts "lattice" (needs python-flint; at most 160 users; an LLL call takes seconds and is not
-    interrupted) or "skewness" (independent component analysis).
+    counts "lattice" (needs python-flint; at most 160 users) or "skewness" (independent component
+    analysis).
     `noise`: standard deviation of an entry of one user's update between rounds; 0 for no noise,
     None to estimate it.
-    `time_limit`: seconds after which no further search starts; in `audit_log`, of all its searches
-    together. `column_limit`: seconds for each integer program. Without both, the same seed gives
-    the same result.
+    `time_limit`: seconds after which searches and proofs end; in `audit_log`, of the whole audit.
+    `column_limit`: seconds for each integer program. Without both, the same seed gives the same
+    result.
     `seed`: seed of all random choices. `threads`: threads for integer programs, 0 for all
     processors; the BLAS has its own setting.
     `updates`: compute the updates; without them memory does not grow with the dimensions.

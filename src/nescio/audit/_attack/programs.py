@@ -46,7 +46,7 @@ def exclude(
     state: State, basis: FloatArray, batch: Batch, places: IntArray, columns: Columns
 ) -> list[Others]:
     """Searches for other columns in the span of `basis` that have the counts of these columns."""
-    first = places[: _side_columns(state)]
+    first = places[: _side_columns(state) if time.monotonic() < state.deadline else 0]
     found: list[Others] = []
     if len(first):
         program = _program(state, basis, batch, noisy=False)

@@ -1,13 +1,14 @@
 """All searches by relaxed-reflect-reflect, with local search and restarts in noise."""
 
+import time
+
 import numpy as np
 
 from .independence import make_independent, separate_twins
 from .local_search import LocalSearch, take_nearer
 from .restart import MAX_RESTARTS, restart
 from .rrr import Search
-from .search import search
-from .state import State
+from .state import State, search
 
 __all__ = ["reflect_all", "trial"]
 
@@ -37,8 +38,10 @@ def reflect_all(state: State, again: int = MAX_RESTARTS) -> None:
         state.columns[batch.users] = search(state, batch, how).columns
         separate_twins(state, batch)
     if noisy:
-        improvers = [LocalSearch(state.subspace, one, state.log.empty) for one in state.batches]
-        for batch, improve in zip(state.batches, improvers, strict=True):
+        for batch in state.batches:
+            if time.monotonic() > state.deadline:
+                break
+            improve = LocalSearch(state.subspace, batch, state.log.empty, state.deadline)
             take_nearer(state, batch.users, improve(state.columns[batch.users]))
         if again:
             restart(state, again)

@@ -7,8 +7,7 @@ import numpy as np
 
 from .local_search import LocalSearch, take_nearer
 from .rrr import Search
-from .search import search
-from .state import State
+from .state import State, search
 
 __all__ = ["MAX_RESTARTS", "restart"]
 
@@ -25,10 +24,10 @@ def restart(state: State, again: int) -> None:
         for batch in state.batches:
             left = ~state.fit.fits(state.columns[batch.users], batch.users)
             part = batch.part(np.flatnonzero(left))
-            if not len(part.users):
+            if not len(part.users) or time.monotonic() > state.deadline:
                 continue
             found = search(state, part, how)
-            improve = LocalSearch(state.subspace, part, state.log.empty)
+            improve = LocalSearch(state.subspace, part, state.log.empty, state.deadline)
             take_nearer(state, part.users, improve(found.columns))
         now = _number_that_fit(state)
         idle = 0 if now > before else idle + 1

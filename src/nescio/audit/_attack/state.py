@@ -1,17 +1,19 @@
-"""The state of a search with counts: the columns found so far, and their tests."""
+"""The state of a search with counts: the columns found so far, their tests, and one search."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from .._arrays import Columns, IntArray
 from .._log.record import Log
 from .._log.windows import Batch, batches, log_choices
-from .fit import Fit
+from .fit import Fit, Taken
 from .options import Options
+from .rrr import Found, Search, reflect
 from .span import Subspace
 
-__all__ = ["State"]
+__all__ = ["State", "search"]
 
 
 @dataclass(eq=False, slots=True)
@@ -54,3 +56,18 @@ class State:
             np.random.default_rng(options.seed),
             np.zeros((log.users, log.rounds), np.uint8),
         )
+
+
+def search(
+    state: State,
+    part: Batch,
+    how: Search,
+    taken: Columns | None = None,
+    *,
+    outside: bool = False,
+) -> Found:
+    """Searches for columns other than the rows of `taken`; with `outside`, outside their span."""
+    known = frozenset() if taken is None else frozenset(one.tobytes() for one in taken)
+    free = Taken(known, taken if outside else None)
+    accept = partial(state.fit.accept, part.users, free)
+    return reflect(state.subspace, part, state.log.empty, accept, rng=state.rng, search=how)

@@ -8,7 +8,7 @@ from .._arrays import Columns, IntArray
 from .._log.counts import agree
 from .._log.record import Log
 from .basis import select_basis
-from .block_reduction import has_library
+from .flint import has_library
 from .ica import ROUNDS_PER_USER, ica_columns, lightest, match
 from .lattice import MAX_USERS, MAX_USERS_NOISY, lattice_columns
 from .options import METHODS_WITHOUT_COUNTS, Options
@@ -33,7 +33,7 @@ def columns_without_counts(
         else:
             more = ica_columns(log, subspace, len(active), options.seed, deadline)
         both = np.unique(np.concatenate((found, more)), axis=0)
-        found = select_basis(log, lightest(both, len(active)), both) if used else more
+        found = select_basis(log, lightest(both, len(active)), both, deadline) if used else more
         used.append(name)
         if len(found) == len(active) or time.monotonic() > deadline:
             break

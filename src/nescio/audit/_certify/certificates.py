@@ -39,16 +39,18 @@ def certify_columns(
     exclude: Exclude | None = None,
     *,
     prove: bool = True,
+    deadline: float = float("inf"),
 ) -> Certified:
     """Makes a certificate for each user, and decides which updates are determined.
 
     `columns` is (users, rounds). Without `prove`, no certificate is "unique". `exclude(basis,
     batch, places, columns)` searches by integer programs, for users at `places` in the batch, for
-    other columns in the span of `basis` that have their counts.
+    other columns in the span of `basis` that have their counts. After the deadline (monotonic
+    clock) nothing more is proven.
     """
     evidence = _gather(log, subspace, active, columns)
     if prove and subspace.complete:
-        _prove(log, subspace, active, columns, evidence, exclude=exclude)
+        _prove(log, subspace, active, columns, evidence, exclude=exclude, deadline=deadline)
     place = {int(user): i for i, user in enumerate(active)}
     everyone = bool(evidence.fits.all())
     certificates = tuple(
@@ -61,7 +63,7 @@ def certify_columns(
     )
     determined = np.zeros(log.users, np.bool_)
     unique = np.array([certificates[user].status == "unique" for user in active], np.bool_)
-    found = determined_by(subspace, columns[active], unique, evidence)
+    found = determined_by(subspace, columns[active], unique, evidence, deadline)
     determined[active] = found.users
     groups = tuple(tuple(active[list(group)].tolist()) for group in found.groups)
     return Certified(certificates, determined, groups)
@@ -147,6 +149,7 @@ def _prove(
     evidence: Evidence,
     *,
     exclude: Exclude | None,
+    deadline: float,
 ) -> None:
     """Fills in margins, failures, and which users have or provably have no rivals."""
     assert log.counts is not None
@@ -162,6 +165,6 @@ def _prove(
         where, own = position[batch.users], columns[batch.users]
         free = free_rounds(batch, log.empty)
         affine = AffineSet.of(basis, batch)
-        evidence.margin[where] = margins(affine, own, free)
+        evidence.margin[where] = margins(affine, own, free, deadline)
         evidence.failure[where] = failures(subspace, batch, own, free)
         exclude_others(batch, evidence, where, own, affine=affine, exclude=exclude)

@@ -14,6 +14,7 @@ C_j is enumerated by integer programs. Where that does not end, every direction 
 window sums of zero is allowed for, and <w_k, z> = 0 is required.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,14 +41,24 @@ class Estimable:
     groups: tuple[tuple[int, ...], ...] = ()
 
 
-def estimable(columns: Columns, candidates: list[Candidates]) -> Estimable:
-    """Decides which updates are determined, for found columns (k, rounds) and their candidates."""
+def estimable(
+    columns: Columns, candidates: list[Candidates], deadline: float = float("inf")
+) -> Estimable:
+    """Decides which updates are determined, for found columns (k, rounds) and their candidates.
+
+    None is if the deadline (monotonic clock) comes first.
+    """
     points = columns.T.astype(np.float64)
     nobody = Estimable(np.zeros(len(columns), np.bool_))
     if not len(columns) or np.linalg.matrix_rank(points) < len(columns):
         return nobody
     solver = np.linalg.pinv(points)
-    affected = np.array([_affected(solver, k, points, one) for k, one in enumerate(candidates)])
+    rows = []
+    for k, one in enumerate(candidates):
+        if time.monotonic() > deadline:
+            return nobody
+        rows.append(_affected(solver, k, points, one))
+    affected = np.array(rows)
     users: BoolArray = np.asarray(~affected.any(axis=0))
     groups = []
     for group in _connected(affected[:, ~users]):
@@ -92,7 +103,11 @@ def _connected(affected: BoolArray) -> list[list[int]]:
 
 
 def determined_by(
-    subspace: Subspace, columns: Columns, unique: BoolArray, evidence: Evidence
+    subspace: Subspace,
+    columns: Columns,
+    unique: BoolArray,
+    evidence: Evidence,
+    deadline: float = float("inf"),
 ) -> Estimable:
     """Decides which updates do not depend on columns (k, rounds) that could be others."""
     possible = subspace.complete and bool(evidence.fits.all())
@@ -104,4 +119,4 @@ def determined_by(
     every = [
         certain if one else evidence.candidates.get(i, unknown) for i, one in enumerate(unique)
     ]
-    return estimable(columns, every)
+    return estimable(columns, every, deadline)

@@ -11,6 +11,7 @@ columns are equal, or depend on each other, have no error of their own: no combi
 their update alone.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +23,7 @@ from .result import Result
 
 __all__ = ["Quality", "measure"]
 
-_BLOCK_BYTES = 1 << 27
+_BLOCK_BYTES, _LATE_BYTES = 1 << 27, 1 << 23
 _SINGULAR = 1e-9
 
 
@@ -52,8 +53,15 @@ class _Fitted:
     energy: FloatArray
 
 
-def measure(log: Log, result: Result, seed: int = 0, known: BoolArray | None = None) -> Quality:
-    """Estimates the errors of updates from at most 128 MiB of the sums.
+def measure(
+    log: Log,
+    result: Result,
+    seed: int = 0,
+    known: BoolArray | None = None,
+    *,
+    deadline: float = float("inf"),
+) -> Quality:
+    """Estimates the errors of updates from at most 128 MiB of the sums, or 8 past the deadline.
 
     `known`: bool (users,), users whose columns are taken as right; None for all of them.
     """
@@ -63,7 +71,7 @@ def measure(log: Log, result: Result, seed: int = 0, known: BoolArray | None = N
     chosen = some[known[some]]
     missing = int((~known[~log.idle]).sum())
     everyone = missing == 0
-    sums = _sample(log, seed)
+    sums = _sample(log, seed, _LATE_BYTES if time.monotonic() > deadline else _BLOCK_BYTES)
     whole = _fitted(columns[:, some], sums, len(some))
     together = max(float(columns.sum(axis=1).mean()), 1.0)
     typical = float(np.median(whole.energy)) if len(some) else 0.0
@@ -118,9 +126,9 @@ def _fitted(columns: FloatArray, sums: FloatArray, users: int) -> _Fitted:
     return _Fitted(errors[:users], variance, energy[:users])
 
 
-def _sample(log: Log, seed: int) -> FloatArray:
-    """float64 (rounds, some dimensions)."""
-    most = max(_BLOCK_BYTES // (8 * log.rounds), 64)
+def _sample(log: Log, seed: int, size: int) -> FloatArray:
+    """float64 (rounds, some dimensions), about `size` bytes."""
+    most = max(size // (8 * log.rounds), 64)
     if log.dimensions <= most:
         return np.asarray(log.aggregates, np.float64)
     picked = np.random.default_rng(seed).choice(log.dimensions, most, replace=False)

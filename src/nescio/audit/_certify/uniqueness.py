@@ -18,6 +18,8 @@ differ by a swap of two rounds are weighed by likelihood: the squared distance o
 some D, and y is less probable than x by exp(-D / 2 v), v the variance of a residual.
 """
 
+import time
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,22 +35,25 @@ _STEPS, _MAX_STEPS = 250, 4000
 
 
 def margins(
-    affine: AffineSet, columns: npt.NDArray[np.uint8], free: BoolArray, steps: int = _STEPS
+    affine: AffineSet,
+    columns: npt.NDArray[np.uint8],
+    free: BoolArray,
+    deadline: float = float("inf"),
 ) -> FloatArray:
     """(k,): distances from the span that all other columns exceed; 0 where none is proven.
 
     `columns`: (k, rounds), in the span, with counts as in `affine`; `free`: (k, rounds), from
-    `free_rounds`.
+    `free_rounds`. None is proven after the deadline (monotonic clock).
     """
     signs = 1 - 2 * columns.astype(np.float32)
     proven = np.zeros(len(columns))
     proven[~free.any(axis=1)] = np.inf
     active = np.flatnonzero(free.any(axis=1))
     descent = _Descent(affine, signs[active], free[active])
-    left = steps * len(active)
+    left = _STEPS * len(active)
     for _ in range(_MAX_STEPS):
         left -= len(active)
-        if not len(active) or left < 0:
+        if not len(active) or left < 0 or time.monotonic() > deadline:
             break
         hopeful = descent.step()
         if not hopeful.any():

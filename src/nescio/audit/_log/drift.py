@@ -16,6 +16,7 @@ change: A_t = sum over participants of g_k(t). The Gram matrix A A^T shows it:
 None of this needs the participation.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,7 +41,7 @@ class Drift:
     lower bound on the share of the tail that is slow change; NaN if there are too few rounds.
     `similarity`: float64, entry lag - 1 belongs to `lag`. `half_life`: rounds; infinite if noise
     hides the similarity or it never halves. `trend`: (4,), energy of an update by quarters, the
-    first as 1.
+    first as 1. `complete`: there was time to measure `change`.
     """
 
     similarity: FloatArray
@@ -49,6 +50,7 @@ class Drift:
     trend: FloatArray
     tail: float
     words: str
+    complete: bool = True
 
     @property
     def small(self) -> bool:
@@ -56,26 +58,27 @@ class Drift:
         return not self.change >= _STEADY
 
 
-def measure(log: Log, seed: int = 0) -> Drift:
-    """Measures the drift of a log from its sums."""
+def measure(log: Log, seed: int = 0, deadline: float = float("inf")) -> Drift:
+    """Measures the drift of a log from its sums; no tail or change after the deadline."""
     gram = gram_matrix(log.aggregates)
     filled = ~log.empty
     active = log.users - int(log.idle.sum())
-    tail = _tail(gram, active)
+    tail = _tail(gram, active) if time.monotonic() < deadline else float("nan")
     similarity = _similarity(gram, filled)
     ends = max(1, len(similarity) // 8)
     near = float(similarity[:ends].mean())
     smooth = np.convolve(similarity, np.ones(ends) / ends, mode="valid")
     below = np.flatnonzero(smooth < near / 2)
     clear = near > 3 * float(similarity.std()) / np.sqrt(ends)
-    change = _change(log, gram, active, seed) if tail >= _SHARP else 0.0
+    change = 0.0 if tail < _SHARP else _change(log, gram, active, seed, deadline)
     return Drift(
         similarity,
         float(below[0] + (ends + 1) / 2) if clear and len(below) else float("inf"),
-        change,
+        float("nan") if change is None else change,
         _trend(log, gram, filled),
         tail,
         _words(change, tail),
+        complete=change is not None,
     )
 
 
@@ -84,8 +87,11 @@ def _tail(gram: FloatArray, active: int) -> float:
     return float(values[active:].sum() / values.sum())
 
 
-def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
-    """Returns 1 - the tail of stretches / the tail of random rounds; 0 if it may be chance."""
+def _change(log: Log, gram: FloatArray, active: int, seed: int, deadline: float) -> float | None:
+    """Returns 1 - the tail of stretches / the tail of random rounds; 0 if it may be chance.
+
+    None if the deadline came before all of them were computed.
+    """
     filled = np.flatnonzero(~log.empty)
     rounds = len(filled)
     length = max(rounds // 2, active + (rounds - active) // 4)
@@ -98,7 +104,11 @@ def _change(log: Log, gram: FloatArray, active: int, seed: int) -> float:
     starts = np.linspace(0, rounds - length, _STRETCHES).astype(int)
     chosen = [np.arange(start, start + length) for start in starts]
     chosen += [np.sort(rng.choice(rounds, length, replace=False)) for _ in range(_SUBSETS)]
-    tails = [_tail(gram[np.ix_(some, some)], active) for some in chosen]
+    tails = []
+    for some in chosen:
+        if time.monotonic() > deadline:
+            return None
+        tails.append(_tail(gram[np.ix_(some, some)], active))
     stretch, anywhere = np.array(tails[:_STRETCHES]), np.array(tails[_STRETCHES:])
     gap = float(anywhere.mean() - stretch.mean())
     error = float(anywhere.std(ddof=1)) * np.sqrt(1 / _STRETCHES + 1 / _SUBSETS)
@@ -131,8 +141,10 @@ def _trend(log: Log, gram: FloatArray, filled: FloatArray) -> FloatArray:
     return np.array(quarters) / quarters[0]
 
 
-def _words(change: float, tail: float) -> str:
+def _words(change: float | None, tail: float) -> str:
     """The consequence of the drift for the attack, in words."""
+    if change is None:
+        return "there was no time to distinguish drift from noise"
     if np.isnan(change):
         return "the log has too few rounds to distinguish drift from noise"
     if tail < _SHARP:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from ... import __version__
-from .._attempt import AS_IT_IS, Attempt, Tried
+from .._attempt import Attempt, Tried, Tries
 from .._certify.control import Control
 from .._certify.quality import Quality
 from .._certify.result import Result
@@ -28,17 +28,16 @@ __all__ = ["Findings", "about", "as_json", "explained", "users"]
 class Findings:
     """Everything in a report.
 
-    `best`: the reported attempt, on the log itself or on a remedy. `tried`: summaries of several
-    attempts, the first on the log itself; empty if there was one. `verdict`: that of the best
-    attempt, with the effect of the remedies. `source`: the log's name. `seconds`: the time of the
-    whole audit. `rows`: what the rows of the log are. `timed_out`: the
-    time limit ended a search.
+    `best`: the reported attempt, on the log itself or on a remedy. `tries`: summaries of several
+    attempts. `verdict`: that of the best attempt, with the effect of the remedies. `source`: the
+    log's name. `seconds`: the time of the whole audit. `rows`: what the rows of the log are.
+    `timed_out`: the time limit ended a search.
     """
 
     log: Log
     best: Attempt
     drift: Drift
-    tried: tuple[Tried, ...]
+    tries: Tries
     thresholds: Thresholds
     verdict: Verdict
     source: str
@@ -57,6 +56,11 @@ class Findings:
         return self.best.quality
 
     @property
+    def tried(self) -> tuple[Tried, ...]:
+        """The log without a remedy, then the remedies tried; empty if none was."""
+        return self.tries.remedies
+
+    @property
     def control(self) -> Control | None:
         """Its comparison with chance, or None."""
         return self.best.control
@@ -64,13 +68,8 @@ class Findings:
     @property
     def remedies(self) -> str:
         """The remedies tried for drift and their effect, in words."""
-        if self.tried and self.best.remedy.name != AS_IT_IS:
-            return (
-                f"{len(self.tried) - 1} remedies were tried; this report is about the best "
-                f"attempt: {self.best.remedy.name}"
-            )
         if self.tried:
-            return f"{len(self.tried) - 1} remedies were tried, and none found more"
+            return self.tries.effect(self.best.remedy.name)
         if self.drift.small:
             return "no remedy was tried"
         if self.log.counts is None:
@@ -106,7 +105,7 @@ _WEIGHTED = (
 def explained(
     best: Attempt,
     measured: Drift,
-    tried: list[Tried],
+    tries: Tries,
     rows: Rows = "sums",
     *,
     named: bool = False,
@@ -119,8 +118,8 @@ def explained(
     verdict = best.verdict
     if timed_out and verdict.grade != "broken":
         why = (
-            "the time limit ended a search, so this log is not called safe; an attacker may search "
-            "for longer (--time-limit)"
+            "the time limit ended a search or a proof, so this log is not called safe; an attacker "
+            "may search for longer (--time-limit)"
         )
         verdict = replace(verdict, grade="at risk", reasons=(*verdict.reasons, why))
     if rows in _ROWS and not (rows == "probably sums" and verdict.grade == "broken"):
@@ -129,19 +128,21 @@ def explained(
         why = _WEIGHTED if rows == "averages" else ""
         reasons = (*verdict.reasons, why) if why else verdict.reasons
         verdict = replace(verdict, grade="at risk", reasons=reasons)
-    why = _about_remedies(best, measured, tried)
+    why = _about_remedies(best, measured, tries)
     return replace(verdict, reasons=(*verdict.reasons, why)) if why else verdict
 
 
-def _about_remedies(best: Attempt, measured: Drift, tried: list[Tried]) -> str:
-    name = best.remedy.name
-    if len(tried) > 1 and name != AS_IT_IS:
+def _about_remedies(best: Attempt, measured: Drift, tries: Tries) -> str:
+    name, tried = best.remedy.name, tries.remedies
+    if tried and name != tried[0].remedy:
         return (
             f"updates drift; this was found with {name}, the best of {len(tried)} attempts, and "
             "probabilities are corrected for their number"
         )
     if len(tried) > 1:
         return f"updates drift, and none of {len(tried) - 1} remedies found more"
+    if tried:
+        return "updates drift, and there was no time to try a remedy"
     if not measured.small and best.remedy.log.counts is None:
         return "updates drift, and without counts no remedy was tried"
     return ""
@@ -158,7 +159,11 @@ def as_json(findings: Findings) -> str:
         "thresholds": asdict(findings.thresholds),
         "caution": CAUTION,
         "advice": advice(log, verdict, findings.quality),
-        "log": {**about_log, "rows": findings.rows},
+        "log": {
+            **about_log,
+            "rows": findings.rows,
+            "readings": [one.as_json() for one in findings.tries.readings],
+        },
         "method": result.method,
         "evened": result.standardized,
         "common_changes": result.drift,

@@ -59,6 +59,7 @@ def as_html(findings: Findings) -> str:
         *([] if grade == "broken" else [f"<p><strong>{escape(CAUTION)}</strong></p>"]),
         "<h2>The log</h2>",
         _table({**_about_log(findings.log), "rows": findings.rows}),
+        *_readings(findings),
         "<h2>Recovered participation and updates</h2>",
         *_recovered(findings),
         "<h2>Confidence</h2>",
@@ -173,8 +174,26 @@ def _drift(findings: Findings) -> list[str]:
         lines("Similarity of two sums by their distance", drawn, "rounds apart", "cosine"),
     ]
     if findings.tried:
-        parts.append(_attempts(findings.tried, findings.best.remedy.name))
+        parts.append(_attempts("remedies", findings.tried, findings.best.remedy.name))
+        first = len(findings.tries.readings)
+        parts.append(
+            "<p>With more attempts, one is more likely to succeed by chance. So "
+            f"{f'the first probability is multiplied by {first}, and ' if first else ''}"
+            f"all probabilities but the first are multiplied by {findings.tries.number}.</p>"
+        )
     return parts
+
+
+def _readings(findings: Findings) -> list[str]:
+    readings = findings.tries.readings
+    if not readings:
+        return []
+    best = max(readings, key=lambda one: one.remedy == findings.best.remedy.name)
+    return [
+        "<p>The log does not show if it has sums or averages, so it was attacked as both. "
+        "Probabilities are multiplied by 2.</p>",
+        _attempts("readings", readings, best.remedy),
+    ]
 
 
 _ATTEMPTS = (
@@ -183,7 +202,7 @@ _ATTEMPTS = (
 )
 
 
-def _attempts(tried: tuple[Tried, ...], best: str) -> str:
+def _attempts(name: str, tried: tuple[Tried, ...], best: str) -> str:
     """Returns the table of attempts, the best in bold."""
     rows = ""
     for one in tried:
@@ -196,10 +215,9 @@ def _attempts(tried: tuple[Tried, ...], best: str) -> str:
         rows += f"<tr{kind}>{''.join(f'<td>{_shown(cell)}</td>' for cell in cells)}</tr>"
     head = "".join(f"<th>{title}</th>" for title in _ATTEMPTS)
     return (
-        f'<div class="wide"><table id="remedies"><tr>{head}</tr>{rows}</table></div><p>Distances '
+        f'<div class="wide"><table id="{name}"><tr>{head}</tr>{rows}</table></div><p>Distances '
         "are medians over the users: of recovered participation from agreement with the sums, then "
-        "of that of the control. With more attempts, one is more likely to succeed by chance. So "
-        f"all probabilities but the first are multiplied by {len(tried)}.</p>"
+        "of that of the control.</p>"
     )
 
 
