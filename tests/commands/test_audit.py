@@ -1,6 +1,7 @@
 """`nescio audit` as a user runs it: exit codes, files, messages."""
 
 import json
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -99,6 +100,32 @@ def test_sums_of_any_size_are_audited(size, tmp_path, called):
     found = called("audit", "run", write(tmp_path / "run.npz", run), cwd=tmp_path)
     assert found.returncode == 2, found.stderr
     assert "8 of 8 users were recovered" in found.stdout
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(1e-320, float), (1e-42, np.float32)])
+def test_sums_that_have_lost_digits_are_refused(size, dtype, tmp_path, called):
+    run = Run(8, 40, 40, rate=0.2)
+    run.aggregates = (run.aggregates * size).astype(dtype)
+    found = called("audit", "run", write(tmp_path / "run.npz", run), cwd=tmp_path)
+    assert_one_sentence(found, code=3)
+    assert "fewer digits; multiply updates by a constant" in found.stderr
+
+
+def test_a_round_far_larger_than_the_others_is_named(tmp_path, called):
+    run = Run(5, 24, 40, noise=1000.0, seed=1)
+    path = write(tmp_path / "run.npz", run)
+    assert called("audit", "run", path, "--rows", "sums", cwd=tmp_path).returncode == 0
+    busiest = int(run.participants.argmax())
+    run.aggregates[busiest] *= 1e5
+    path = write(tmp_path / "run.npz", run)
+    found = called("audit", "run", path, "--rows", "sums", cwd=tmp_path)
+    assert found.returncode == 1, found.stderr
+    named = re.search(r"round (\d+) \((\S+) times\), counted from 0; leave out", found.stdout)
+    assert int(named[1]) == busiest
+    assert 5e4 < float(named[2]) < 5e5
+    report = json.loads((tmp_path / "run.audit.json").read_text())
+    assert [one["round"] for one in report["log"]["large_rounds"]] == [busiest]
+    assert f"round {busiest} (" in (tmp_path / "run.audit.html").read_text()
 
 
 def test_rounds_of_very_different_size_are_refused(tmp_path, called):

@@ -11,7 +11,7 @@ from ._log import drift, remedies
 from ._log.record import Log
 from ._log.remedies import Remedy
 from ._log.rows import readings_of
-from ._log.scale import scaled
+from ._log.scale import large_rounds, scaled
 from ._report.facts import Findings, explained
 from ._thresholds import Thresholds
 
@@ -69,7 +69,8 @@ def audit_log(
     )
     late = any(one.timed_out for one in (*read, *changed)) or not measured.complete
     late |= len(read) + len(changed) < number
-    verdict = explained(best, measured, tried, kind, named=rows != "auto", timed_out=late)
+    large, named_rows = large_rounds(small), rows != "auto"
+    verdict = explained(best, measured, tried, kind, large, named=named_rows, timed_out=late)
     spent = time.monotonic() - start
     return Findings(
         log, best, measured, tried, audit.thresholds, verdict, source, spent, kind, late

@@ -5,6 +5,7 @@ Neither contains an update or a column, so a report can be shown to people who m
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -14,10 +15,11 @@ from .._attempt import Attempt, Tried, Tries
 from .._certify.control import Control
 from .._certify.quality import Quality
 from .._certify.result import Result
-from .._certify.verdict import Verdict
+from .._certify.verdict import Grade, Verdict
 from .._log.drift import Drift
 from .._log.record import Log
 from .._log.rows import Rows
+from .._log.scale import large_rounds
 from .._thresholds import Thresholds
 from .advice import CAUTION, advice
 
@@ -96,6 +98,9 @@ _ROWS = {
     ),
 }
 
+_NAMED = 3
+"""Maximum large rounds that are named; the JSON has all."""
+
 _WEIGHTED = (
     "averages with weights, such as numbers of examples, are attacked in vain as plain ones, so "
     "the log is not called safe: log the sums, or say that weights are equal (--rows averages)"
@@ -107,15 +112,17 @@ def explained(
     measured: Drift,
     tries: Tries,
     rows: Rows = "sums",
+    large: Sequence[tuple[int, float]] = (),
     *,
     named: bool = False,
     timed_out: bool = False,
 ) -> Verdict:
     """Returns the verdict, with its reasons from the rows of the log, time and the remedies.
 
-    `named`: the caller says what the rows are.
+    `large`: rounds far larger than the median, and how many times. `named`: the caller says what
+    the rows are.
     """
-    verdict = best.verdict
+    verdict = _with_large_rounds(best.verdict, large)
     if timed_out and verdict.grade != "broken":
         why = (
             "the time limit ended a search or a proof, so this log is not called safe; an attacker "
@@ -130,6 +137,20 @@ def explained(
         verdict = replace(verdict, grade="at risk", reasons=reasons)
     why = _about_remedies(best, measured, tries)
     return replace(verdict, reasons=(*verdict.reasons, why)) if why else verdict
+
+
+def _with_large_rounds(verdict: Verdict, large: Sequence[tuple[int, float]]) -> Verdict:
+    """Names rounds that may have failed, and does not call a log with such rounds safe."""
+    if not large:
+        return verdict
+    named = ", ".join(f"round {at} ({times:.2g} times)" for at, times in large[:_NAMED])
+    more = f", and {len(large) - _NAMED} others" if len(large) > _NAMED else ""
+    why = (
+        f"some rounds are far larger than the median round, and hide what others reveal: {named}"
+        f"{more}, counted from 0; leave out rounds that failed, and count windows without them"
+    )
+    grade: Grade = "at risk" if verdict.grade == "safe" else verdict.grade
+    return replace(verdict, grade=grade, reasons=(*verdict.reasons, why))
 
 
 def _about_remedies(best: Attempt, measured: Drift, tries: Tries) -> str:
@@ -162,6 +183,7 @@ def as_json(findings: Findings) -> str:
         "log": {
             **about_log,
             "rows": findings.rows,
+            "large_rounds": [{"round": at, "times_median": x} for at, x in large_rounds(log)],
             "readings": [one.as_json() for one in findings.tries.readings],
         },
         "method": result.method,
