@@ -60,7 +60,7 @@ def serve(grid: Grid, context: Context) -> None:  # noqa: ARG001 - Flower calls 
     log.save("flower.npz")
     result = audit.solve(log, time_limit=60)
     right = (result.participation == recorder.participation()).all(axis=0)
-    print(f"{int(right.sum())} of {log.users} users' columns are right")
+    print(f"{int(right.sum())} of {log.users} users' participation is right")
     print("grade the log: nescio audit run flower.npz")
 
 

@@ -12,9 +12,9 @@ BENCHMARKS = (
         "benchmarks.audit.run",
         "what the audit recovers, and the settings at which it fails",
         "Reproduces Figures 6.2 to 6.6 and 6.9 and Tables 6.1 to 6.3 of the thesis (Lam), at small "
-        "sizes unless --full is given, and measures the attack without counts. Recovered columns "
-        "are compared with the planted matrix. The tables and Figures 6.6b and 6.9 need PyTorch, "
-        "Pillow and CIFAR-10.",
+        "sizes unless --full is given, and measures the attack without counts. Recovered "
+        "participation is compared with the planted one. The tables and Figures 6.6b and 6.9 need "
+        "PyTorch, Pillow and CIFAR-10.",
         (
             Option(
                 "--only",

@@ -106,7 +106,7 @@ FIGURES = (
     ),
     Figure(
         "figure-6.2a",
-        "Figure 6.2a: rounds needed to recover every column, against users",
+        "Figure 6.2a: rounds needed to recover every user, against users",
         small=_by_users((16, 32, 64, 128)),
         full=_by_users((16, 32, 64, 128, 256, 512, 1024)),
         x="rounds",
@@ -114,7 +114,7 @@ FIGURES = (
     ),
     Figure(
         "figure-6.2b",
-        "Figures 6.2b and 6.3: share of columns recovered, and times, against rounds",
+        "Figures 6.2b and 6.3: share of users recovered, and times, against rounds",
         small=_by_users((64, 128)),
         full=_by_users((256, 512, 1024)),
         x="rounds",

@@ -18,7 +18,7 @@ __all__ = ["draw"]
 _WHOLE = StrMethodFormatter("{x:,.0f}")
 
 _LABELS = {
-    "right": "share of columns recovered",
+    "right": "share of users recovered",
     "seconds": "seconds of a trial: median, least, most",
     "rounds": "rounds",
     "users": "users",

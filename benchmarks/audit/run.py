@@ -25,7 +25,7 @@ from .without_counts import BLIND, blind_cases
 __all__ = ["LEARNED", "names", "run"]
 
 LEARNED = {
-    "table-6.1": "Table 6.1 and Figure 6.6b: columns recovered from FedAvg updates, their noise",
+    "table-6.1": "Table 6.1 and Figure 6.6b: users recovered from FedAvg updates, their noise",
     "table-6.2": "Table 6.2: PSNR of pictures from exact gradients (dB)",
     "table-6.3": "Table 6.3: PSNR of pictures from FedAvg updates (dB)",
     "figure-6.9": "Figure 6.9: AUC of property inference",
@@ -46,7 +46,7 @@ _COLUMNS: list[Column] = [
     ("wrong", "wrong", ">5.3f"),
     ("seconds", "s", ">8,.2f"),
     ("most_seconds", "most s", ">8,.2f"),
-    ("milliseconds_per_column", "ms/column", ">9,.1f"),
+    ("milliseconds_per_column", "ms/user", ">9,.1f"),
     ("mebibytes", "MiB", ">5,.0f"),
 ]
 _NEEDED: list[Column] = [
@@ -59,7 +59,7 @@ _NEEDED: list[Column] = [
     ("seconds", "s", ">8,.2f"),
 ]
 _NOTES = """\
-exact: trials that recover the whole planted matrix. right: fraction of planted columns recovered.
+exact: trials that recover the participation of all users. right: fraction of users recovered.
 unique: fraction of columns with a certificate. wrong: fraction with a certificate that are not
 planted. s: median time of a trial; most s: its maximum. MiB: peak memory without the log, measured
 if certificates are. A scan ends with the first setting that fails.

@@ -84,7 +84,9 @@ def attack(run: Run, options: Options, seed: int) -> Trial:
     right = (result.participation == run.participation).all(axis=0)
     wrong = result.unique & ~right
     if wrong.any() and not result.noise:
-        raise WrongResultError(f"user {int(np.argmax(wrong))}: a wrong column is called unique")
+        raise WrongResultError(
+            f"user {int(np.argmax(wrong))}: wrong participation is called unique"
+        )
     return Trial(
         float(right.mean()),
         seconds,

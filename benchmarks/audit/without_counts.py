@@ -1,4 +1,4 @@
-"""The figure `blind`: columns recovered without participation counts, by each method."""
+"""The figure `blind`: users recovered without participation counts, by each method."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -42,7 +42,7 @@ def _settings(full: bool) -> tuple[Setting, ...]:
 
 BLIND = Figure(
     "blind",
-    "Without counts: share of columns recovered, and times, against rounds",
+    "Without counts: share of users recovered, and times, against rounds",
     small=tuple(rounds_of(setting, _TIMES) for setting in _settings(full=False)),
     full=tuple(rounds_of(setting, _TIMES) for setting in _settings(full=True)),
     x="rounds",

@@ -93,6 +93,16 @@ def test_the_time_is_limited_by_default_and_shown_on_a_terminal(broken, called, 
     assert "default: 600" in called("audit", "run", "--help", cwd=broken.parent).stdout
 
 
+def test_the_limit_of_programs_has_its_old_name_too(broken, called):
+    for name in ("--program-limit", "--column-limit"):
+        assert called("audit", "run", broken, name, 5, cwd=broken.parent).returncode == 2
+        found = called("audit", "run", broken, name, -1, cwd=broken.parent)
+        assert_one_sentence(found, code=3)
+    said = called("audit", "run", "--help", cwd=broken.parent).stdout
+    assert "--program-limit" in said
+    assert not re.search(r"\b(columns?|span|evened)\b", said)
+
+
 @pytest.mark.parametrize("size", [2.0**996, 2.0**-996])
 def test_sums_of_any_size_are_audited(size, tmp_path, called):
     run = Run(8, 40, 40, rate=0.2)

@@ -77,7 +77,7 @@ def test_columns_are_held_against_the_planted_ones(monkeypatch):
     spoilt[np.flatnonzero(spoilt[:, 3])[0], 3] = 0
     object.__setattr__(run, "participation", spoilt)
     assert trial.attack(run, Options(1), 1).right == pytest.approx(11 / 12)
-    with pytest.raises(WrongResultError, match="user 3: a wrong column is called unique"):
+    with pytest.raises(WrongResultError, match="user 3: wrong participation is called unique"):
         trial.attack(run, Options(1, certify=True), 1)
 
 

@@ -103,8 +103,8 @@ def check_size(rounds: int, dimensions: int, users: int, idle: BoolArray) -> Non
     if rounds <= active:
         raise ArgumentError(
             f"aggregates: found {rounds} rounds of {active} active users, expected more rounds "
-            f"than users, because otherwise any column fits; log at least {active + 1} rounds, "
-            f"better {2 * active}"
+            "than users, because otherwise any participation fits; log at least "
+            f"{active + 1} rounds, better {2 * active}"
         )
     if dimensions < active:
         raise ArgumentError(
