@@ -16,6 +16,7 @@ EXAMPLES = [
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
     errors.ConsistencyError("m"),
+    errors.ForgedAnswerError("s"),
     errors.ServiceError("g", url="http://a"),
     errors.ServerUnreachableError("h", url="http://a"),
     errors.ServerTimeoutError("i", url="http://a"),

@@ -33,6 +33,7 @@ SHARED = {
     "nescio.pir._stored",
     "nescio.pir._table",
     "nescio.pir._versions",
+    "nescio.pir._tops",
     "nescio.pir._wire",
     "nescio.service._app",
     "nescio.service._connections",

@@ -142,23 +142,6 @@ void load_rows(const Extent& extent, const std::uint8_t* table,
   }
 }
 
-void load_changed(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
-                  std::uint64_t count, const RowChanges& changes, std::uint8_t* rows,
-                  ThreadPool& pool, Tier tier) {
-  check_changes(extent, changes);
-  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
-  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
-    std::uint8_t* to = rows + (at - first) * extent.row_bytes;
-    const std::uint8_t* tile = table + extent.offset(at);
-    if (extent.layout == Layout::rows) {
-      std::memcpy(to, tile, present * extent.row_bytes);
-    } else {
-      slicer.unslice(tile, extent.lines(at), present, extent.row_bytes, to);
-    }
-    overwrite_rows(changes.in_tile(at / kTileRows), extent.row_bytes, to);
-  });
-}
-
 void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
                   ThreadPool& pool, Tier tier) {
   check_changes(extent, changes);

@@ -56,12 +56,6 @@ void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t f
 void load_rows(const Extent& extent, const std::uint8_t* table,
                std::span<const std::uint64_t> indices, std::uint8_t* rows);
 
-/// Loads `count` rows as load_range does, with changes applied. Throws Error(argument) for changes of a
-/// table of another size.
-void load_changed(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
-                  std::uint64_t count, const RowChanges& changes, std::uint8_t* rows,
-                  ThreadPool& pool, Tier tier);
-
 /// Applies changes. Throws Error(argument) for changes of a table of another size.
 void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
                   ThreadPool& pool, Tier tier);

@@ -101,14 +101,4 @@ RowChanges::Range RowChanges::range() const {
   return {first_tile_ * kTileRows, std::min(rows_, (first_tile_ + tiles()) * kTileRows)};
 }
 
-std::vector<std::uint64_t> RowChanges::touched(std::uint64_t group_rows) const {
-  std::vector<std::uint64_t> groups;
-  for (std::uint64_t tile = first_tile_; tile < first_tile_ + tiles(); ++tile) {
-    const std::uint64_t group = tile * kTileRows / group_rows;
-    if (in_tile(tile).rows.empty() || (!groups.empty() && groups.back() == group)) continue;
-    groups.push_back(group);
-  }
-  return groups;
-}
-
 }  // namespace nescio::pir

@@ -44,10 +44,6 @@ class RowChanges {
   /// Returns the rows of all tiles from the first that changes to the last.
   Range range() const;
 
-  /// Returns the numbers of the groups with changes, in order. A group has `group_rows` rows, a
-  /// multiple of kTileRows.
-  std::vector<std::uint64_t> touched(std::uint64_t group_rows) const;
-
  private:
   std::uint64_t tiles() const { return starts_.size() == 0 ? 0 : starts_.size() - 1; }
 

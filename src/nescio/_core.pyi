@@ -105,11 +105,6 @@ class RowChanges:
 
     def __len__(self) -> int: ...
 
-    def touched(self, group_rows: int) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:
-        """
-        Return the groups of `group_rows` rows, a multiple of TILE_ROWS, that change.
-        """
-
 class Table:
     """
     Rows in the layout of an output; in uninitialized memory of its own, or in `data`.
@@ -125,11 +120,6 @@ class Table:
 
     def load_range(self, first: int, count: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return rows, beginning with row `first`, a multiple of TILE_ROWS."""
-
-    def load_changed(self, first: int, changes: RowChanges, out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
-        """
-        Fill `out` as load_range does, with changes applied; the table itself stays.
-        """
 
     def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return the rows at some indices."""

@@ -2,10 +2,10 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-__all__ = ["Clock", "median_seconds"]
+__all__ = ["Clock", "median_seconds", "medians_in_turns"]
 
 
 def median_seconds(work: Callable[[], object], seconds: float, min_runs: int = 5) -> float:
@@ -14,14 +14,26 @@ def median_seconds(work: Callable[[], object], seconds: float, min_runs: int = 5
     A first run, which is not counted, fills caches and wakes threads. The median, because a mean
     would include the load that other processes put on a shared machine.
     """
-    work()
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < min_runs or time.perf_counter() < end:
-        begin = time.perf_counter()
+    return medians_in_turns([work], seconds, min_runs)[0]
+
+
+def medians_in_turns(
+    works: Sequence[Callable[[], object]], seconds: float, min_runs: int = 5
+) -> list[float]:
+    """Returns the median times of functions that run in turns, to compare them.
+
+    The load of a shared machine changes within seconds; in turns, it is the same for all of them.
+    """
+    times: list[list[float]] = [[] for _ in works]
+    for work in works:
         work()
-        times.append(time.perf_counter() - begin)
-    return statistics.median(times)
+    end = time.perf_counter() + seconds
+    while len(times[0]) < min_runs or time.perf_counter() < end:
+        for work, own in zip(works, times, strict=True):
+            begin = time.perf_counter()
+            work()
+            own.append(time.perf_counter() - begin)
+    return [statistics.median(own) for own in times]
 
 
 class Clock:

@@ -9,6 +9,7 @@ NescioError
     MalformedMessageError           bytes that are not a valid query, answer, parameters, frame, ...
     MismatchError                   well formed, but for something else: `.found`, `.expected`
     ConsistencyError                well formed, but does not follow the protocol
+    ForgedAnswerError               rows that are not those of the table's digest
   ServiceError                      a lookup over the network failed: `.url`
     ServerUnreachableError          connecting failed, or the connection broke
     ServerTimeoutError              no answer in time
@@ -34,6 +35,7 @@ __all__ = [
     "ConsistencyError",
     "DeviceFailedError",
     "FileError",
+    "ForgedAnswerError",
     "IndexRangeError",
     "MalformedKeyError",
     "MalformedMessageError",
@@ -113,6 +115,14 @@ class MismatchError(MessageError):
 
 class ConsistencyError(MessageError):
     """A consistency check of a protocol failed: the other party did not follow the protocol."""
+
+
+class ForgedAnswerError(MessageError):
+    """Rows do not fit the digest of their table: one of the two servers answered wrongly.
+
+    Which of the two cannot be told. The error is independent of the rows that were looked up, and
+    so must be everything that the caller does because of it.
+    """
 
 
 class ServiceError(NescioError):

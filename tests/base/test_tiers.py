@@ -58,7 +58,7 @@ def test_everything_works_in_a_forced_tier(tier):
     program = """
 import numpy as np, nescio
 table = nescio.Table(np.arange(6000, dtype="f4").reshape(2000, 3))
-client = nescio.Client(table.params)
+client = nescio.Client(table.params, table.tops)
 query = client.query([5, 1999])
 rows = client.decode(query, *(nescio.Server(table).answer(key) for key in query.keys))
 assert (rows == table[[5, 1999]]).all()

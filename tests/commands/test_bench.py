@@ -33,7 +33,7 @@ def test_every_combination_of_a_lookup_is_a_case(tmp_path):
         assert case["table_gb_per_second"] == pytest.approx(covered)
         assert case["limit_queries_per_second"] > 0
         assert case["peak_bytes"] < 64 << 20
-    assert len(found.stdout.splitlines()) == 1 + 16 + 5
+    assert len(found.stdout.splitlines()) == 1 + 16 + 6
     assert "queries/s" in found.stdout.splitlines()[0]
 
 
@@ -178,3 +178,17 @@ def test_updates_of_several_tables(tmp_path):
         (9, "u32"),
     ]
     assert {s["rounds"] for s in steps} == {2}
+
+
+def test_lookups_with_and_without_a_check(tmp_path):
+    found = nescio(
+        *("bench", "lookup", "--rows", 9000, "--row-bytes", 24, "--record-rows", "0", "--batch", 3),
+        *("--generator", "aes128", "--seconds", 0.01, "--verify", "--json", tmp_path / "c.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    plain, checked = json.loads((tmp_path / "c.json").read_text())
+    assert (plain["verified"], checked["verified"]) == (False, True)
+    assert plain["record_rows"] == checked["record_rows"] == 8
+    assert checked["key_bytes"] >= plain["key_bytes"]
+    assert plain["times_unverified"] == 1
+    assert checked["check_microseconds"] != 0

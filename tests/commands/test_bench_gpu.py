@@ -152,13 +152,13 @@ def test_cases_that_come_too_late(tmp_path):
 
 def test_a_case_that_does_not_fit_memory(quick_limits):
     bench = gpu_case.GpuBench(_device.parse_device_list("emulated"))
-    large = Spec(20000, 8, "u128", "aes128", "level", None, 4096)  # 1.3 GB of shares
+    large = Spec(80000, 8, "u128", "aes128", "level", None, 1024)  # 1.3 GB of shares
     specs = [large, large._replace(rows=100, batch=1)]
     text = io.StringIO()
     cases = [*figure_run._Measurer(bench, 0.001, None).measure(specs, text)]
     assert [case["status"] for case in cases] == ["out of memory", "measured"]
     assert "out of memory" in text.getvalue()
-    assert cases[0]["rows"] == 20000
+    assert cases[0]["rows"] == 80000
 
 
 def test_a_case_that_fails_is_told_at_the_end(tmp_path, quick_limits, monkeypatch):

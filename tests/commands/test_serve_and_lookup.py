@@ -119,7 +119,7 @@ def test_the_service_says_what_it_serves_and_where(table_file):
 
 def test_a_service_on_devices(table_file, tmp_path):
     rows = tmp_path / "many.npy"
-    np.save(rows, np.arange(3000, dtype="f4").reshape(1000, 3))
+    np.save(rows, np.arange(60_000, dtype="f4").reshape(20_000, 3))
     options = ["--name", "words", "--port", 0, "--party"]
     with (
         serving(rows, *options, 0, "--device", "emulated") as (_, a, lines),

@@ -35,7 +35,7 @@ for module in (*MODULES, change._Head):
 TABLE = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3))
 PARAMS = TABLE.params
 SERVERS = [nescio.Server(TABLE, threads=1, party=party) for party in (0, 1)]
-CLIENT = nescio.Client(PARAMS)
+CLIENT = nescio.Client(PARAMS, TABLE.tops)
 QUERY = CLIENT.query([1, 599])
 ANSWERS = [server.answer(key) for server, key in zip(SERVERS, QUERY.keys, strict=True)]
 FOLDER = tempfile.TemporaryDirectory(prefix="nescio-fuzz-")

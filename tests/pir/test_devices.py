@@ -16,7 +16,7 @@ from nescio.pir import _device_table
 
 
 def look_up(servers, indices):
-    client = nescio.Client(servers[0].params)
+    client = nescio.Client(servers[0].params, servers[0].tops)
     query = client.query(indices)
     return client.decode(query, *(s.answer(k) for s, k in zip(servers, query.keys, strict=True)))
 
@@ -46,7 +46,7 @@ def test_one_party_on_a_device_and_one_on_the_processor(values):
 
 @pytest.mark.parametrize("strategy", _device_table.STRATEGIES)
 def test_several_devices_and_strategies(strategy, values):
-    table = nescio.Table(values)
+    table = nescio.Table(values, record_rows=1)
     servers = two_servers(table, devices=["emulated", "emulated:1"], strategy=strategy)
     assert np.array_equal(look_up(servers, [0, 511, 512, 1499]), values[[0, 511, 512, 1499]])
 
@@ -83,7 +83,7 @@ def test_an_update_sends_what_it_changed(values, monkeypatch):
     monkeypatch.setattr(_device_table.DeviceTable, "store", lambda *a: stored.append(a))
     table.update([9], values[:1])
     table.update([900, 9], values[:2])
-    server.answer(nescio.Client(table.params).query([9]).keys[0])
+    server.answer(nescio.Client(table.params, table.tops).query([9]).keys[0])
     assert not stored
 
 
@@ -108,9 +108,9 @@ def test_more_updates_than_are_remembered(values):
 def test_queries_for_a_version_that_is_gone(values):
     table = nescio.Table(values)
     server = nescio.Server(table, device="emulated")
-    old = server.check(nescio.Client(table.params).query([1]).keys[0])
+    old = server.check(nescio.Client(table.params, table.tops).query([1]).keys[0])
     table.update([1], values[:1])
-    new = server.check(nescio.Client(table.params).query([1, 2]).keys[0])
+    new = server.check(nescio.Client(table.params, table.tops).query([1, 2]).keys[0])
     answers = server.answer_batch([old, new, old])
     assert [isinstance(a, MismatchError) for a in answers] == [True, False, True]
     assert [isinstance(a, MismatchError) for a in server.answer_batch([old])] == [True]
@@ -148,7 +148,7 @@ def test_answers_while_rows_change(values):
         ({"devices": "cuda"}, "devices: found 'cuda', expected a list of names"),
         ({"devices": ["cpu"]}, "device: found 'cpu'"),
         ({"device": "emulated", "devices": ["emulated"]}, "not both"),
-        ({"devices": ["emulated"] * 4}, "1500 rows cannot be split over 4 devices"),
+        ({"devices": ["emulated"] * 4}, "375 records cannot be split over 4 devices"),
         (
             {"device": "emulated", "strategy": "fast"},
             "strategy: found 'fast', expected one of auto",
@@ -252,7 +252,7 @@ def test_auto_is_the_processor_without_a_gpu(values, monkeypatch):
 
 def test_auto_is_the_processor_for_a_table_that_does_not_fit(values, monkeypatch):
     table = nescio.Table(values)
-    needed = 1536 * 44 + (2 << 30)  # whole blocks of 512 rows, and a batch
+    needed = 512 * 176 + (2 << 30)  # whole blocks of 512 records of 4 rows, and a batch
     card(monkeypatch, needed)
     assert nescio.Server(table).devices == ("cuda:0",)
     card(monkeypatch, needed - 1)

@@ -22,7 +22,8 @@ def look_up(table, indices, threads=1, tier=None):
     """Looks up rows on two servers with the table."""
     servers = [nescio.Server(table, threads=threads, party=p, tier=tier) for p in (0, 1)]
     params = nescio.TableParams.from_json(table.params.to_json())
-    client = nescio.Client(params, insecure_generator="insecure_" in params.generator)
+    insecure = "insecure_" in params.generator
+    client = nescio.Client(params, table.tops, insecure_generator=insecure)
     query = client.query(indices)
     answers = [s.answer(key) for s, key in zip(servers, query.keys, strict=True)]
     return client.decode(query, *answers)
@@ -75,7 +76,7 @@ def test_widths_of_rows_in_every_tier(row_bytes, output, tier, rng):
 def test_narrow_rows_have_the_same_answer_on_every_tier_and_device(row_bytes, output, rng):
     """With more rows than the kernels copy at a time, and rows that end within a word."""
     table = nescio.Table(random_table(rng, (1100, row_bytes)), output=output)
-    client = nescio.Client(table.params)
+    client = nescio.Client(table.params, table.tops)
     indices = [1099, 1023]
     query = client.query(indices)
     servers = [{"tier": tier} for tier in TIERS] + [{"device": "emulated"}]
@@ -95,7 +96,7 @@ def test_narrow_rows_take_about_as_long_as_their_shares(output, rng):
     def seconds(row_bytes):
         values = rng.integers(256, size=((1 << 22) // row_bytes, row_bytes), dtype=np.uint8)
         table = nescio.Table(values, output=output, generator="aes128")
-        query = nescio.Client(table.params).query([1]).keys[0]
+        query = nescio.Client(table.params, table.tops).query([1]).keys[0]
         server = nescio.Server(table, threads=1)
 
         def once():
@@ -186,7 +187,7 @@ def test_pytorch_tensors():
 def test_a_server_answers_several_threads_at_once(rng):
     table = nescio.Table(random_table(rng, (3000, 40)))
     servers = [nescio.Server(table, threads=2) for _ in range(2)]
-    client = nescio.Client(table.params)
+    client = nescio.Client(table.params, table.tops)
     wrong = []
 
     def ask(index):
@@ -206,7 +207,7 @@ def test_a_server_answers_several_threads_at_once(rng):
 def test_answers_together_are_the_answers_alone(rng):
     table = nescio.Table(random_table(rng, (500, 9)))
     server = nescio.Server(table, threads=2)
-    client = nescio.Client(table.params)
+    client = nescio.Client(table.params, table.tops)
     queries = [client.query(rng.integers(500, size=n)).keys[0] for n in (3, 0, 1, 40)]
     together = server.answer_batch([server.check(query) for query in queries])
     assert together == [server.answer(query) for query in queries]
@@ -223,6 +224,6 @@ def test_progress_is_reported_while_the_digest_is_taken(rng):
 
 def test_one_answer_alone_is_not_the_row(rng):
     table = nescio.Table(random_table(rng, (100, 64)))
-    query = nescio.Client(table.params).query([5])
+    query = nescio.Client(table.params, table.tops).query([5])
     answer = nescio.Server(table).answer(query.keys[0])
     assert table[5].tobytes() not in answer

@@ -22,8 +22,9 @@ def test_they_carry_what_a_client_needs(params):
     assert params.row_shape == (2, 3)
     assert params.dtype == np.dtype(">f4")
     assert (params.output, params.generator, params.version) == ("u32", "chacha20", "Nov 21")
-    assert params.row_bytes == params.answer_bytes == 24
-    assert params.key_bytes == nescio.dpf.key_bytes(10, output="u32")
+    assert (params.row_bytes, params.record_rows) == (24, 8)
+    assert params.record_bytes == params.answer_bytes == 192
+    assert params.key_bytes == nescio.dpf.key_bytes(2, output="u32")
     assert len(params.digest) == 64
     assert len(params.id) == 16
 
@@ -32,13 +33,21 @@ def test_json_there_and_back(params):
     again = TableParams.from_json(params.to_json())
     assert again == params
     assert again.id == params.id
-    assert json.loads(params.to_json())["format"] == 1
+    assert json.loads(params.to_json())["format"] == 2
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("format", 2),
+        ("format", 1),
+        ("record_rows", 0),
+        ("record_rows", 3),
+        ("record_rows", 1 << 17),
+        ("record_rows", 8.0),
+        ("hashes", None),
+        ("hashes", {}),
+        ("hashes", {"arity": 16, "levels": 1, "tops": 1}),
+        ("hashes", {"arity": 16, "levels": 0, "tops": 10.0}),
         ("rows", 0),
         ("rows", (1 << 40) + 1),
         ("rows", "10"),

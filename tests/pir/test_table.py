@@ -15,12 +15,12 @@ import nescio
 from nescio import _core
 from nescio.dpf import OUTPUTS
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MismatchError
+from nescio.pir import _state, _table
 from nescio.pir import _stored as stored
-from nescio.pir import _update
 from nescio.pir._versions import next_version
 from pir.test_lookup import assert_same, look_up, random_table
 
-ROWS = 9000  # three chunks of the digest, the last one shorter
+ROWS = 9000  # one hash table, whose last row has 8 hashes
 
 
 @pytest.fixture
@@ -76,12 +76,12 @@ def bulk_changes(rng):
 
 @pytest.mark.parametrize("output", ["bit", "u32"])
 @pytest.mark.parametrize("row_bytes", [1, 2, 8, 11, 16, 70])
-@pytest.mark.parametrize("copy_bytes", [0, 8 << 20], ids=["in groups", "as a whole"])
+@pytest.mark.parametrize("dense", [0, 4], ids=["in place", "as a whole"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_bulk_update(output, row_bytes, copy_bytes, threads, rng, monkeypatch):
+def test_a_bulk_update(output, row_bytes, dense, threads, rng, monkeypatch):
     """Of several rows for one index, the last one stays."""
-    monkeypatch.setattr(_update, "_COPY_BYTES", copy_bytes)
-    monkeypatch.setattr(_update, "_RUN_BYTES", 3 * 4096 * row_bytes)  # several runs
+    monkeypatch.setattr(_table, "DENSE", dense)
+    monkeypatch.setattr(_state, "_PART_BYTES", 1 << 17)  # several parts, of short rows
     expected = random_table(rng, (BULK_ROWS, row_bytes))
     table = nescio.Table(expected, output=output, threads=threads)
     for where in bulk_changes(rng):
@@ -92,12 +92,14 @@ def test_a_bulk_update(output, row_bytes, copy_bytes, threads, rng, monkeypatch)
         assert_same(table[np.arange(BULK_ROWS)], expected)
         made_anew = nescio.Table(expected, output=output, version=table.params.version)
         assert table.params == made_anew.params
-        assert_same(table._state.rows.memory(), made_anew._state.rows.memory())
+        for number in range(len(table.params.layouts)):
+            memory, expected_memory = (t._state.table(number).memory() for t in (table, made_anew))
+            assert_same(memory, expected_memory)
 
 
-@pytest.mark.parametrize("copy_bytes", [0, 8 << 20], ids=["in groups", "as a whole"])
-def test_a_bulk_update_that_is_invalid_changes_nothing(copy_bytes, rng, monkeypatch):
-    monkeypatch.setattr(_update, "_COPY_BYTES", copy_bytes)
+@pytest.mark.parametrize("dense", [0, 4], ids=["in place", "as a whole"])
+def test_a_bulk_update_that_is_invalid_changes_nothing(dense, rng, monkeypatch):
+    monkeypatch.setattr(_table, "DENSE", dense)
     values = random_table(rng, (BULK_ROWS, 4))
     table = nescio.Table(values)
     before = table.params
@@ -143,9 +145,6 @@ def test_the_sliced_layout_in_every_tier(tier, row_bytes, rows, rng):
     changes = _core.RowChanges(where, new, rows, pool)
     for index, row in zip(where, new, strict=True):
         values[index] = row
-    loaded = np.empty_like(values)
-    table.load_changed(0, changes, loaded, pool, tier)
-    assert_same(loaded, values)
     table.replace(changes, pool, tier)
     assert_same(table.memory(), sliced(values))
 
@@ -284,7 +283,7 @@ def test_invalid_changes(values):
 def test_a_query_for_a_version_that_has_gone(values):
     table = nescio.Table(values)
     server = nescio.Server(table)
-    query = nescio.Client(table.params).query([5])
+    query = nescio.Client(table.params, table.tops).query([5])
     checked = server.check(query.keys[0])
     old = table.params
     table.update([5], values[[6]])
@@ -304,10 +303,10 @@ def test_lookups_while_rows_change_are_never_wrong(rng):
 
     def ask():
         while not stop.is_set():
-            params = table.params
-            client = nescio.Client(params)
-            query = client.query([7, 2999])
+            params, tops = table.params, table.tops
             try:
+                client = nescio.Client(params, tops)
+                query = client.query([7, 2999])
                 answers = [s.answer(k) for s, k in zip(servers, query.keys, strict=True)]
                 rows = client.decode(query, *answers)
             except MismatchError:
@@ -396,14 +395,14 @@ def with_json(data, **fields):
         (lambda d: b"\x93NUMPY" + d, "does not begin with"),
         (lambda d: d[:8] + b"\x09" + d[9:], "found version 9"),
         (lambda d: d[:48] + b"x" + d[49:], "is not JSON"),
-        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 3"),
+        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 4"),
         (lambda d: d[:-1], "bytes, expected"),
         (lambda d: d + b"\0", "bytes, expected"),
         (lambda d: d[:4096] + b"xx" + d[4098:], "its description or its hashes have changed"),
         (lambda d: d[:8192] + b"xx" + d[8194:], "its description or its hashes have changed"),
         (lambda d: with_json(d, source=[]), "its description or its hashes have changed"),
         (lambda d: with_json(d, params=None), "not a JSON object"),
-        (lambda d: with_json(d, params={}), "missing or unknown"),
+        (lambda d: with_json(d, params={"format": 2}), "missing or unknown"),
     ],
 )
 def test_a_damaged_stored_table(values, tmp_path, change, message):
@@ -415,15 +414,17 @@ def test_a_damaged_stored_table(values, tmp_path, change, message):
     assert "recreate the file with Table.save" in str(caught.value)
 
 
-@pytest.mark.parametrize("place", [0, 70_000, -1])
-def test_a_flipped_bit_of_the_rows_of_a_stored_table(values, tmp_path, place):
+@pytest.mark.parametrize(
+    ("place", "block"), [(7 << 12, 7 << 12), ((7 << 12) + 70_000, 7 << 12), (-1, 60 << 12)]
+)
+def test_a_flipped_bit_of_the_rows_of_a_stored_table(values, tmp_path, place, block):
+    """In the rows, which follow 563 hashes, and in the hash table."""
     path = tmp_path / "table.nescio"
-    nescio.Table(values).save(path)
+    nescio.Table(values, record_rows=1).save(path)
     data = bytearray(path.read_bytes())
-    rows_at = 3 * 4096
-    data[rows_at + place if place >= 0 else place] ^= 1
+    data[place] ^= 1
     path.write_bytes(data)
-    with pytest.raises(FileError, match=f"1 of 1 blocks have changed, the first at byte {rows_at}"):
+    with pytest.raises(FileError, match=f"1 of 2 blocks have changed, the first at byte {block}"):
         nescio.Table.load(path)
 
 
@@ -435,12 +436,12 @@ def test_a_large_stored_table_is_checked_in_blocks(tmp_path):
     again = nescio.Table.load(path, threads=2, progress=lambda *done: steps.append(done))
     assert again.params == table.params
     assert steps[-1] == (table.bytes, table.bytes)
-    assert len(steps) == 3
+    assert len(steps) == 4
     data = bytearray(path.read_bytes())
-    for place in (-1, -1 - (9 << 20)):
+    for place in (-1, -1 - (10 << 20)):
         data[place] ^= 1
     path.write_bytes(data)
-    with pytest.raises(FileError, match="2 of 3 blocks have changed"):
+    with pytest.raises(FileError, match="2 of 4 blocks have changed"):
         nescio.Table.load(path)
 
 

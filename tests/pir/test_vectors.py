@@ -1,5 +1,6 @@
-"""Replays tests/vectors/wire.json: a whole lookup, byte for byte."""
+"""Replays tests/vectors/wire.json: whole lookups, byte for byte."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -8,43 +9,88 @@ import pytest
 
 import nescio
 from nescio import _core
+from nescio.pir import _tops as tops
 from nescio.pir import _wire as wire
 
-VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "wire.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "wire.json").read_text())
 
 
-@pytest.fixture
-def table():
-    raw = bytes.fromhex("".join(VECTOR["rows"]))
-    values = np.frombuffer(raw, "<u2").reshape(len(VECTOR["rows"]), 3)
-    return nescio.Table(values, version="vector")
+def stream(label, count):
+    """Returns the reproducible bytes of tests/vectors/README.md."""
+    return hashlib.shake_128(f"nescio test vector {label}".encode()).digest(count)
 
 
-def test_parameters(table):
-    assert table.params.to_json() == VECTOR["params"]
-    assert table.params.id.hex() == VECTOR["id"]
-    assert nescio.TableParams.from_json(VECTOR["params"]) == table.params
+def make_table(params):
+    """Makes the table of a vector's parameters."""
+    dtype, width = np.dtype(params["dtype"]), params["row_shape"][0]
+    raw = b"".join(stream(f"row {i}", width * dtype.itemsize) for i in range(params["rows"]))
+    values = np.frombuffer(raw, dtype).reshape(-1, width)
+    count = params["record_rows"]
+    return nescio.Table(values, version="vector", output=params["output"], record_rows=count)
 
 
-def test_queries(table):
-    hexadecimal = "".join(root for pair in VECTOR["roots"] for root in pair)
-    roots = np.frombuffer(bytes.fromhex(hexadecimal), np.uint64)
-    points = np.array(VECTOR["indices"], np.uint64)
+@pytest.fixture(scope="module", params=VECTORS["lookups"], ids=lambda v: f"{len(v['roots'][0])}")
+def vector(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def table(vector):
+    return make_table(json.loads(vector["params"]))
+
+
+def test_parameters(vector, table):
+    assert table.params.to_json() == vector["params"]
+    assert table.params.id.hex() == vector["id"]
+    assert nescio.TableParams.from_json(vector["params"]) == table.params
+
+
+def test_tops(vector, table):
+    with table.reading() as state:
+        message = tops.encode_tops(state)
+    assert hashlib.sha256(message).hexdigest() == vector["tops"]
+    assert np.array_equal(tops.parse_tops(table.params, message), table.tops)
+
+
+def test_queries(vector, table):
+    points = np.array(vector["indices"], np.uint64)
     ones = np.tile(np.array([[1, 0]], np.uint64), (len(points), 1))
-    keys = _core.generate(points, ones, len(table), "bit", "chacha20", roots.reshape(-1, 2))
-    queries = [wire.encode_query(table.params, party, keys[party]).hex() for party in (0, 1)]
-    assert queries == VECTOR["queries"]
+    keys = []
+    for level in range(len(vector["roots"][0])):
+        pairs = "".join(root for own in vector["roots"] for root in own[level])
+        roots = np.frombuffer(bytes.fromhex(pairs), np.uint64).reshape(-1, 2)
+        domain, _, output = table.params.layouts[level]
+        at = points // np.uint64(table.params.record_rows * 16**level)
+        keys.append(_core.generate(at, ones, domain, output, "chacha20", roots))
+    for party in (0, 1):
+        query = wire.encode_query(table.params, party, [own[party] for own in keys])
+        assert query.hex() == vector["queries"][party]
 
 
 @pytest.mark.parametrize("party", [0, 1])
-def test_answers(table, party, tier):
+def test_answers(vector, table, party, tier):
     server = nescio.Server(table, threads=2, party=party, tier=tier)
-    answer = server.answer(bytes.fromhex(VECTOR["queries"][party]))
-    assert answer.hex() == VECTOR["answers"][party]
+    answer = server.answer(bytes.fromhex(vector["queries"][party]))
+    assert answer.hex() == vector["answers"][party]
 
 
-def test_decoding(table):
-    client = nescio.Client(table.params)
-    query = client.query(VECTOR["indices"])  # other keys, but a query of the same shape
-    rows = client.decode(query, *(bytes.fromhex(answer) for answer in VECTOR["answers"]))
-    assert np.array_equal(rows, table[VECTOR["indices"]])
+def test_decoding(vector, table):
+    client = nescio.Client(table.params, table.tops, verify=vector["checked"])
+    query = client.query(vector["indices"])  # other keys, but a query of the same shape
+    rows = client.decode(query, *(bytes.fromhex(answer) for answer in vector["answers"]))
+    assert rows.tobytes().hex() == "".join(vector["found"])
+
+
+def test_a_difference_of_tops():
+    vector = VECTORS["tops"]
+    table = make_table(
+        {"rows": 5000, "row_shape": [3], "dtype": "<u2", "output": "bit", "record_rows": 1}
+    )
+    before, old = table.params, table.tops
+    row = np.frombuffer(bytes.fromhex(vector["bytes"]), "<u2")
+    table.update([vector["row"]], row[None])
+    assert table.params.to_json() == vector["params"]
+    with table.reading() as state:
+        message = tops.encode_tops(state, before.id)
+    assert message.hex() == vector["change"]
+    assert np.array_equal(tops.parse_tops(table.params, message, old), table.tops)

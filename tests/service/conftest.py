@@ -90,7 +90,8 @@ def url(pair):
 
 @pytest.fixture
 def client():
-    return nescio.Client(nescio.Table(VALUES).params)
+    table = nescio.Table(VALUES)
+    return nescio.Client(table.params, table.tops)
 
 
 def post(url, body, table="words", **options):
@@ -132,6 +133,10 @@ class AsyncFromSync:
     @property
     def params(self):
         return self._table.params
+
+    @property
+    def client(self):
+        return self._table.client
 
     def lookup(self, indices):
         return self._run(self._table.lookup(indices))

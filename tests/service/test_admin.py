@@ -22,7 +22,7 @@ def test_raw_exchanges_go_on_after_a_change(changing):
     urls, tables = changing
     with RemoteTable(urls, "words") as table:
         for row in (5, 6):
-            client = nescio.Client(table.params)
+            client = table.client
             query = client.query([5])
             answers = [reply.body for reply in table.exchange(query)]
             assert np.array_equal(client.decode(query, *answers), tables[0][[5]])

@@ -290,7 +290,7 @@ def test_unfinished_tls_handshakes_are_counted_and_end(certificate, connected, l
         slow = connected(first, 4)
         for connection in slow[:2]:
             connection.sendall(b"\x16\x03\x01")  # the start of a hello
-        with RemoteTable([first, second], "words", verify=trust) as table:
+        with RemoteTable([first, second], "words", tls=trust) as table:
             assert np.array_equal(table.lookup([5]), VALUES[[5]])
         deadline = time.monotonic() + 5
         for connection in slow:

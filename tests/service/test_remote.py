@@ -268,7 +268,7 @@ def test_tls(remote, certificate):
     cert, key = map(str, certificate)
     tls = {"certificate": (cert, key)}
     with running(make_app(0), **tls) as first, running(make_app(1), **tls) as second:
-        with remote([first, second], "words", verify=ssl.create_default_context(cafile=cert)) as t:
+        with remote([first, second], "words", tls=ssl.create_default_context(cafile=cert)) as t:
             assert np.array_equal(t.lookup([5]), VALUES[[5]])
         with pytest.raises(ServerUnreachableError, match="certificate"):
             remote([first, second], "words", retries=0)

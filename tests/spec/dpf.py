@@ -40,6 +40,11 @@ class Shape:
             depth += 1
         return depth
 
+    @property
+    def key_bytes(self) -> int:
+        """The length of a serialized key."""
+        return 32 + 16 * (self.prg.arity - 1) * self.depth + -(-self.depth // 8) + 64
+
     def path(self, point: int) -> list[int]:
         """Return the index of the child at each level of the path from the root to the leaf."""
         leaf, digits = point // self.elements, []

@@ -78,23 +78,60 @@ def packed(shares: list[int], bits: int) -> bytes:
     return value.to_bytes(-(-len(shares) * bits // 8), "little")
 
 
-def wire_case() -> dict[str, object]:
-    """Build wire.json."""
-    rows = [stream(f"row {i}", 6) for i in range(700)]
-    params = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector")
-    indices = [0, 699, 42]
-    roots = [(stream(f"root0 {i}", 16), stream(f"root1 {i}", 16)) for i in indices]
+# Records of 32 rows, and of one; no hash table, one and two. The last is also looked up unchecked.
+WIRE_CASES = (
+    (700, "<u2", [3], "bit", [0, 699, 42]),
+    (5000, "<f4", [33], "u32", [4999, 17]),
+    (66000, "|u1", [129], "bit", [0, 65999]),
+)
+
+
+def wire_case(
+    count: int, dtype: str, shape: list[int], output: str, indices: list[int], *, checked: bool
+) -> dict[str, object]:
+    """Build one case of wire.json."""
+    row_bytes = int(dtype[2:]) * shape[0]
+    rows = [stream(f"row {i}", row_bytes) for i in range(count)]
+    record_rows = pir.usual_record_rows(row_bytes)
+    params = pir.params(rows, shape, dtype, output, "chacha20", "vector", record_rows)
+    tables = len(pir.shapes(params)) if checked else 1
+    roots = [
+        [(stream(f"root0 {i} {t}", 16), stream(f"root1 {i} {t}", 16)) for t in range(tables)]
+        for i in indices
+    ]
     queries = pir.queries(params, indices, roots)
     answers = [pir.answer(params, rows, query) for query in queries]
-    assert pir.decode(params, *answers) == [rows[i] for i in indices]
+    records, above = pir.decode(params, row_bytes, *answers)
+    found = [pir.row_of(params, r, i) for r, i in zip(records, indices, strict=True)]
+    assert found == [rows[i] for i in indices]
+    tops = pir.hash_tables(pir.join(rows, record_rows))[1]
+    numbers = [index // record_rows for index in indices]
+    assert not checked or pir.check(numbers, records, above, tops)
     return {
         "params": pir.canonical_json(params),
         "id": pir.params_id(params).hex(),
-        "rows": [row.hex() for row in rows],
+        "checked": checked,
+        "tops": hashlib.sha256(pir.tops_message(params, tops)).hexdigest(),
         "indices": indices,
-        "roots": [[root.hex() for root in pair] for pair in roots],
+        "found": [row.hex() for row in found],
+        "roots": [[[root.hex() for root in pair] for pair in own] for own in roots],
         "queries": [query.hex() for query in queries],
         "answers": [answer.hex() for answer in answers],
+    }
+
+
+def tops_case() -> dict[str, object]:
+    """Build the case of a difference: row 4,321 of 5,000 changes."""
+    rows = [stream(f"row {i}", 6) for i in range(5000)]
+    old = pir.hash_tables(pir.join(rows, 1))[1]
+    rows[4321] = stream("another row", 6)
+    new = pir.hash_tables(pir.join(rows, 1))[1]
+    params = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector+1", 1)
+    return {
+        "row": 4321,
+        "bytes": rows[4321].hex(),
+        "params": pir.canonical_json(params),
+        "change": pir.tops_change(params, old, new).hex(),
     }
 
 
@@ -104,7 +141,13 @@ def main() -> None:
     contents = {
         "prg": [prg_case(g, node) for g in prg.GENERATORS.values() for node in nodes],
         "dpf": [dpf_case(shape) for shape in dpf_shapes()],
-        "wire": wire_case(),
+        "wire": {
+            "lookups": [
+                *(wire_case(*case, checked=True) for case in WIRE_CASES),
+                wire_case(*WIRE_CASES[-1], checked=False),
+            ],
+            "tops": tops_case(),
+        },
     }
     for name, content in contents.items():
         (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")

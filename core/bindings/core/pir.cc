@@ -58,14 +58,6 @@ class TableBuffer {
     return to_array(std::move(rows), {count, extent_.row_bytes});
   }
 
-  void load_changed(std::uint64_t first, const pir::RowChanges& changes, const OutRows& out,
-                    ThreadPool& pool, const TierName& tier) const {
-    check_width(out.shape(1), extent_.row_bytes);
-    const nb::gil_scoped_release release;
-    pir::load_changed(extent_, data_, first, out.shape(0), changes, out.data(), pool,
-                      tier_of(tier));
-  }
-
   OutBytes load(const Numbers& indices) const {
     Buffer<std::uint8_t> rows(checked_product(indices.size(), extent_.row_bytes));
     {
@@ -144,17 +136,7 @@ void bind_row_changes(nb::module_& m) {
             new (self) RowChanges(span_of(indices), new_rows.data(), new_rows.shape(1), rows, pool);
           },
           nb::arg("indices"), nb::arg("new_rows"), nb::arg("rows"), nb::arg("pool"))
-      .def("__len__", &RowChanges::size)
-      .def(
-          "touched",
-          [](const RowChanges& self, std::uint64_t group_rows) {
-            const std::vector<std::uint64_t> groups = self.touched(group_rows);
-            Buffer<std::uint64_t> numbers(groups.size());
-            std::copy(groups.begin(), groups.end(), numbers.data());
-            return to_array(std::move(numbers), {groups.size()});
-          },
-          nb::arg("group_rows"),
-          "Return the groups of `group_rows` rows, a multiple of TILE_ROWS, that change.");
+      .def("__len__", &RowChanges::size);
 }
 
 }  // namespace
@@ -177,9 +159,6 @@ void bind_pir(nb::module_& m) {
       .def("load_range", &TableBuffer::load_range, nb::arg("first"), nb::arg("count"),
            nb::arg("pool"), nb::arg("tier") = nb::none(),
            "Return rows, beginning with row `first`, a multiple of TILE_ROWS.")
-      .def("load_changed", &TableBuffer::load_changed, nb::arg("first"), nb::arg("changes"),
-           nb::arg("out"), nb::arg("pool"), nb::arg("tier") = nb::none(),
-           "Fill `out` as load_range does, with changes applied; the table itself stays.")
       .def("load", &TableBuffer::load, nb::arg("indices"), "Return the rows at some indices.")
       .def("answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
            nb::arg("tier") = nb::none(), "Return the answers to keys, one per row.")

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._report import Case
+from .._timing import medians_in_turns
 from ..dpf import Generator, Output
 from ..pir import Client, Server, Table
 from .memory import PeakMemory
@@ -13,12 +15,17 @@ from .timing import WrongResultError
 
 
 def random_table(
-    rows: int, row_bytes: int, output: Output, generator: Generator
+    rows: int, row_bytes: int, output: Output, generator: Generator, record_rows: int | None = 1
 ) -> tuple[Table, float]:
     """Makes a table of random bytes; returns it and the seconds for creating it."""
     values = np.frombuffer(np.random.default_rng().bytes(rows * row_bytes), np.uint8)
     begin = time.perf_counter()
-    table = Table(values.reshape(rows, row_bytes), output=output, generator=generator)
+    table = Table(
+        values.reshape(rows, row_bytes),
+        output=output,
+        generator=generator,
+        record_rows=record_rows,
+    )
     return table, time.perf_counter() - begin
 
 
@@ -30,14 +37,17 @@ class Checked(NamedTuple):
     seconds: float  # of the second party's answer, whose buffers are allocated by then
 
 
-def checked_query(server: Server, batch: int, memory: PeakMemory) -> Checked:
+def checked_query(
+    server: Server, batch: int, memory: PeakMemory, *, verify: bool = False
+) -> Checked:
     """Makes a query for random rows and has both parties answer it.
 
-    Raises WrongResultError unless the two answers add up to the rows.
+    `verify` adds the keys with which a client checks the rows. Raises WrongResultError
+    unless the two answers add up to the rows.
     """
     params = server.params
     indices = np.random.default_rng().integers(params.rows, size=batch)
-    client = Client(params, insecure_generator=True)
+    client = Client(params, server.tops, verify=verify, insecure_generator=True)
     query = client.query(indices)
     memory.forget()
     answer = server.answer(query.keys[0])
@@ -51,12 +61,28 @@ def checked_query(server: Server, batch: int, memory: PeakMemory) -> Checked:
     return Checked(query.keys[0], peak, seconds)
 
 
-def answer_fields(server: Server, batch: int, seconds: float, limit: float, peak: int) -> Case:
+def check_seconds(server: Server) -> float:
+    """Returns the median time of a client's check of one row against the digest."""
+    client = Client(server.params, server.tops, insecure_generator=True)
+    plain = Client(server.params, verify=False, insecure_generator=True)
+    query, other = client.query([0]), plain.query([0])
+    checked = [server.answer(key) for key in query.keys]
+    unchecked = [server.answer(key) for key in other.keys]
+    whole, rest = medians_in_turns(
+        [lambda: client.decode(query, *checked), lambda: plain.decode(other, *unchecked)], 0.1
+    )
+    return whole - rest
+
+
+def answer_fields(
+    server: Server, batch: int, seconds: float, limit: float, peak: int, *, verified: bool = False
+) -> Case:
     """Returns the fields of a batch answered in `seconds`, whose lower bound is `limit` seconds."""
     params = server.params
     return {
         "rows": params.rows,
         "row_bytes": params.row_bytes,
+        "record_rows": params.record_rows,
         "batch": batch,
         "threads": server.threads,
         "generator": params.generator,
@@ -66,9 +92,10 @@ def answer_fields(server: Server, batch: int, seconds: float, limit: float, peak
         "table_gb_per_second": batch * params.rows * params.row_bytes / seconds / 1e9,
         "limit_queries_per_second": batch / limit,
         "times_limit": seconds / limit,
-        "key_bytes": params.key_bytes,
-        "answer_bytes": params.answer_bytes,
-        "table_bytes": server.table.bytes,
+        "verified": verified,
+        "key_bytes": params.verified_key_bytes if verified else params.key_bytes,
+        "answer_bytes": params.verified_answer_bytes if verified else params.answer_bytes,
+        "table_bytes": _core.table_bytes(*params.layouts[0]),
         "peak_bytes": peak,
         "peak_megabytes": peak / 1e6,
     }

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
@@ -9,13 +10,13 @@ from typing import NamedTuple
 from .. import _core
 from .._arrays import as_count, as_threads
 from .._report import Case, Report, check_writable
-from .._timing import median_seconds
+from .._timing import medians_in_turns
 from ..dpf import MAX_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
-from ..pir._params import MAX_ROW_BYTES
+from ..pir._params import MAX_RECORD_ROWS, MAX_ROW_BYTES
 from . import lookup_gpu
-from .answers import answer_fields, checked_query, random_table
+from .answers import answer_fields, check_seconds, checked_query, random_table
 from .limits import (
     expansion_seconds,
     issue_seconds,
@@ -32,6 +33,7 @@ _MAX_BATCH = 1 << 16
 _COLUMNS = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
+    ("record_rows", "a record", "d"),
     ("output", "output", ""),
     ("generator", "generator", ""),
     ("tier", "tier", "8"),
@@ -49,12 +51,18 @@ _COLUMNS = [
     ("answer_bytes", "answer B", "d"),
     ("peak_megabytes", "peak MB", ",.0f"),
 ]
+_VERIFY_COLUMNS = [
+    ("verified", "verified", ""),
+    ("times_unverified", "x unverified", ".2f"),
+    ("check_microseconds", "check us", ".1f"),
+]
 _NOTES = """\
 GB/s: bytes of the table times the batch, over the time. pass: a plain read of the table with the
 same threads. loops: the inner loops of these kernels, with data in the cache. issue: only their
 instructions that multiply and generate, at the rate of a loop of nothing else. x loops: ms divided
 by the larger of pass and loops. x machine: ms divided by the larger of pass and issue. peak MB:
-resident memory while answering, table included, Python not."""
+resident memory while answering, table included, Python not. verified: with the hash tables against
+which clients check rows. check: the client's check of one row."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -74,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _on_processor(arguments: argparse.Namespace, results: Results) -> None:
-    report = Report(_COLUMNS)
+    report = Report([*_COLUMNS, *_VERIFY_COLUMNS] if arguments.verify else _COLUMNS)
     for rows, row_bytes, output, generator in product(
         arguments.rows, arguments.row_bytes, arguments.output, arguments.generator
     ):
@@ -90,6 +98,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
         as_count(rows, "rows", 1, MAX_DOMAIN)
     for row_bytes in arguments.row_bytes:
         as_count(row_bytes, "row bytes", 1, MAX_ROW_BYTES)
+    as_count(arguments.record_rows, "rows per record", 0, MAX_RECORD_ROWS)
     for batch in arguments.batch:
         as_count(batch, "batch", 1, _MAX_BATCH)
     for threads in arguments.threads:
@@ -108,33 +117,44 @@ def _cases(
 ) -> Iterator[Case]:
     """Yields the cases of one table."""
     memory = PeakMemory()
-    table, load_seconds = random_table(rows, row_bytes, output, generator)
+    table, load_seconds = random_table(
+        rows, row_bytes, output, generator, arguments.record_rows or None
+    )
     for tier, threads, batch in product(
         arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
     ):
         server = Server(table, threads=threads, device="cpu", tier=tier)
-        case = _case(server, tier, batch, arguments.seconds, memory)
-        case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
-        yield case
+        for case in _measure(server, tier, batch, arguments, memory):
+            case["load_gb_per_second"] = rows * row_bytes / load_seconds / 1e9
+            yield case
 
 
-def _case(server: Server, tier: str, batch: int, duration: float, memory: PeakMemory) -> Case:
-    query, peak, _ = checked_query(server, batch, memory)
-    seconds = median_seconds(lambda: server.answer(query), duration)
-    limits = _limits(server, tier, batch, duration)
-    return {
-        **answer_fields(server, batch, seconds, max(limits.one_pass, limits.loops), peak),
-        "tier": tier,
-        "device": "cpu",
-        "pass_milliseconds": limits.one_pass * 1e3,
-        "compute_milliseconds": limits.loops * 1e3,
-        "issue_milliseconds": None if limits.issue is None else limits.issue * 1e3,
-        "times_machine": None if limits.issue is None else seconds / limits.machine,
-    }
+def _measure(
+    server: Server, tier: str, batch: int, arguments: argparse.Namespace, memory: PeakMemory
+) -> Iterator[Case]:
+    """Yields the case without hash tables; with `--verify` also the one with them, in turns."""
+    kinds = [False, True] if arguments.verify else [False]
+    checked = [checked_query(server, batch, memory, verify=verified) for verified in kinds]
+    works = [partial(server.answer, one.query) for one in checked]
+    times = medians_in_turns(works, arguments.seconds * len(kinds))
+    for verified, one, seconds in zip(kinds, checked, times, strict=True):
+        limits = _limits(server, tier, batch, arguments.seconds, verified=verified)
+        least = max(limits.one_pass, limits.loops)
+        yield {
+            **answer_fields(server, batch, seconds, least, one.peak, verified=verified),
+            "tier": tier,
+            "device": "cpu",
+            "pass_milliseconds": limits.one_pass * 1e3,
+            "compute_milliseconds": limits.loops * 1e3,
+            "issue_milliseconds": None if limits.issue is None else limits.issue * 1e3,
+            "times_machine": None if limits.issue is None else seconds / limits.machine,
+            "times_unverified": seconds / times[0],
+            "check_microseconds": check_seconds(server) * 1e6 if verified else None,
+        }
 
 
 class _Limits(NamedTuple):
-    """Seconds: a plain read of the table, the kernels' inner loops, their bare instructions."""
+    """Seconds: a plain read of the tables, the kernels' inner loops, their bare instructions."""
 
     one_pass: float
     loops: float
@@ -146,14 +166,28 @@ class _Limits(NamedTuple):
         return max(self.one_pass, self.issue or 0)
 
 
-def _limits(server: Server, tier: str, batch: int, duration: float) -> _Limits:
-    params, table = server.params, server.table
-    pool = _core.ThreadPool(server.threads)
-    with table.reading() as state:
-        one_pass = pass_seconds(state.rows, pool, duration / 2)
-    expansion = batch * expansion_seconds(params.rows, params.output, params.generator, tier)
-    arithmetic = product_seconds(table.bytes, batch, params.output, tier)
-    tree = issue_seconds(params.rows, params.output, params.generator, tier)
-    products = product_issue_seconds(table.bytes, batch, params.output, tier)
+def _limits(server: Server, tier: str, batch: int, duration: float, *, verified: bool) -> _Limits:
+    """Measures the limits of an answer from the records, and the hash tables if verified."""
+    tables = len(server.params.layouts) if verified else 1
+    parts = [_table_limits(server, number, tier, batch, duration) for number in range(tables)]
+    issues = [part.issue for part in parts if part.issue is not None]
+    return _Limits(
+        sum(part.one_pass for part in parts),
+        sum(part.loops for part in parts),
+        sum(issues) if len(issues) == tables else None,
+    )
+
+
+def _table_limits(server: Server, number: int, tier: str, batch: int, duration: float) -> _Limits:
+    """Measures the limits of an answer from the records (0) or from a hash table."""
+    params, pool = server.params, _core.ThreadPool(server.threads)
+    rows, _, output = params.layouts[number]
+    with server.table.reading() as state:
+        table = state.table(number)
+        one_pass = pass_seconds(table, pool, duration / 2)
+    expansion = batch * expansion_seconds(rows, output, params.generator, tier)
+    arithmetic = product_seconds(table.bytes, batch, output, tier)
+    tree = issue_seconds(rows, output, params.generator, tier)
+    products = product_issue_seconds(table.bytes, batch, output, tier)
     issue = None if tree is None or products is None else (batch * tree + products) / server.threads
     return _Limits(one_pass, (expansion + arithmetic) / server.threads, issue)

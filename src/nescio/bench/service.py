@@ -83,7 +83,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
 def _case(arguments: argparse.Namespace, path: Path) -> Case:
     # Both this process and the server map the table, so it is in memory once.
     server = Server(Table.load(path), threads=arguments.threads, party=0, device="cpu")
-    client = Client(server.params, insecure_generator=True)
+    client = Client(server.params, server.tops, insecure_generator=True)
     random = np.random.default_rng()
     queries = [
         client.query(random.integers(arguments.rows, size=arguments.batch)).keys[0]

@@ -93,6 +93,19 @@ BENCHMARKS = (
             _GENERATOR,
             _TIER,
             Option(
+                "--record-rows",
+                type=int,
+                default=1,
+                help="rows that a record joins, on the CPU; 0: as many as fit 256 bytes, as a "
+                "served table has them (default: 1)",
+            ),
+            Option(
+                "--verify",
+                action="store_true",
+                help="measure each CPU case with and without the hash tables against which "
+                "clients check rows, in turns (default: without)",
+            ),
+            Option(
                 "--device",
                 type=list_of(devices),
                 default=["cpu"],
@@ -223,6 +236,19 @@ BENCHMARKS = (
                 help="vectors multiplied together (default: 1)",
             ),
             _TIER,
+            Option(
+                "--record-rows",
+                type=int,
+                default=1,
+                help="rows that a record joins, on the CPU; 0: as many as fit 256 bytes, as a "
+                "served table has them (default: 1)",
+            ),
+            Option(
+                "--verify",
+                action="store_true",
+                help="measure each CPU case with and without the hash tables against which "
+                "clients check rows, in turns (default: without)",
+            ),
             Option(
                 "--device", type=devices, default="cpu", help=f"device: {_DEVICES} (default: cpu)"
             ),

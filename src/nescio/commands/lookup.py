@@ -19,7 +19,8 @@ def add_parser(commands: Subparsers) -> None:
         "lookup",
         help="look up rows on two servers, privately",
         description="Looks up rows of a table on two servers and prints one row per line. Each "
-        "server learns the number of rows, but not which rows.",
+        "server learns the number of rows, but not which rows. Rows are checked against the digest "
+        "of the table, on which both servers must agree: one dishonest server cannot change them.",
     )
     add = parser.add_argument
     add(
@@ -52,6 +53,19 @@ def add_parser(commands: Subparsers) -> None:
     )
     add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
     add(
+        "--no-verify",
+        action="store_false",
+        dest="verify",
+        help="do not check rows against the table's digest: a wrong answer is then not detected",
+    )
+    add("--digest", metavar="HEX", help="digest that the table must have, 64 hexadecimal digits")
+    add(
+        "--known-tables",
+        type=Path,
+        metavar="FILE",
+        help="file that keeps the digest of the first lookup, which later ones must find again",
+    )
+    add(
         "--insecure-generator",
         action="store_true",
         help="allow a table whose generator claims no 128-bit security",
@@ -67,7 +81,10 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.table,
         timeout=arguments.timeout,
         retries=arguments.retries,
-        verify=_trust(arguments.ca_cert),
+        tls=_trust(arguments.ca_cert),
+        verify=arguments.verify,
+        digest=arguments.digest,
+        known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
     ) as remote:
         rows = remote.lookup(arguments.indices)

@@ -32,6 +32,7 @@ class Result:
     unknown_words: list[str]
     topics: list[tuple[str, float]]
     verified: bool
+    digest: str
     rows: int
     row_bytes: int
     lookups: int
@@ -55,7 +56,7 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
     indices = np.concatenate([wanted, np.array(padding, wanted.dtype)])
     # The demonstration chooses the generator itself.
     with RemoteTable(urls, TABLE, insecure_generator=True) as remote:
-        client = Client(remote.params, insecure_generator=True)
+        client = remote.client
         clock = [time.perf_counter()]
         query = client.query(indices)
         clock.append(time.perf_counter())
@@ -70,6 +71,7 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
         unknown_words=[word for word in tokens if word not in vocabulary.rows],
         topics=TopicModel(vocabulary).nearest(found, wanted),
         verified=vectors.tobytes() == vocabulary.vectors[indices].tobytes(),  # NaNs too
+        digest=client.params.digest,
         rows=client.params.rows,
         row_bytes=client.params.row_bytes,
         lookups=len(indices),
@@ -83,7 +85,7 @@ def look_up(vocabulary: Vocabulary, sentence: str, urls: Sequence[str]) -> Resul
 
 def _hex_keys(message: bytes, client: Client) -> list[str]:
     """Formats the keys of a query, all that a server sees, in hexadecimal."""
-    size = client.params.key_bytes
+    size = client.query_bytes
     first = len(message) % size
     return [message[i : i + size].hex() for i in range(first, len(message), size)]
 

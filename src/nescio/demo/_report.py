@@ -68,14 +68,17 @@ def print_report(result: Result) -> None:
     _print_keys(show, result)
     show(_costs(result))
     if result.verified:
-        show("[green]Verified:[/] every row equals that of the plaintext table.")
+        show(
+            f"[green]Verified:[/] every row was checked against the digest {result.digest[:12]}, "
+            "and equals that of the plaintext table."
+        )
     else:
         show("[red]Wrong:[/] a row differs from that of the plaintext table.")
 
 
 def _print_keys(show: Callable[[str], None], result: Result) -> None:
     for party, keys in enumerate(result.keys):
-        show(f"\nAll that server {party} saw: {len(keys)} keys of {len(keys[0]) // 2} bytes.")
+        show(f"\nAll that server {party} saw: {len(keys)} lookups of {len(keys[0]) // 2} bytes.")
         for key in keys:
             show(f"  {key[:_HEX_SHOWN]}...{key[-_HEX_SHOWN:]}")
     show("")

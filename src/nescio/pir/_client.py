@@ -6,21 +6,25 @@ from math import prod
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, as_indices
-from ..errors import ArgumentError, MismatchError
+from .._arrays import Array, ByteArray, IndexArray, as_array, as_indices
+from ..errors import ArgumentError, ForgedAnswerError, MismatchError
 from . import _wire as wire
-from ._params import TableParams
+from ._hash_shape import ARITY, HASH_BYTES
+from ._params import Layout, TableParams
+from ._tops import check_tops
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query: send `keys[0]` to party 0 and `keys[1]` to party 1, never both to one server.
 
-    `shape` is the shape of the indices; the indices themselves are not stored.
+    `shape` is the shape of the indices. The indices themselves are secret: a query that is stored
+    or sent as an object reveals them.
     """
 
     keys: tuple[bytes, bytes] = field(repr=False)
     shape: tuple[int, ...]
+    indices: IndexArray = field(repr=False, compare=False)
 
     @property
     def count(self) -> int:
@@ -34,9 +38,16 @@ class Client:
     Two-server private information retrieval from distributed point functions (Gilboa and Ishai
     2014; Boyle, Gilboa and Ishai 2016).
 
-    Security model: the two servers do not collude and are semi-honest. Each server learns the
-    table, the time and the number of rows of a lookup, but not which rows: its keys are
-    pseudorandom. Wrong answers are not detected. The engine's running time does not depend on the
+    `tops` are the hashes that the table's rows are checked against (`table.tops`, or
+    `GET /v1/tables/{name}/tops`); they must hash to `params.digest`. `verify=False` needs none, and
+    does not check rows.
+
+    Security model: the two servers do not collude, and at least one is honest about the digest in
+    `params`, or the caller knows the digest. Each server learns the table, the time and the number
+    of rows of a lookup, but not which rows: its keys are pseudorandom. A server that answers
+    wrongly is detected whichever rows were looked up, and so learns nothing from the refusal; it
+    can prevent lookups, but not change them. With `verify=False` both servers must follow the
+    protocol, and wrong answers are not detected. The engine's running time does not depend on the
     indices. Converting Python integers to an array is not constant-time: pass an array where that
     matters.
 
@@ -45,7 +56,14 @@ class Client:
     true.
     """
 
-    def __init__(self, params: TableParams, *, insecure_generator: bool = False) -> None:
+    def __init__(
+        self,
+        params: TableParams,
+        tops: object = None,
+        *,
+        verify: bool = True,
+        insecure_generator: bool = False,
+    ) -> None:
         if not isinstance(params, TableParams):
             raise ArgumentError(
                 f"params: found {type(params).__name__}, expected TableParams; "
@@ -58,40 +76,110 @@ class Client:
                 "insecure_generator=True (nescio lookup --insecure-generator)"
             )
         self.params = params
+        self._tops = _checked_tops(params, tops) if verify else None
+        self._tables = len(params.key_widths) if verify else 1
+
+    @property
+    def verifies(self) -> bool:
+        """True if rows are checked against the digest."""
+        return self._tops is not None
+
+    @property
+    def query_bytes(self) -> int:
+        """The bytes that a query has for each row."""
+        return sum(self.params.key_widths[: self._tables])
+
+    @property
+    def answer_bytes(self) -> int:
+        """The bytes that an answer has for each row."""
+        return sum(self.params.answer_widths[: self._tables])
 
     def query(self, indices: object) -> Query:
         """Generates keys for the rows at `indices`: one integer, or n integers of any shape.
 
-        Each key has `params.key_bytes` bytes; n may be 0. Raises IndexRangeError for an index out
-        of range (negative ones included), ArgumentError for values that are not integers.
+        A row takes `query_bytes` bytes for each server; n may be 0. Raises IndexRangeError for an
+        index out of range (negative ones included), ArgumentError for values that are not integers.
         """
         rows = as_indices(indices, self.params.rows, "an index")
-        payload = np.broadcast_to(np.array([1, 0], np.uint64), (rows.size, 2))
-        keys = _core.generate(
-            rows.reshape(-1),
-            np.ascontiguousarray(payload),
-            self.params.rows,
-            self.params.output,
-            self.params.generator,
-        )
-        queries = (wire.encode_query(self.params, party, keys[party]) for party in (0, 1))
-        return Query((next(queries), next(queries)), rows.shape)
+        flat, params = rows.reshape(-1), self.params
+        keys = [
+            self._keys(flat // np.uint64(params.record_rows * ARITY**level), layout)
+            for level, layout in enumerate(params.layouts[: self._tables])
+        ]
+        queries = [wire.encode_query(params, party, [k[party] for k in keys]) for party in (0, 1)]
+        return Query((queries[0], queries[1]), rows.shape, flat)
+
+    def _keys(self, points: IndexArray, layout: Layout) -> tuple[ByteArray, ByteArray]:
+        """Generates the keys of both parties, (count, bytes) each."""
+        ones = np.zeros((len(points), 2), np.uint64)
+        ones[:, 0] = 1
+        return _core.generate(points, ones, layout.rows, layout.output, self.params.generator)
 
     def decode(self, query: Query, answer0: bytes, answer1: bytes) -> Array:
         """Decodes the rows: the value of `table[indices]` on the plaintext table.
 
-        The answers may be in either order. Raises MalformedMessageError for bytes that are not an
+        The answers may be in either order. All rows are checked before any is returned. Raises
+        ForgedAnswerError if they are not those of the digest: one of the two servers has answered
+        wrongly, and nobody can tell which. Raises MalformedMessageError for bytes that are not an
         answer to this query, MismatchError for an answer from another table or two answers from
         one party.
         """
-        answers = [wire.parse_answer(self.params, a, query.count) for a in (answer0, answer1)]
-        if answers[0].party == answers[1].party:
+        first, second = (
+            wire.parse_answer(self.params, a, query.count, self._tables) for a in (answer0, answer1)
+        )
+        if first.party == second.party:
             raise MismatchError(
-                f"both answers are from party {answers[0].party}: expected one from each party",
-                found=f"parties {answers[0].party} and {answers[1].party}",
+                f"both answers are from party {first.party}: expected one from each party",
+                found=f"parties {first.party} and {second.party}",
                 expected="parties 0 and 1",
             )
-        total = _core.combine(self.params.output, *(a.rows.reshape(-1) for a in answers))
-        rows = total.reshape(query.count, self.params.answer_bytes)[:, : self.params.row_bytes]
-        values: Array = np.ascontiguousarray(rows).view(self.params.dtype)
+        parts = [
+            _core.combine(layout.output, own.reshape(-1), other.reshape(-1)).reshape(own.shape)
+            for layout, own, other in zip(self.params.layouts, first.shares, second.shares)  # noqa: B905
+        ]
+        records = np.ascontiguousarray(parts[0][:, : self.params.record_bytes])
+        if self._tops is not None:
+            self._check(query, self._tops, records, parts)
+        values: Array = self._rows_of(records, query.indices).view(self.params.dtype)
         return values.reshape((*query.shape, *self.params.row_shape))
+
+    def _rows_of(self, records: ByteArray, indices: IndexArray) -> ByteArray:
+        """Selects a row of each record, in time and memory accesses independent of the indices."""
+        count, places = self.params.record_rows, np.arange(self.params.record_rows, dtype=np.uint64)
+        if count == 1:
+            return records
+        wanted = indices[:, None] % np.uint64(count) == places
+        masks = np.uint8(0) - wanted.astype(np.uint8)
+        rows = records.reshape(len(records), count, self.params.row_bytes) & masks[:, :, None]
+        selected: ByteArray = np.bitwise_or.reduce(rows, axis=1)
+        return selected
+
+    def _check(
+        self, query: Query, tops: ByteArray, records: ByteArray, parts: list[ByteArray]
+    ) -> None:
+        """Checks all records in time that depends only on their number."""
+        padding = parts[0][:, self.params.record_bytes :]
+        numbers = query.indices // np.uint64(self.params.record_rows)
+        good = _core.check_rows(numbers, records, parts[1:], tops)
+        if padding.any() or not good:
+            raise ForgedAnswerError(
+                "the answers do not fit the table's digest "
+                f"{self.params.digest[:12]}: one of the two servers answered wrongly, and which "
+                "one cannot be told. Expected rows of "
+                f"{self.params.describe()}. Use none of these rows, and tell both operators"
+            )
+
+
+def _checked_tops(params: TableParams, tops: object) -> ByteArray:
+    if tops is None:
+        raise ArgumentError(
+            "tops: found None, expected the hashes that rows are checked against (table.tops, or "
+            "GET /v1/tables/{name}/tops); to look up rows without a check, pass verify=False"
+        )
+    found = as_array(tops, "tops")
+    if found.dtype != np.uint8 or found.ndim != 2:
+        raise ArgumentError(
+            f"tops: found shape {found.shape} of {found.dtype}, expected "
+            f"({params.hashes.tops}, {HASH_BYTES}) of uint8"
+        )
+    return check_tops(params, found)

@@ -76,8 +76,8 @@ class DeviceTable:
         blocks = -(-rows // SHARD_ROWS)
         if len(devices) > blocks:
             raise ArgumentError(
-                f"{rows} rows cannot be split over {len(devices)} devices: each gets a multiple of "
-                f"{SHARD_ROWS} rows"
+                f"{rows} records cannot be split over {len(devices)} devices: each gets a "
+                f"multiple of {SHARD_ROWS}"
             )
         self.rows, self.row_bytes, self.output = rows, row_bytes, output
         self.devices = tuple(devices)

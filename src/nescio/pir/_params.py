@@ -7,18 +7,20 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from .. import _core
-from .._arrays import MAX_DIMENSIONS, shown
+from .._arrays import MAX_DIMENSIONS, ByteArray, shown
 from ..dpf import OUTPUTS, Generator, Output, check_generator
 from ..errors import ArgumentError, MalformedMessageError
+from ._hash_shape import HASH_ROW_BYTES, HashShape, digest_of
 
-FORMAT = 1
+FORMAT = 2
 MAX_ROWS = 1 << 40
 MAX_ROW_BYTES = 1 << 24
+MAX_RECORD_ROWS = 1 << 16
 MAX_VERSION_LENGTH = 128
 ID_BYTES = 16
 
@@ -29,22 +31,33 @@ _DTYPE = re.compile(
     r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
 )
 _FIELDS = {
-    "digest", "dtype", "format", "generator", "output", "row_shape", "rows", "version"
+    "digest", "dtype", "format", "generator", "hashes", "output", "record_rows", "row_shape",
+    "rows", "version",
 }  # fmt: skip
 _T = TypeVar("_T")
+
+
+class Layout(NamedTuple):
+    """The size of a table in the engine, and the group of its shares."""
+
+    rows: int
+    row_bytes: int
+    output: Output
 
 
 @dataclass(frozen=True)
 class TableParams:
     """The public parameters of a table.
 
-    `digest` is a hash of all rows as bytes, so tables with equal parameters have equal content.
+    `digest` is a hash of all rows as bytes, so tables with equal parameters have equal content. A
+    client checks rows against it, with hash tables whose shape is `hashes`.
     `id` is a hash of all parameters. Every query and every answer contains it, which prevents
     using a message with another table.
 
+    Lookups get records of `record_rows` rows, a power of two, of which the client takes its row.
     `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
     `nescio.dpf`, `version` is a text that the operator chooses. Raises ArgumentError for invalid
-    values. docs/wire-format.md defines `digest`.
+    values. docs/wire-format.md defines `digest` and `hashes`.
     """
 
     rows: int
@@ -54,6 +67,7 @@ class TableParams:
     generator: Generator
     version: str
     digest: str
+    record_rows: int
 
     def __post_init__(self) -> None:
         for problem in self._problems():
@@ -69,6 +83,7 @@ class TableParams:
             yield f"found rows of shape {shown(self.row_shape)}, expected at least one element"
         if not 1 <= self.row_bytes <= MAX_ROW_BYTES:
             yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MAX_ROW_BYTES}"
+        yield from self._record_problems()
         if self.output not in OUTPUTS:
             yield f"output: found {self.output!r}, expected one of {', '.join(OUTPUTS)}"
         try:
@@ -80,20 +95,74 @@ class TableParams:
         if not re.fullmatch("[0-9a-f]{64}", self.digest):
             yield "digest: expected 64 hexadecimal digits"
 
+    def _record_problems(self) -> Iterator[str]:
+        if not 1 <= self.record_rows <= MAX_RECORD_ROWS or self.record_rows.bit_count() != 1:
+            yield f"found {shown(self.record_rows)} rows a record, expected a power of two to 2^16"
+        if self.record_bytes > MAX_ROW_BYTES:
+            yield f"found records of {self.record_bytes} bytes, expected at most {MAX_ROW_BYTES}"
+
     @property
     def row_bytes(self) -> int:
         """The size of one row in bytes."""
         return self.dtype.itemsize * math.prod(self.row_shape)
 
-    @cached_property
-    def key_bytes(self) -> int:
-        """The size of the key for one row in bytes."""
-        return _core.key_bytes(self.rows, self.output, self.generator)
+    @property
+    def records(self) -> int:
+        """The number of records; the last one may end with zeros."""
+        return -(-self.rows // self.record_rows)
+
+    @property
+    def record_bytes(self) -> int:
+        """The size of a record in bytes."""
+        return self.record_rows * self.row_bytes
 
     @cached_property
+    def hashes(self) -> HashShape:
+        """The shape of the hash tables, which depends on the number of records alone."""
+        return HashShape.of(self.records)
+
+    @cached_property
+    def layouts(self) -> tuple[Layout, ...]:
+        """The layout of the table of the records, and of each hash table, lowest first."""
+        above = (Layout(rows, HASH_ROW_BYTES, "bit") for rows in self.hashes.domains)
+        return Layout(self.records, self.record_bytes, self.output), *above
+
+    @cached_property
+    def key_widths(self) -> tuple[int, ...]:
+        """The sizes in bytes of the keys for a record, and for a row of each hash table."""
+        return tuple(
+            _core.key_bytes(rows, output, self.generator) for rows, _, output in self.layouts
+        )
+
+    @cached_property
+    def answer_widths(self) -> tuple[int, ...]:
+        """The sizes in bytes of the answers to these keys, padded to whole elements."""
+        return tuple(_core.answer_bytes(output, width) for _, width, output in self.layouts)
+
+    def digest_of(self, tops: ByteArray) -> str:
+        """Computes the digest of a table of this shape from its tops."""
+        sizes = {"rows": self.rows, "row_bytes": self.row_bytes, "record_rows": self.record_rows}
+        return digest_of(self.hashes, tops=tops, **sizes)
+
+    @property
+    def key_bytes(self) -> int:
+        """The bytes of a query for one row whose answer is not checked."""
+        return self.key_widths[0]
+
+    @property
     def answer_bytes(self) -> int:
-        """The size of the answer for one row in bytes: the row, padded to whole output elements."""
-        return _core.answer_bytes(self.output, self.row_bytes)
+        """The bytes of an answer for one row that is not checked."""
+        return self.answer_widths[0]
+
+    @property
+    def verified_key_bytes(self) -> int:
+        """The bytes of a query for one row whose answer is checked."""
+        return sum(self.key_widths)
+
+    @property
+    def verified_answer_bytes(self) -> int:
+        """The bytes of an answer for one row that is checked."""
+        return sum(self.answer_widths)
 
     @cached_property
     def id(self) -> bytes:
@@ -115,7 +184,9 @@ class TableParams:
             "dtype": self.dtype.str,
             "format": FORMAT,
             "generator": self.generator,
+            "hashes": self.hashes.to_dict(),
             "output": self.output,
+            "record_rows": self.record_rows,
             "row_shape": list(self.row_shape),
             "rows": self.rows,
             "version": self.version,
@@ -139,16 +210,17 @@ class TableParams:
         """Parses the fields of `to_dict`. Raises MalformedMessageError."""
         if not isinstance(fields, Mapping):
             raise MalformedMessageError("table parameters are not a JSON object")
-        if set(fields) != _FIELDS:
-            odd = ", ".join(sorted(map(shown, set(fields) ^ _FIELDS)))
-            raise MalformedMessageError(f"table parameters: missing or unknown fields: {odd}")
         try:
             if _typed(fields, "format", int) != FORMAT:
                 found = shown(fields["format"])
                 raise ArgumentError(
-                    f"table parameters: found format {found}, this release reads {FORMAT}"
+                    f"table parameters: found format {found}, this release reads {FORMAT}: "
+                    "use the same release of Nescio on both sides"
                 )
-            return cls(
+            if set(fields) != _FIELDS:
+                odd = ", ".join(sorted(map(shown, set(fields) ^ _FIELDS)))
+                raise ArgumentError(f"table parameters: missing or unknown fields: {odd}")
+            params = cls(
                 rows=_typed(fields, "rows", int),
                 row_shape=tuple(_integers(fields, "row_shape")),
                 dtype=_dtype(fields),
@@ -156,9 +228,21 @@ class TableParams:
                 generator=_typed(fields, "generator", str),  # type: ignore[arg-type]
                 version=_typed(fields, "version", str),
                 digest=_typed(fields, "digest", str),
+                record_rows=_typed(fields, "record_rows", int),
             )
+            _check_hashes(fields, params)
         except ArgumentError as error:
             raise MalformedMessageError(str(error)) from error
+        return params
+
+
+def _check_hashes(fields: Mapping[str, object], params: TableParams) -> None:
+    found, expected = _typed(fields, "hashes", dict), params.hashes.to_dict()
+    if json.dumps(found, sort_keys=True) != json.dumps(expected, sort_keys=True):
+        raise ArgumentError(
+            f"table parameters: hashes are {shown(found)}, expected {expected} for "
+            f"{params.records} records"
+        )
 
 
 def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:

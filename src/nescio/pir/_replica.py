@@ -3,12 +3,16 @@
 import threading
 from collections.abc import Sequence
 
+import numpy as np
+
 from .. import _core
 from .._arrays import ByteArray
 from .._device import Device, automatic_device
 from ..errors import ResourceError
 from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work
-from ._table import Table, TableState
+from ._hash_shape import ARITY
+from ._state import TableState
+from ._table import Table
 
 _PART_BYTES = 64 << 20
 
@@ -19,7 +23,9 @@ def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | 
     That is the case without a usable GPU, and if its memory is too small or already in use.
     """
     params = table.params
-    device = automatic_device(-(-params.rows // SHARD_ROWS) * SHARD_ROWS * params.row_bytes)
+    device = automatic_device(
+        sum(-(-rows // SHARD_ROWS) * SHARD_ROWS * width for rows, width, _ in params.layouts)
+    )
     if device is None:
         return None
     try:
@@ -45,39 +51,51 @@ class DeviceReplica:
         self.nodes = DEFAULT_NODES  # per key and step of a bounded walk; for benchmarks
         self._lock = threading.Lock()  # guards the attributes below
         self._id = b""  # of the version in `rows`
-        self.rows: DeviceTable | None = None
+        self._tables: list[DeviceTable] | None = None  # of the records, then of each hash table
         self.work: Work | None = None  # of the last answer
-        table.follow()
         with table.reading() as state:
             self._follow(state)
 
-    def answer(self, state: TableState, keys: _core.Keys) -> ByteArray:
-        """Answers keys from a version of the table, which the caller keeps from changing."""
+    @property
+    def rows(self) -> DeviceTable | None:
+        """The records; None if the copy failed."""
+        return None if self._tables is None else self._tables[0]
+
+    def answer(self, state: TableState, number: int, keys: _core.Keys) -> ByteArray:
+        """Answers keys from the records (0) or a hash table of a version.
+
+        The caller keeps the version from changing.
+        """
         with self._lock:
-            rows = self._follow(state)
-            answers, self.work = rows.answer_by(self._strategy, keys, self.nodes)
+            tables = self._follow(state)
+            answers, work = tables[number].answer_by(self._strategy, keys, self.nodes)
+            if number == 0:
+                self.work = work
             return answers
 
-    def _follow(self, state: TableState) -> DeviceTable:
-        """Brings the copy to a version and returns it."""
-        if self.rows is not None and state.params.id == self._id:
-            return self.rows
+    def _follow(self, state: TableState) -> list[DeviceTable]:
+        """Brings the copy to a version and returns its tables."""
+        if self._tables is not None and state.params.id == self._id:
+            return self._tables
         changed = state.changed_since(self._id)
-        if self.rows is not None and changed is not None:
-            rows = self.rows
-            self.rows = None  # the version is unknown if the next line fails
-            rows.replace(changed, state.rows.load(changed))
+        if self._tables is not None and changed is not None:
+            tables = self._tables
+            self._tables = None  # the version is unknown if the next lines fail
+            for number, copy in enumerate(tables):
+                where = np.unique(changed // np.uint64(ARITY**number))
+                copy.replace(where, state.table(number).load(where))
         else:
-            self.rows = None  # frees the memory before the new copy is allocated
-            rows = self._copy(state)
-        self.rows, self._id = rows, state.params.id
-        return rows
+            self._tables = None  # frees the memory before the new copy is allocated
+            tables = [self._copy(state, number) for number in range(1 + len(state.tree.tables))]
+        self._tables, self._id = tables, state.params.id
+        return tables
 
-    def _copy(self, state: TableState) -> DeviceTable:
-        params = state.params
-        copy = DeviceTable(self._devices, params.rows, params.row_bytes, params.output)
-        step = max(1, _PART_BYTES // (SHARD_ROWS * params.row_bytes)) * SHARD_ROWS
-        for first in range(0, params.rows, step):
-            count = min(step, params.rows - first)
-            copy.store(first, state.rows.load_range(first, count, self._pool))
+    def _copy(self, state: TableState, number: int) -> DeviceTable:
+        rows, width, output = state.params.layouts[number]
+        devices = self._devices[: -(-rows // SHARD_ROWS)]  # a small hash table is on fewer devices
+        copy = DeviceTable(devices if number else self._devices, rows, width, output)
+        step = max(1, _PART_BYTES // (SHARD_ROWS * width)) * SHARD_ROWS
+        for first in range(0, rows, step):
+            count = min(step, rows - first)
+            copy.store(first, state.table(number).load_range(first, count, self._pool))
         return copy

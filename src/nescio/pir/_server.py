@@ -12,7 +12,8 @@ from . import _wire as wire
 from ._device_table import STRATEGIES, Strategy
 from ._params import TableParams
 from ._replica import DeviceReplica, automatic_replica
-from ._table import Table, TableState
+from ._state import TableState
+from ._table import Table
 
 # With this many keys a pass over a large table is bound by arithmetic, and a larger batch gains
 # little. It would cost more: while all clients wait for one batch, none sends its next request.
@@ -36,7 +37,8 @@ class Server:
     paper's tree walks on a named GPU, for comparison; "auto" is the fastest. All strategies give
     the same answers.
 
-    The cost of a batch of queries is one pass over the table and the expansion of each key.
+    The cost of a batch of queries is one pass over the table and the expansion of each key. Answers
+    that the client checks cost a pass over the hash tables too: 34 bytes for each record.
     Security model: see `nescio.Client`.
     """
 
@@ -80,6 +82,11 @@ class Server:
     def params(self) -> TableParams:
         """The table's public parameters, which a Client needs."""
         return self.table.params
+
+    @property
+    def tops(self) -> ByteArray:
+        """The hashes that clients check rows against, which a Client needs: see `Table.tops`."""
+        return self.table.tops
 
     @property
     def threads(self) -> int:
@@ -133,10 +140,7 @@ class Server:
         with self.table.reading() as state:
             params = state.params
             current = [query for query in queries if query.table == params.id]
-            keys = _joined(current)
-            rows = self._answer(state, keys)
-        ends = np.cumsum([len(query.keys) for query in current])
-        parts = iter(np.split(rows, ends[:-1]))
+            parts = iter(self._answer(state, current))
         return [
             wire.encode_answer(params, query.party, next(parts))
             if query.table == params.id
@@ -144,13 +148,29 @@ class Server:
             for query in queries
         ]
 
-    def _answer(self, state: TableState, keys: _core.Keys) -> ByteArray:
+    def _answer(
+        self, state: TableState, queries: Sequence[wire.QueryMessage]
+    ) -> list[list[ByteArray]]:
+        """Answers queries from the records and, for those that are checked, each hash table."""
+        answers: list[list[ByteArray]] = [[] for _ in queries]
+        for number in range(1 + len(state.tree.tables)):
+            asked = [i for i, query in enumerate(queries) if len(query.all_keys) > number]
+            if not asked:
+                continue
+            keys = [queries[i].all_keys[number] for i in asked]
+            found = self._answer_table(state, number, _joined(keys))
+            found = found.reshape(-1, state.params.answer_widths[number])
+            ends = np.cumsum([len(own) for own in keys])
+            for i, own in zip(asked, np.split(found, ends[:-1]), strict=True):
+                answers[i].append(own)
+        return answers
+
+    def _answer_table(self, state: TableState, number: int, keys: _core.Keys) -> ByteArray:
+        """Answers keys from the records (0) or from a hash table."""
         if self._replica is not None:
-            return self._replica.answer(state, keys)
-        return state.rows.answer(keys, self._pool, self._tier)
+            return self._replica.answer(state, number, keys)
+        return state.table(number).answer(keys, self._pool, self._tier)
 
 
-def _joined(queries: Sequence[wire.QueryMessage]) -> _core.Keys:
-    if len(queries) == 1:
-        return queries[0].keys
-    return _core.Keys.join([query.keys for query in queries])
+def _joined(keys: Sequence[_core.Keys]) -> _core.Keys:
+    return keys[0] if len(keys) == 1 else _core.Keys.join(list(keys))

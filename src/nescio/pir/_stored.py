@@ -2,17 +2,18 @@
 
     offset    bytes
     0         8       "NESCIOTB"
-    8         4       version of this format, 3
+    8         4       version of this format, 4
     12        4       length of the JSON
-    16        32      SHA-256 of the JSON, the hashes of the chunks, the checksums of the blocks
+    16        32      SHA-256 of the JSON, the tops and the checksums of the blocks
     48        ...     JSON: {"params", "source"}
-    4096 a            the hashes of the chunks, 32 bytes each, which the table's digest covers
+    4096 a            the tops, 32 bytes each, which hash to the table's digest
     4096 b            the checksums of the blocks, XXH3 with 128 bits, 16 bytes each
-    4096 c            the rows in the engine's layout
+    4096 c            the records in the engine's layout
+    4096 d            each hash table in the engine's layout, lowest first, at multiples of 4096
 
-Each part begins at the next multiple of 4,096. A block is 4 MiB of the rows in the engine's layout;
-the last one may be shorter. `source` identifies the file that the rows came from and its state;
-with it `nescio serve --cache` detects that the file has changed.
+Each part begins at the next multiple of 4,096. A block is 4 MiB of the records or of a hash table
+in the engine's layout; the last one of each may be shorter. `source` identifies the file that the
+rows came from and its state; with it `nescio serve --cache` detects that the file has changed.
 
 A file is checked as a whole before its rows are used. The check is against accidents, so that a
 fast checksum of the layout is enough: an attacker who can write the file could also write hashes.
@@ -26,7 +27,7 @@ import struct
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -34,11 +35,12 @@ from .. import _core
 from .._arrays import ByteArray
 from ..errors import FileError, NescioError
 from ._checksums import BLOCK_BYTES, CHECKSUM_BYTES, Progress, blocks_of, sum_file, sum_memory
-from ._digest import CHUNK_ROWS, HASH_BYTES, digest_of
+from ._hash_shape import HASH_BYTES
+from ._hash_tree import HashTree
 from ._params import TableParams
 
 _MAGIC = b"NESCIOTB"
-_VERSION = 3
+_VERSION = 4
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
@@ -77,7 +79,7 @@ def write(
     path: Path,
     params: TableParams,
     rows: _core.Table,
-    hashes: ByteArray,
+    tree: HashTree,
     *,
     source: Source | None,
     threads: int,
@@ -86,20 +88,18 @@ def write(
     text = json.dumps(
         {"params": params.to_dict(), "source": None if source is None else asdict(source)}
     ).encode()
-    memory = np.asarray(rows.memory()).reshape(-1)
-    blocks = sum_memory(memory, threads)
+    memory = [np.asarray(table.memory()).reshape(-1) for table in (rows, *tree.tables)]
+    blocks = np.concatenate([sum_memory(part, threads) for part in memory])
     places = _Places.of(len(text), params)
-    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, hashes, blocks))
+    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tree.tops, blocks))
     try:
         with _temporary_file(path) as file:
             try:
                 file.write(head + text)
-                file.seek(places.hashes)
-                file.write(np.ascontiguousarray(hashes).data)
-                file.seek(places.blocks)
-                file.write(blocks.data)
-                file.seek(places.rows)
-                file.write(memory.data)
+                contents = [np.ascontiguousarray(tree.tops), blocks, *memory]
+                for offset, content in zip(places.offsets, contents, strict=True):
+                    file.seek(offset)
+                    file.write(content.data)
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
@@ -117,7 +117,7 @@ def _temporary_file(path: Path) -> BinaryIO:
 
 def read(
     path: Path, threads: int, progress: Progress | None
-) -> tuple[TableParams, _core.Table, ByteArray]:
+) -> tuple[TableParams, _core.Table, HashTree]:
     """Checks a file and maps its table into memory. Raises FileError if the file is not a table."""
     try:
         with path.open("rb") as file:
@@ -128,7 +128,7 @@ def read(
 
 def _read(
     path: Path, file: BinaryIO, threads: int, progress: Progress | None
-) -> tuple[TableParams, _core.Table, ByteArray]:
+) -> tuple[TableParams, _core.Table, HashTree]:
     description = _read_head(path, file)
     try:
         params = TableParams.from_dict(description.fields.get("params"))
@@ -140,23 +140,53 @@ def _read(
         raise _not_a_table(path, f"it has {found} bytes, expected {places.end}")
     # Copy on write: changes to the table do not reach the file.
     whole = np.memmap(file, np.uint8, mode="c")
-    hashes = np.array(whole[places.hashes :][: places.chunk_count * HASH_BYTES])
-    blocks = np.array(whole[places.blocks :][: places.block_count * CHECKSUM_BYTES])
-    hashes, blocks = hashes.reshape(-1, HASH_BYTES), blocks.reshape(-1, CHECKSUM_BYTES)
-    if _seal(description.text, hashes, blocks) != description.seal:
-        raise _not_a_table(path, "its description or its hashes have changed")
-    if digest_of(hashes) != params.digest:
-        raise _not_a_table(path, "its hashes do not match its parameters")
-    size = places.end - places.rows
-    computed = sum_file(file.fileno(), places.rows, size, threads, progress)
-    wrong = np.flatnonzero((computed != blocks).any(axis=1))
-    if len(wrong):
-        first = places.rows + int(wrong[0]) * BLOCK_BYTES
-        raise _not_a_table(
-            path, f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {first}"
+    tops, blocks = (
+        np.array(whole[offset:][: count * size]).reshape(-1, size)
+        for offset, count, size in (
+            (places.tops, params.hashes.tops, HASH_BYTES),
+            (places.blocks, places.block_count, CHECKSUM_BYTES),
         )
-    data = np.asarray(whole[places.rows :])
-    return params, _core.Table(params.rows, params.row_bytes, params.output, data), hashes
+    )
+    if _seal(description.text, tops, blocks) != description.seal:
+        raise _not_a_table(path, "its description or its hashes have changed")
+    wrong = _changed_blocks(file, places, blocks, threads, progress)
+    if wrong:
+        raise _not_a_table(
+            path,
+            f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {wrong[0]}",
+        )
+    tables = [
+        _core.Table(rows, width, output, np.asarray(whole[part.first : part.first + part.size]))
+        for (rows, width, output), part in zip(params.layouts, places.parts, strict=True)
+    ]
+    tree = HashTree(tuple(tables[1:]), tops)
+    if tree.digest(params) != params.digest:
+        raise _not_a_table(path, "its hashes do not match its parameters")
+    return params, tables[0], tree
+
+
+def _changed_blocks(
+    file: BinaryIO,
+    places: "_Places",
+    blocks: ByteArray,
+    threads: int,
+    progress: Progress | None,
+) -> list[int]:
+    """Compares all blocks with their checksums; returns the places of those that differ."""
+    done, total = 0, sum(part.size for part in places.parts)
+    wrong: list[int] = []
+    for part in places.parts:
+
+        def note(part_done: int, _: int, before: int = done) -> None:
+            if progress is not None:
+                progress(before + part_done, total)
+
+        own, blocks = np.split(blocks, [blocks_of(part.size)])
+        found = sum_file(file.fileno(), part.first, part.size, threads, note)
+        differ = np.flatnonzero((found != own).any(axis=1))
+        wrong += [part.first + int(block) * BLOCK_BYTES for block in differ]
+        done += part.size
+    return wrong
 
 
 def is_stored(path: Path) -> bool:
@@ -202,25 +232,43 @@ class _Description:
     seal: bytes
 
 
+class _Part(NamedTuple):
+    """The place of a table's layout in a file."""
+
+    first: int
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """The offsets of the parts of a file, and the numbers of hashes and checksums."""
+    """The offsets of the parts of a file, and the number of checksums."""
 
-    hashes: int
-    chunk_count: int
+    tops: int
     blocks: int
     block_count: int
-    rows: int
-    end: int
+    parts: tuple[_Part, ...]
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """The offsets of the tops, the checksums, and each table."""
+        return self.tops, self.blocks, *(part.first for part in self.parts)
+
+    @property
+    def end(self) -> int:
+        """The length of the file."""
+        return sum(self.parts[-1])
 
     @classmethod
     def of(cls, text_bytes: int, params: TableParams) -> "_Places":
-        size = _core.table_bytes(params.rows, params.row_bytes, params.output)
-        chunk_count, block_count = -(-params.rows // CHUNK_ROWS), blocks_of(size)
-        hashes = _aligned(_HEAD.size + text_bytes)
-        blocks = _aligned(hashes + chunk_count * HASH_BYTES)
-        rows = _aligned(blocks + block_count * CHECKSUM_BYTES)
-        return cls(hashes, chunk_count, blocks, block_count, rows, rows + size)
+        sizes = [_core.table_bytes(*layout) for layout in params.layouts]
+        block_count = sum(map(blocks_of, sizes))
+        tops = _aligned(_HEAD.size + text_bytes)
+        blocks = _aligned(tops + params.hashes.tops * HASH_BYTES)
+        at, parts = blocks + block_count * CHECKSUM_BYTES, []
+        for size in sizes:
+            parts.append(_Part(_aligned(at), size))
+            at = sum(parts[-1])
+        return cls(tops, blocks, block_count, tuple(parts))
 
 
 def _read_head(path: Path, file: BinaryIO) -> _Description:
@@ -240,9 +288,9 @@ def _read_head(path: Path, file: BinaryIO) -> _Description:
     return _Description(text, parsed, seal)
 
 
-def _seal(text: bytes, hashes: ByteArray, blocks: ByteArray) -> bytes:
+def _seal(text: bytes, tops: ByteArray, blocks: ByteArray) -> bytes:
     seal = hashlib.sha256(text)
-    seal.update(np.ascontiguousarray(hashes).data)
+    seal.update(np.ascontiguousarray(tops).data)
     seal.update(np.ascontiguousarray(blocks).data)
     return seal.digest()
 

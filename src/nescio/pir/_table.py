@@ -3,54 +3,23 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ByteArray, IndexArray, as_array, as_indices, as_threads
+from .._arrays import Array, ByteArray, as_array, as_count, as_indices, as_threads
 from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
 from ._checksums import Progress
-from ._digest import CHUNK_ROWS, digest_of, hash_chunks
-from ._params import TableParams
-from ._update import Update
+from ._hash_shape import rows_per_record
+from ._hash_tree import TreeChange
+from ._params import MAX_RECORD_ROWS, TableParams
+from ._state import DENSE, TableState, build_state, new_version, part_rows
 from ._versions import LastChange, UsedVersions
-
-_PART_BYTES = 32 << 20
-_MAX_RECENT = 256  # updates that device copies of the table can follow
-
-
-@dataclass(frozen=True, slots=True)
-class Overwritten:
-    """The rows that an update changed, and the id of the version before it, `since`."""
-
-    since: bytes
-    indices: IndexArray
-
-
-@dataclass(frozen=True, slots=True)
-class TableState:
-    """One version of a table: its parameters, its rows in the engine, the hashes of its chunks.
-
-    `recent` lists the latest updates, as far back as a device copy can profit from them. It is
-    empty if there is no such copy.
-    """
-
-    params: TableParams
-    rows: _core.Table
-    hashes: ByteArray
-    recent: tuple[Overwritten, ...] = ()
-
-    def changed_since(self, version: bytes) -> IndexArray | None:
-        """Lists the rows that changed since the version with an id; None if that is unknown."""
-        for first, overwritten in enumerate(self.recent):
-            if overwritten.since == version:
-                return np.unique(np.concatenate([one.indices for one in self.recent[first:]]))
-        return None
 
 
 class Table:
@@ -61,8 +30,10 @@ class Table:
     reads, and hashed, at some GB/s; the array itself is not kept.
 
     `output` is the group in which shares are added ("bit" is the fastest on a CPU), `generator` the
-    generator of the keys, `version` a text that the operator chooses and clients see. `threads` of
-    0 uses all processors. `progress`, if given, is called with the bytes done and their total.
+    generator of the keys, `version` a text that the operator chooses and clients see. A lookup gets
+    a record of `record_rows` rows, a power of two: by default as many as fit 256 bytes, so that
+    short rows cost less. `threads` of 0 uses all processors. `progress`, if given, is called with
+    the bytes done and their total.
 
     A table may be read and changed from several threads: an answer uses the version with which it
     began.
@@ -77,10 +48,13 @@ class Table:
         version: str = "1",
         output: Output = "bit",
         generator: Generator = "chacha20",
+        record_rows: int | None = None,
         threads: int = 0,
         progress: Progress | None = None,
     ) -> None:
         values = _servable(array)
+        if record_rows is None:
+            record_rows = rows_per_record(max(1, values[:1].nbytes))
         params = TableParams(  # raises for rows that are too long, before they are copied
             rows=len(values),
             row_shape=values.shape[1:],
@@ -89,15 +63,16 @@ class Table:
             generator=generator,
             version=str(version),
             digest="0" * 64,
+            record_rows=as_count(record_rows, "rows per record", 1, MAX_RECORD_ROWS),
         )
         pool = _core.ThreadPool(as_threads(threads))
         rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
 
         def parts() -> Iterator[ByteArray]:
-            for first in range(0, len(rows), _part_rows(params)):
-                yield rows[first : first + _part_rows(params)]
+            for first in range(0, len(rows), part_rows(params)):
+                yield rows[first : first + part_rows(params)]
 
-        self._begin(_build(params, parts(), pool, progress), pool)
+        self._begin(build_state(params, parts(), pool, progress), pool)
 
     @classmethod
     def load(
@@ -125,8 +100,8 @@ class Table:
             stored.write(
                 Path(path),
                 state.params,
-                state.rows,
-                state.hashes,
+                state.records,
+                state.tree,
                 source=source,
                 threads=self._pool.threads,
             )
@@ -138,11 +113,6 @@ class Table:
         self._changes = threading.RLock()
         self._versions = UsedVersions(state.params.version)
         self._last: LastChange | None = None
-        self._followed = False
-
-    def follow(self) -> None:
-        """Keeps the numbers of rows that change from now on, for `TableState.changed_since`."""
-        self._followed = True
 
     @property
     def params(self) -> TableParams:
@@ -151,8 +121,16 @@ class Table:
 
     @property
     def bytes(self) -> int:
-        """The memory of the rows in bytes."""
-        return self._state.rows.bytes
+        """The memory of the rows and of the hash tables in bytes."""
+        return self._state.records.bytes + self._state.tree.bytes
+
+    @property
+    def tops(self) -> ByteArray:
+        """The hashes that clients check rows against, uint8 (n, 32): `Client(params, tops)`.
+
+        They hash to `params.digest`, and change with every version.
+        """
+        return self._state.tree.tops
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -166,7 +144,7 @@ class Table:
         """Returns plaintext rows, with NumPy indexing: for tests and the table's owner."""
         with self.reading() as state:
             wanted = as_indices(indices, state.params.rows, "an index")
-            return _as_values(state.rows.load(wanted.reshape(-1)), wanted.shape, state.params)
+            return _as_values(state.load(wanted.reshape(-1)), wanted.shape, state.params)
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
@@ -190,11 +168,11 @@ class Table:
 
         If an index occurs twice, the later row wins. `version` of None increments the current
         version: two servers that make the same changes in the same order agree. The change waits
-        for answers that have begun; later queries for the old version are refused.
+        for answers that have begun; later queries for the old version are refused. An update of
+        many rows builds a new copy of the table instead, as `insert` does, which is faster.
 
-        In addition to the table, an update takes the bytes of the new rows, about 20 bytes for
-        each, and per thread half a megabyte or 4,096 rows, if they are longer; or a copy of the
-        table, if that has at most 8 MiB of rows.
+        In addition to the table, an update takes up to three times the bytes of the records that
+        change; one of many rows takes a second table.
 
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
         that the table has had before.
@@ -204,11 +182,16 @@ class Table:
             version = self._versions.choose(version, old.params.version)
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), old.params)
-            update = Update(old.rows, old.params, old.hashes, where, new, pool=self._pool)
-            changed = where.copy() if self._followed else None
-            state = _new_version(old, update.hashes, changed, version)
+            if len(where) * DENSE >= old.params.records:
+                parts = old.overwritten(where, new, self._pool)
+                return self._replace(parts, replace(old.params, version=version))
+            numbers, records = old.changed(where, new)
+            changes = _core.RowChanges(numbers, records, old.params.records, self._pool)
+            change = TreeChange.of(old.tree, old.params.hashes, numbers, records, self._pool)
+            state = new_version(old, change.tops, numbers, version)
             with self._lock.writing():
-                update.write()
+                old.records.replace(changes, self._pool)
+                change.apply(self._pool)
                 self._state = state
             return self._changed(state.params)
 
@@ -280,14 +263,17 @@ class Table:
         version = self._versions.choose(version, old.params.version)
 
         def parts() -> Iterator[ByteArray]:
-            for first in range(0, len(order), _part_rows(old.params)):
-                own = order[first : first + _part_rows(old.params)]
-                part = old.rows.load(np.maximum(own, 0).astype(np.uint64))
+            for first in range(0, len(order), part_rows(old.params)):
+                own = order[first : first + part_rows(old.params)]
+                part = old.load(np.maximum(own, 0).astype(np.uint64))
                 part[own < 0] = new[-1 - own[own < 0]]
                 yield part
 
-        params = replace(old.params, rows=len(order), version=version)
-        state = _build(params, parts(), self._pool, None)
+        return self._replace(parts(), replace(old.params, rows=len(order), version=version))
+
+    def _replace(self, parts: Iterator[ByteArray], params: TableParams) -> TableParams:
+        """Builds a version from its rows, in parts of `part_rows`, while the old one answers."""
+        state = build_state(params, parts, self._pool, None)
         with self._lock.writing():
             self._state = state
         return self._changed(state.params)
@@ -321,44 +307,6 @@ def _servable(array: object) -> Array:
             f"dtype {values.dtype} is not supported; use numbers, bools or fixed-length strings"
         )
     return values
-
-
-def _part_rows(params: TableParams) -> int:
-    """Returns the rows per part: whole chunks, about 32 MB."""
-    return CHUNK_ROWS * max(1, _PART_BYTES // (CHUNK_ROWS * params.row_bytes))
-
-
-def _build(
-    params: TableParams,
-    parts: Iterator[ByteArray],
-    pool: _core.ThreadPool,
-    progress: Progress | None,
-) -> TableState:
-    """Stores and hashes rows, which arrive in parts of `_part_rows`."""
-    rows = _core.Table(params.rows, params.row_bytes, params.output)
-    hashes = []
-    done = 0
-    for part in parts:
-        rows.store(done, part, pool)
-        hashes.append(hash_chunks(part, pool.threads))
-        done += len(part)
-        if progress is not None:
-            progress(done * params.row_bytes, params.rows * params.row_bytes)
-    all_hashes = np.concatenate(hashes)
-    return TableState(replace(params, digest=digest_of(all_hashes)), rows, all_hashes)
-
-
-def _new_version(
-    old: TableState, hashes: ByteArray, changed: IndexArray | None, version: str
-) -> TableState:
-    """Returns the state after an update; `changed` is None if no device copy follows it."""
-    params = replace(old.params, digest=digest_of(hashes), version=version)
-    if changed is None:
-        return TableState(params, old.rows, hashes)
-    recent = [*old.recent, Overwritten(old.params.id, changed)]
-    while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.rows:
-        del recent[0]  # copying the whole table is as fast as following these updates
-    return TableState(params, old.rows, hashes, tuple(recent))
 
 
 def _as_values(rows: ByteArray, shape: tuple[int, ...], params: TableParams) -> Array:

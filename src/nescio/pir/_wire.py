@@ -4,53 +4,72 @@ A message is a header of 32 bytes and `count` records of one length, all little-
 
     offset  bytes
     0       2      "NQ" for a query, "NA" for an answer
-    2       1      version of this format, 1
+    2       1      version of this format, 2
     3       1      party that receives the query or sends the answer: 0 or 1
     4       4      number of records
-    8       8      bytes of a record
+    8       4      bytes of a record
+    12      1      tables: 1, or 1 and the number of hash tables
+    13      3      zero
     16      16     id of the table's parameters
-    32      ...    keys (see core/dpf/key.h), or answers
+    32      ...    records
+
+A part of the message is a lookup: a key (see core/dpf/key.h) or an answer for the table's records,
+then one for each hash table, lowest first.
 
 docs/wire-format.md describes the format for implementations in other languages.
 """
 
 import struct
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, as_bytes
 from ..errors import MalformedMessageError, MismatchError
-from ._params import TableParams
+from ._params import Layout, TableParams
 
-VERSION = 1
+VERSION = 2
 HEADER_BYTES = 32
-_HEADER = struct.Struct("<2sBBIQ16s")
+_HEADER = struct.Struct("<2sBBIIB3s16s")
+_TABLES = 12
 _MAGIC = {"a query": b"NQ", "an answer": b"NA"}
 
 
 class QueryMessage(NamedTuple):
-    """A checked query: its party, the id of its table, and its keys."""
+    """A checked query: its party, the id of its table, keys for the records and each hash table.
+
+    `hash_keys` is empty if the client does not check the answer.
+    """
 
     party: int
     table: bytes
     keys: _core.Keys
+    hash_keys: tuple[_core.Keys, ...] = ()
+
+    @property
+    def all_keys(self) -> tuple[_core.Keys, ...]:
+        """The keys for the records, then those for each hash table."""
+        return self.keys, *self.hash_keys
 
 
 class AnswerMessage(NamedTuple):
-    """A checked answer: its party, and the shares of the rows, one row each."""
+    """A checked answer: its party, and shares of records and of rows of each hash table."""
 
     party: int
-    rows: ByteArray
+    shares: tuple[ByteArray, ...]
 
 
-def encode_query(params: TableParams, party: int, keys: ByteArray) -> bytes:
-    """Encodes a query for one party: `keys` has shape (count, params.key_bytes)."""
+def encode_query(params: TableParams, party: int, keys: Sequence[ByteArray]) -> bytes:
+    """Encodes a query for one party: keys for records and each hash table, (count, bytes)."""
     return _encode("a query", params, party, keys)
 
 
-def encode_answer(params: TableParams, party: int, answers: ByteArray) -> bytes:
-    """Encodes a party's answer: `answers` has shape (count, params.answer_bytes)."""
-    return _encode("an answer", params, party, answers.reshape(-1, params.answer_bytes))
+def encode_answer(params: TableParams, party: int, answers: Sequence[ByteArray]) -> bytes:
+    """Encodes a party's answer: shares of records, and of rows of each hash table."""
+    return _encode("an answer", params, party, answers)
 
 
 def parse_query(params: TableParams, data: object) -> QueryMessage:
@@ -59,19 +78,29 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
     Raises MalformedMessageError or MalformedKeyError for bytes that are not a query, MismatchError
     for a query to another table or with keys of another kind.
     """
-    party, records = _parse("a query", params, data, params.key_bytes)
-    keys = _core.Keys(records)
-    if len(keys):
-        _check_keys(params, party, keys)
-    return QueryMessage(party, params.id, keys)
+    party, tables, records = _parse("a query", params, data, params.key_widths)
+    keys = [_core.Keys(part) for part in _split(records, params.key_widths[:tables])]
+    for own, layout in zip(keys, params.layouts, strict=False):
+        if len(own):
+            _check_keys(own, layout, params.generator, party)
+    return QueryMessage(party, params.id, keys[0], tuple(keys[1:]))
 
 
-def parse_answer(params: TableParams, data: object, count: int) -> AnswerMessage:
-    """Parses an answer of `count` rows. Raises MalformedMessageError or MismatchError."""
-    party, records = _parse("an answer", params, data, params.answer_bytes)
-    if len(records) != count:
-        raise MalformedMessageError(f"an answer: found {len(records)} rows, expected {count}")
-    return AnswerMessage(party, records)
+def estimate(params: TableParams, data: bytes) -> tuple[int, int]:
+    """Returns the lookups in a query that is not checked yet, and the bytes of its answer."""
+    tables = 1 if data[_TABLES : _TABLES + 1] == b"\x01" else len(params.key_widths)
+    count = max(0, len(data) - HEADER_BYTES) // sum(params.key_widths[:tables])
+    return count, HEADER_BYTES + count * sum(params.answer_widths[:tables])
+
+
+def parse_answer(params: TableParams, data: object, count: int, tables: int) -> AnswerMessage:
+    """Parses an answer of `count` lookups. Raises MalformedMessageError or MismatchError."""
+    party, found, records = _parse("an answer", params, data, params.answer_widths)
+    if (len(records), found) != (count, tables):
+        raise MalformedMessageError(
+            f"an answer: found {len(records)} rows of {found} tables, expected {count} of {tables}"
+        )
+    return AnswerMessage(party, tuple(_split(records, params.answer_widths[:tables])))
 
 
 def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
@@ -85,42 +114,59 @@ def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
     )
 
 
-def _encode(kind: str, params: TableParams, party: int, records: ByteArray) -> bytes:
-    header = _HEADER.pack(_MAGIC[kind], VERSION, party, len(records), records.shape[1], params.id)
+def _split(records: ByteArray, widths: Sequence[int]) -> Iterator[ByteArray]:
+    """Yields the parts of all records, by table."""
+    for first, end in pairwise(np.cumsum([0, *widths])):
+        yield np.ascontiguousarray(records[:, first:end])
+
+
+def _encode(kind: str, params: TableParams, party: int, parts: Sequence[ByteArray]) -> bytes:
+    records = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+    count, size = records.shape
+    header = _HEADER.pack(
+        _MAGIC[kind], VERSION, party, count, size, len(parts), bytes(3), params.id
+    )
     return header + records.tobytes()
 
 
 def _parse(
-    kind: str, params: TableParams, data: object, record_bytes: int
-) -> tuple[int, ByteArray]:
-    """Parses the party and the records of a message."""
+    kind: str, params: TableParams, data: object, widths: Sequence[int]
+) -> tuple[int, int, ByteArray]:
+    """Parses the party, the number of tables and the records of a message."""
     raw = as_bytes(data, kind)
     if len(raw) < HEADER_BYTES:
         raise MalformedMessageError(
             f"not {kind}: found {len(raw)} bytes, expected a header of {HEADER_BYTES} bytes"
         )
-    magic, version, party, count, found_bytes, table = _HEADER.unpack(raw[:HEADER_BYTES].tobytes())
+    magic, version, party, count, found_bytes, tables, zero, table = _HEADER.unpack_from(raw.data)
     if magic != _MAGIC[kind]:
         raise MalformedMessageError(f"not {kind}: it does not begin with {_MAGIC[kind]!r}")
     if version != VERSION:
         raise MalformedMessageError(f"{kind}: found format version {version}, expected {VERSION}")
     if party > 1:
         raise MalformedMessageError(f"{kind}: found party {party}, expected 0 or 1")
+    if any(zero):
+        raise MalformedMessageError(f"{kind}: found {zero!r} at byte 13, expected zeros")
     if table != params.id:
         raise wrong_table(kind, table, params)
+    if tables not in (1, len(widths)):
+        raise MalformedMessageError(
+            f"{kind} to {tables} tables: expected 1, or {len(widths)} with the hash tables"
+        )
+    record_bytes = sum(widths[:tables])
     if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:
         raise MalformedMessageError(
             f"{kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
             f"records of {record_bytes} bytes, {HEADER_BYTES + count * record_bytes} bytes in all"
         )
-    return party, raw[HEADER_BYTES:].reshape(count, record_bytes)
+    return party, tables, raw[HEADER_BYTES:].reshape(count, record_bytes)
 
 
-def _check_keys(params: TableParams, party: int, keys: _core.Keys) -> None:
+def _check_keys(keys: _core.Keys, layout: Layout, generator: str, party: int) -> None:
     parties = keys.parties()
     odd = int(parties[parties != party][0]) if (parties != party).any() else party
     found = (keys.domain, keys.output, keys.generator, odd)
-    expected = (params.rows, params.output, params.generator, party)
+    expected = (layout.rows, layout.output, generator, party)
     if found != expected:
         raise MismatchError(
             f"a key for another table or party: found {_describe(*found)}, "
@@ -131,4 +177,4 @@ def _check_keys(params: TableParams, party: int, keys: _core.Keys) -> None:
 
 
 def _describe(domain: int, output: str, generator: str, party: int) -> str:
-    return f"{output} over {domain} rows from {generator} for party {party}"
+    return f"{output} over {domain} records from {generator} for party {party}"

@@ -46,7 +46,7 @@ class TableAdmin(Closing):
         *,
         timeout: float = 300.0,
         retries: int = 2,
-        verify: bool | ssl.SSLContext = True,
+        tls: bool | ssl.SSLContext = True,
     ) -> None:
         check_servers(servers)
         if len(tokens) != 2:
@@ -55,7 +55,7 @@ class TableAdmin(Closing):
             check_token(token)
         urls = [table_url(server, table) for server in servers]
         self._tokens = dict(zip(urls, tokens, strict=True))
-        self._http = Http(timeout=timeout, retries=retries, verify=verify)
+        self._http = Http(timeout=timeout, retries=retries, tls=tls)
         self._loop = LoopThread()
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:

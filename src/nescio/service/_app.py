@@ -3,6 +3,7 @@
     GET  /healthz                      health of the service
     GET  /v1/tables                    all tables
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
+    GET  /v1/tables/{name}/tops        the hashes that clients check rows against
     POST /v1/tables/{name}/answer      answers a query
     POST /v1/tables/{name}/rows        changes rows; needs the operator's token
     POST /v1/tables/{name}/rows/check  tests if a change would be made; needs the token
@@ -27,9 +28,10 @@ from starlette.routing import Route
 
 from .._arrays import as_count, shown
 from ..errors import ArgumentError, MessageError, ResourceError
-from ..pir import Server, TableParams
+from ..pir import Server, Table, TableParams
 from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
-from ..pir._wire import HEADER_BYTES
+from ..pir._tops import encode_tops, max_message_bytes
+from ..pir._wire import estimate
 from . import _quotas as refuse
 from ._batcher import Batcher
 from ._exchange import check_token
@@ -38,6 +40,7 @@ from ._responses import AnswerResponse, Budget, Holding, refused_response
 from ._token import TokenCheck
 
 _LOG = logging.getLogger(__name__)
+_ID = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
 
@@ -75,6 +78,16 @@ class _Service:
     async def table(self, request: Request) -> Response:
         return JSONResponse(self._describe(self._known(request)))
 
+    async def tops(self, request: Request) -> Response:
+        table = self._servers[self._known(request)].table
+        since = request.query_params.get("since", "")
+        known = bytes.fromhex(since) if _ID.fullmatch(since) else None
+        with self.budget.holding() as held:
+            held.add(max_message_bytes(table.params))
+            message = await asyncio.to_thread(_tops_message, table, known)
+            held.keep()
+        return AnswerResponse(message, 0, seconds=self._quotas.write_seconds, sent=held.release)
+
     async def answer(self, request: Request) -> Response:
         name = self._known(request)
         with self.budget.holding() as held:
@@ -85,10 +98,10 @@ class _Service:
         params = server.params
         quotas = self._quotas
         body = await _read(request, quotas.max_body_bytes, quotas.read_seconds, held)
-        keys = (len(body) - HEADER_BYTES) // params.key_bytes
+        keys, answer_bytes = estimate(params, body)
         if keys > self._quotas.keys(params):
             raise refuse.too_many_keys(keys, self._quotas.keys(params))
-        held.add(HEADER_BYTES + max(0, keys) * params.answer_bytes)
+        held.add(answer_bytes)
         query = server.check(body)
         answer, seconds = await self._batchers[name].submit(query)
         held.keep()
@@ -143,6 +156,11 @@ class _Service:
         if name not in self._servers:
             raise refuse.unknown_table(name, list(self._servers))
         return name
+
+
+def _tops_message(table: Table, since: bytes | None) -> bytes:
+    with table.reading() as state:
+        return encode_tops(state, since)
 
 
 async def _read(request: Request, limit: int, seconds: float, held: Holding | None = None) -> bytes:
@@ -221,8 +239,9 @@ def create_app(
         if quotas.keys(server.params) == 0:
             raise ArgumentError(
                 f"table {name!r}: no request fits {quotas.max_body_bytes} bytes with its answer in "
-                f"{quotas.max_answer_bytes}; a key has {server.params.key_bytes} bytes, a row "
-                f"{server.params.answer_bytes}"
+                f"{quotas.max_answer_bytes}; keys for a row have "
+                f"{server.params.verified_key_bytes} bytes, the answer "
+                f"{server.params.verified_answer_bytes}"
             )
     service = _Service(servers, party, quotas, admin_token)
     app = Starlette(
@@ -230,6 +249,7 @@ def create_app(
             Route("/healthz", service.health),
             Route("/v1/tables", service.tables),
             Route("/v1/tables/{name}", service.table),
+            Route("/v1/tables/{name}/tops", service.tops),
             Route("/v1/tables/{name}/answer", service.answer, methods=["POST"]),
             Route("/v1/tables/{name}/rows", service.change, methods=["POST"]),
             Route("/v1/tables/{name}/rows/check", service.check_change, methods=["POST"]),

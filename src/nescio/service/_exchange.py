@@ -212,30 +212,38 @@ class TablesDifferError(MismatchError):
     """The servers' tables or answers differ under one version: retrying does not help."""
 
 
+def agree(descriptions: Sequence[Description]) -> tuple[Description, Description]:
+    """Returns both parties' descriptions of one table, party 0 first.
+
+    Raises ArgumentError for two servers of one party; MismatchError for different tables, and its
+    subclass TablesDifferError for different tables of one version.
+    """
+    first, second = sorted(descriptions, key=lambda d: d.party)
+    if first.party == second.party:
+        raise ArgumentError(
+            f"{first.url} and {second.url} are both party {first.party}: "
+            "name one server of each party, run by different people"
+        )
+    if first.params != second.params:
+        permanent = first.params.version == second.params.version
+        raise (TablesDifferError if permanent else MismatchError)(
+            f"the servers hold different tables: {first.url} has {first.params.describe()}, "
+            f"{second.url} has {second.params.describe()}",
+            found=second.params.describe(),
+            expected=first.params.describe(),
+        )
+    return first, second
+
+
 class Lookup:
     """Two servers with the same table: makes queries and decodes answers.
 
     `urls[p]` is the endpoint of party p's answers.
     """
 
-    def __init__(
-        self, descriptions: Sequence[Description], *, insecure_generator: bool = False
-    ) -> None:
-        first, second = sorted(descriptions, key=lambda d: d.party)
-        if first.party == second.party:
-            raise ArgumentError(
-                f"{first.url} and {second.url} are both party {first.party}: "
-                "name one server of each party, run by different people"
-            )
-        if first.params != second.params:
-            permanent = first.params.version == second.params.version
-            raise (TablesDifferError if permanent else MismatchError)(
-                f"the servers hold different tables: {first.url} has {first.params.describe()}, "
-                f"{second.url} has {second.params.describe()}",
-                found=second.params.describe(),
-                expected=first.params.describe(),
-            )
-        self.client = Client(first.params, insecure_generator=insecure_generator)
+    def __init__(self, servers: tuple[Description, Description], client: Client) -> None:
+        first, second = servers
+        self.client = client
         self.urls = (f"{first.url}/answer", f"{second.url}/answer")
         self.max_keys = min(first.max_keys, second.max_keys)
 
@@ -247,7 +255,7 @@ class Lookup:
 
     def max_answer_bytes(self, query: Query) -> int:
         """Returns the length of an answer to a query; the client reads no more than this."""
-        return HEADER_BYTES + query.count * self.client.params.answer_bytes
+        return HEADER_BYTES + query.count * self.client.answer_bytes
 
     def assemble(self, indices: object, parts: Sequence[Array]) -> Array:
         """Joins the rows of all queries to one array, equal to `table[indices]`."""

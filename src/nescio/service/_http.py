@@ -47,7 +47,7 @@ class Http:
     keys. Compression is not used, so the length of a reply is bounded while it is read.
     """
 
-    def __init__(self, *, timeout: float, retries: int, verify: bool | ssl.SSLContext) -> None:
+    def __init__(self, *, timeout: float, retries: int, tls: bool | ssl.SSLContext) -> None:
         if not 0 < timeout <= _MAX_TIMEOUT:
             raise ArgumentError(f"timeout: found {timeout}, expected seconds up to a day")
         if not 0 <= retries <= 100:
@@ -56,14 +56,14 @@ class Http:
         self._retries = retries
         self._client = httpx.AsyncClient(
             timeout=timeout,
-            verify=verify,
+            verify=tls,
             trust_env=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "nescio"},
         )
 
-    async def get(self, url: str) -> bytes:
-        """Fetches a short text and returns its body. Raises the errors of `post`."""
-        reply = await self._send("GET", url, None, {}, MAX_TEXT_BYTES)
+    async def get(self, url: str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+        """Fetches and returns a body of at most `max_bytes`. Raises the errors of `post`."""
+        reply = await self._send("GET", url, None, {}, max_bytes)
         return reply.body
 
     async def post(

@@ -57,9 +57,12 @@ class Quotas:
             )
 
     def keys(self, params: TableParams) -> int:
-        """Returns the maximum keys per request for a table under all quotas; 0 if none fits."""
-        by_body = (self.max_body_bytes - HEADER_BYTES) // params.key_bytes
-        by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.answer_bytes
+        """Returns the maximum rows per request for a table under all quotas; 0 if none fits.
+
+        Rows are those of a client that checks them: each takes a key for every hash table too.
+        """
+        by_body = (self.max_body_bytes - HEADER_BYTES) // params.verified_key_bytes
+        by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.verified_answer_bytes
         return max(0, min(self.max_keys, by_body, by_answer))
 
 

@@ -6,22 +6,25 @@ import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .._arrays import Array
-from ..errors import MismatchError
-from ..pir import Query, TableParams
+from .._arrays import Array, ByteArray
+from ..errors import ForgedAnswerError, MismatchError
+from ..pir import Client, Query, TableParams
 from ._exchange import (
     Description,
     Lookup,
     Reply,
     TablesDifferError,
+    agree,
     check_servers,
     pause,
     table_url,
 )
 from ._http import Closing, Http, LoopThread, both
+from ._trust import Trust, check_verify, fetch_tops
 
 _T = TypeVar("_T")
 
@@ -40,21 +43,35 @@ class AsyncRemoteTable:
         *,
         timeout: float = 30.0,
         retries: int = 2,
-        verify: bool | ssl.SSLContext = True,
+        tls: bool | ssl.SSLContext = True,
+        verify: bool = True,
+        digest: str | None = None,
+        known_tables: str | Path | None = None,
         insecure_generator: bool = False,
     ) -> None:
         check_servers(servers)
+        check_verify(verify, digest, known_tables)
+        self._servers = list(servers)
         self._urls = [table_url(server, table) for server in servers]
-        self._http = Http(timeout=timeout, retries=retries, verify=verify)
+        file = None if known_tables is None else Path(known_tables)
+        self._trust = Trust(digest, file, servers, table)
+        self._http = Http(timeout=timeout, retries=retries, tls=tls)
+        self._verify = verify
+        self._tops: tuple[bytes, ByteArray] | None = None  # and the id of their version
         self._timeout = timeout
         self._insecure_generator = insecure_generator
         self._lookup: Lookup | None = None  # None until both servers are asked (again)
-        self._params: TableParams | None = None
+        self._client: Client | None = None
 
     @property
     def params(self) -> TableParams | None:
         """The table's parameters, as last fetched from both servers; None before `connect`."""
-        return self._params
+        return None if self._client is None else self._client.params
+
+    @property
+    def client(self) -> Client | None:
+        """The client of the version last fetched, for `exchange`; None before `connect`."""
+        return self._client
 
     async def connect(self) -> None:
         """Fetches the table's parameters from both servers, unless that is done already."""
@@ -69,7 +86,7 @@ class AsyncRemoteTable:
         return await self._until_agreed(once)
 
     async def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `nescio.Client` to both servers concurrently; returns the raw replies.
+        """Sends a query of `client` to both servers concurrently; returns the raw replies.
 
         Raises MismatchError if a table has changed since `params` were fetched, and fetches them
         again.
@@ -123,12 +140,23 @@ class AsyncRemoteTable:
         if self._lookup is None:
             first, second = self._urls
             texts = await both(self._http.get(first), self._http.get(second))
-            self._lookup = Lookup(
-                [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)],
-                insecure_generator=self._insecure_generator,
+            servers = agree(
+                [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)]
             )
-            self._params = self._lookup.client.params
+            self._client = await self._make_client(servers)
+            self._lookup = Lookup(servers, self._client)
         return self._lookup
+
+    async def _make_client(self, servers: tuple[Description, Description]) -> Client:
+        """Makes the client of the table that both servers have agreed on."""
+        params, allowed = servers[0].params, self._insecure_generator
+        client = Client(params, verify=False, insecure_generator=allowed)
+        self._trust.check(params)
+        if not self._verify:
+            return client
+        if self._tops is None or self._tops[0] != params.id:
+            self._tops = params.id, await fetch_tops(self._http, servers, params, self._tops)
+        return Client(params, self._tops[1], insecure_generator=allowed)
 
     async def _lookup_once(self, lookup: Lookup, indices: object) -> Array:
         parts = []
@@ -140,6 +168,8 @@ class AsyncRemoteTable:
                 raise TablesDifferError(
                     str(error), found=error.found, expected=error.expected
                 ) from error
+            except ForgedAnswerError as error:
+                raise ForgedAnswerError(f"{' and '.join(self._servers)}: {error}") from error
         return lookup.assemble(indices, parts)
 
     async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
@@ -157,11 +187,17 @@ class RemoteTable(Closing):
     `servers` are the addresses of two servers, one of each party, in either order; both are asked
     concurrently. Each try takes at most `timeout` seconds. After a failed connection, or if a
     server is busy, the client retries up to `retries` times. While the servers' tables differ
-    because an operator is changing them, it retries for `timeout` seconds. `verify` is httpx's:
-    True, False or an `ssl.SSLContext` that trusts the servers' certificates. Proxies of the
-    environment are not used: a proxy for both queries would see both keys. `insecure_generator` is
-    that of `nescio.Client`.
+    because an operator is changing them, it retries for `timeout` seconds. `tls` is httpx's
+    `verify`: True, False or an `ssl.SSLContext` that trusts the servers' certificates. Proxies of
+    the environment are not used: a proxy for both queries would see both keys. `insecure_generator`
+    is that of `nescio.Client`.
 
+    Rows are checked against the table's digest, on which both servers must agree, unless `verify`
+    is false. `digest` names the digest that the table must have, in hexadecimal. `known_tables` is
+    a file that keeps the digest of the first connection; later ones must have the same.
+
+    Raises ForgedAnswerError, and repeats nothing, if a server has answered wrongly; all rows of a
+    lookup are checked before one is returned, and the error is the same whichever they are.
     Raises ServiceError, with the server's URL, if a server fails; MismatchError if the servers'
     tables differ; MalformedMessageError for an invalid reply; ArgumentError for an insecure
     generator that is not allowed. Close the table, or use it as a context manager. It may be used
@@ -176,14 +212,20 @@ class RemoteTable(Closing):
         *,
         timeout: float = 30.0,
         retries: int = 2,
-        verify: bool | ssl.SSLContext = True,
+        tls: bool | ssl.SSLContext = True,
+        verify: bool = True,
+        digest: str | None = None,
+        known_tables: str | Path | None = None,
         insecure_generator: bool = False,
     ) -> None:
         self._servers = servers
         self._name = table
         self._timeout = timeout
         self._retries = retries
+        self._tls = tls
         self._verify = verify
+        self._digest = digest
+        self._known_tables = known_tables
         self._insecure_generator = insecure_generator
         self._left: list[object] = []
         self._begin()
@@ -195,7 +237,10 @@ class RemoteTable(Closing):
             self._name,
             timeout=self._timeout,
             retries=self._retries,
+            tls=self._tls,
             verify=self._verify,
+            digest=self._digest,
+            known_tables=self._known_tables,
             insecure_generator=self._insecure_generator,
         )
         self._loop = LoopThread()
@@ -208,9 +253,14 @@ class RemoteTable(Closing):
     @property
     def params(self) -> TableParams:
         """The table's public parameters, as last fetched from both servers."""
-        params = self._here().params
-        assert params is not None
-        return params
+        return self.client.params
+
+    @property
+    def client(self) -> Client:
+        """The client of the version last fetched from both servers, for `exchange`."""
+        client = self._here().client
+        assert client is not None
+        return client
 
     def lookup(self, indices: object) -> Array:
         """Looks up the rows at `indices`: the value of `table[indices]`.
@@ -223,7 +273,7 @@ class RemoteTable(Closing):
         return self._loop.call(remote.lookup(indices))
 
     def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `nescio.Client` to both servers; returns the raw replies."""
+        """Sends a query of `client` to both servers; returns the raw replies."""
         remote = self._here()
         return self._loop.call(remote.exchange(query))
 

@@ -1,0 +1,134 @@
+"""The digest that a client trusts, and the hashes below it that rows are checked against."""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from .._arrays import ByteArray, shown
+from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError
+from ..pir import TableParams
+from ..pir._tops import max_message_bytes, parse_tops
+from ._exchange import Description, TablesDifferError
+from ._http import Http
+
+_MAX_FILE_BYTES = 16 << 20
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+class Trust:
+    """The digest that the table must have: given, or that of the first connection, kept in a file.
+
+    Without either, a client trusts the digest of any parameters that both servers agree on, which
+    is right if one of them is honest. `digest` has 64 hexadecimal digits. `known_tables` is a JSON
+    file, made if it does not exist; it has the digest of each table at two servers.
+    """
+
+    def __init__(
+        self, digest: str | None, known_tables: Path | None, servers: Sequence[str], table: str
+    ) -> None:
+        if digest is not None and not _DIGEST.fullmatch(digest):
+            raise ArgumentError(f"digest: found {shown(digest)}, expected 64 hexadecimal digits")
+        self._digest = digest
+        self._file = known_tables
+        self._name = " ".join([table, *sorted(server.rstrip("/") for server in servers)])
+
+    def check(self, params: TableParams) -> None:
+        """Raises TablesDifferError for another digest, FileError for a file that is not valid."""
+        if self._digest is not None and params.digest != self._digest:
+            raise _another(params, self._digest, "was given")
+        if self._file is None:
+            return
+        known = _read(self._file)
+        expected = known.setdefault(self._name, params.digest)
+        if expected != params.digest:
+            raise _another(params, expected, f"is in {self._file}: delete its line there to accept")
+        _write(self._file, known)
+
+
+def check_verify(verify: object, digest: object, known_tables: object) -> None:
+    """Raises ArgumentError for a `verify` that is not a bool, or that makes a digest useless."""
+    if not isinstance(verify, bool):
+        raise ArgumentError(
+            f"verify: found {shown(verify)}, expected True or False (rows are checked, or not); "
+            "certificates are the argument tls"
+        )
+    if not verify and not (digest is None and known_tables is None):
+        raise ArgumentError(
+            "digest, known_tables: found verify=False, expected True: unchecked rows may be those "
+            "of any table"
+        )
+
+
+async def fetch_tops(
+    http: Http,
+    servers: Sequence[Description],
+    params: TableParams,
+    known: tuple[bytes, ByteArray] | None,
+) -> ByteArray:
+    """Fetches the tops of a version from either server, and checks them against the digest.
+
+    `known` has the id and the tops of an earlier version, of which a difference is enough. A server
+    whose tops do not fit is passed over, because one that fits is enough. Raises MismatchError or
+    MalformedMessageError if neither fits, ServiceError if a server fails.
+    """
+    ways = [(server, None) for server in servers]
+    tries = ways if known is None else [(servers[0], known), *ways]
+    wrong: MismatchError | MalformedMessageError | None = None
+    for server, old in tries:
+        url = f"{server.url}/tops" + (f"?since={old[0].hex()}" if old is not None else "")
+        try:
+            body = await http.get(url, max_message_bytes(params))
+            return parse_tops(params, body, None if old is None else old[1])
+        except (MismatchError, MalformedMessageError) as error:
+            wrong = error
+    assert wrong is not None
+    raise wrong
+
+
+def _another(params: TableParams, expected: str, source: str) -> TablesDifferError:
+    return TablesDifferError(
+        f"the table has the digest {params.digest} (version {params.version!r}), expected "
+        f"{expected}, which {source}: the operators have changed the table, or another one is "
+        "served under its name; ask them which",
+        found=params.digest,
+        expected=expected,
+    )
+
+
+def _read(path: Path) -> dict[str, str]:
+    """Reads a file of digests; one that does not exist is empty."""
+    try:
+        if not path.exists():
+            return {}
+        if path.stat().st_size > _MAX_FILE_BYTES:
+            raise ValueError
+        known = json.loads(path.read_bytes())
+        if not isinstance(known, dict) or not all(
+            isinstance(value, str) and _DIGEST.fullmatch(value) for value in known.values()
+        ):
+            raise ValueError
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(
+            f"{path} is not a file of known tables, expected JSON of names and digests; name "
+            "another file"
+        ) from error
+    return known
+
+
+def _write(path: Path, known: dict[str, str]) -> None:
+    """Replaces a file of digests, atomically."""
+    text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    try:
+        if path.exists() and path.read_text() == text:
+            return
+        temporary.write_text(text)
+        os.replace(temporary, path)  # noqa: PTH105 - beside `unlink`
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FileError(f"{path} cannot be written: {error.strerror}") from error
