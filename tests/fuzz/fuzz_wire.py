@@ -22,10 +22,11 @@ from nescio.ot._randomness import SystemRandomness
 from nescio.pir import _change as change
 from nescio.pir import _params as params
 from nescio.pir import _stored as stored
+from nescio.pir import _tops as tops
 from nescio.pir import _wire as wire
 
 # By function: atheris's import hook does not see packages that are installed in place.
-MODULES = (_frame, _base_ot, wire, params, params.TableParams, change, change.Change, stored)
+MODULES = (_frame, _base_ot, wire, tops, params, params.TableParams, change, change.Change, stored)
 for module in (*MODULES, change._Head):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
@@ -50,6 +51,9 @@ CHANGES = [
         ("delete", np.ones((0, 3), np.uint8)),
     ]
 ]
+
+with TABLE.reading() as state:
+    TOPS = [tops.encode_tops(state), tops.encode_tops(state, PARAMS.id)]
 
 FRAMES = b"".join(
     _frame.encode_header(kind, number, len(data)) + data
@@ -80,7 +84,14 @@ def fuzz_query(provider: atheris.FuzzedDataProvider) -> None:
 def fuzz_answer(provider: atheris.FuzzedDataProvider) -> None:
     """Fuzzes answers, as a client parses them."""
     rows = CLIENT.decode(QUERY, damaged(provider, ANSWERS[0]), ANSWERS[1])
-    assert rows.shape == (2, 3)
+    assert np.array_equal(rows, TABLE[[1, 599]])  # a wrong answer is refused
+
+
+def fuzz_tops(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes tops, as a client parses them; what is accepted is the table's."""
+    sound = provider.PickValueInList(TOPS)
+    found = tops.parse_tops(PARAMS, damaged(provider, sound), TABLE.tops)
+    assert np.array_equal(found, TABLE.tops)
 
 
 def fuzz_params(provider: atheris.FuzzedDataProvider) -> None:
@@ -156,7 +167,7 @@ def one_input(data: bytes) -> None:
     provider = atheris.FuzzedDataProvider(data)
     target = provider.PickValueInList(
         [
-            *(fuzz_query, fuzz_answer, fuzz_params, fuzz_change, fuzz_stored),
+            *(fuzz_query, fuzz_answer, fuzz_tops, fuzz_params, fuzz_change, fuzz_stored),
             fuzz_change_head,
             *(fuzz_frames, fuzz_points),
         ]

@@ -81,7 +81,7 @@ def bulk_changes(rng):
 def test_a_bulk_update(output, row_bytes, dense, threads, rng, monkeypatch):
     """Of several rows for one index, the last one stays."""
     monkeypatch.setattr(_table, "DENSE", dense)
-    monkeypatch.setattr(_state, "_PART_BYTES", 1 << 17)  # several parts, of short rows
+    monkeypatch.setattr(_state, "_CACHED_BYTES", 1 << 17)  # several parts, of longer rows
     expected = random_table(rng, (BULK_ROWS, row_bytes))
     table = nescio.Table(expected, output=output, threads=threads)
     for where in bulk_changes(rng):

@@ -16,6 +16,7 @@ DENSE = 4
 """An update of a row in so many records builds the table anew: it is faster, and answers go on."""
 
 _PART_BYTES = 32 << 20
+_CACHED_BYTES = 8 << 20
 _MAX_RECENT = 256  # updates that device copies of the table can follow
 
 
@@ -69,14 +70,21 @@ class TableState:
     def overwritten(
         self, where: IndexArray, new: ByteArray, pool: _core.ThreadPool
     ) -> Iterator[ByteArray]:
-        """Yields all rows in parts of `part_rows`, with new rows in the place of old ones.
+        """Yields all rows in parts, with new rows in the place of old ones.
 
-        Of several new rows for one index, the last one wins.
+        Of several new rows for one index, the last one wins. Parts are small, so that they stay in
+        a cache and the system reuses their memory.
         """
-        params, step = self.params, part_rows(self.params)
+        params = self.params
+        step = HashTreeBuilder.PART_RECORDS * params.record_rows
+        if params.rows * params.row_bytes <= _CACHED_BYTES:
+            step = -(-params.rows // step) * step  # all in one part: nothing is sorted
         at, elements, ends = where.view(np.int64), _as_elements(new), [len(where)]
         if params.rows > step:
-            order = np.argsort(at // step, kind="stable")
+            parts = at // step
+            if params.rows // step < 1 << 16:
+                parts = parts.astype(np.uint16)  # NumPy sorts these in linear time
+            order = np.argsort(parts, kind="stable")
             at, elements = at[order], elements[order]
             ends = np.searchsorted(at // step, np.arange(-(-params.rows // step)), "right").tolist()
         for first, (begin, end) in zip(range(0, params.rows, step), pairwise([0, *ends])):  # noqa: B905
