@@ -10,6 +10,7 @@ import os
 import select
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import __version__
 from .commands import audit, bench, demo, info, lookup, ot, quant, serve
@@ -34,9 +35,19 @@ _EXTRAS = {
 }
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser, also of each command, that takes no abbreviated options.
+
+    A later release may add an option that begins alike; a script would then mean another one.
+    """
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - argparse's own
+        super().__init__(**{"allow_abbrev": False, **options})
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Builds the parser of the command line."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="nescio",
         description="Private machine-learning inference: private lookups (private information "
         "retrieval), oblivious transfer, low-bit models, and an audit of secure aggregation.",

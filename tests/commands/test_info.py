@@ -36,3 +36,9 @@ def test_a_broken_pipe_that_is_not_the_output_is_an_error(capsys):
     parser.set_defaults(run=fail)
     assert run(parser, []) == 1
     assert capsys.readouterr().err == "nescio: [Errno 32] Broken pipe\n"
+
+
+def test_options_are_not_abbreviated():
+    found = nescio("lookup", "--servers", "http://a", "http://b", "--tab", "words", 5)
+    assert found.returncode == 2
+    assert "--table" in found.stderr

@@ -33,7 +33,6 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command."""
     parser = commands.add_parser(
         "serve",
-        allow_abbrev=False,  # so that --admin-token is not taken for the option with a file
         help="serve tables for private lookups, as one of two parties",
         description="Serves tables for private lookups as one of two parties. Another operator "
         "must run the other party: anyone who sees both servers' queries learns the rows.",
