@@ -26,7 +26,8 @@ _LOOKUP = """
 import numpy as np, nescio
 rows = np.arange(4000, dtype=np.uint8).reshape(1000, 4)
 table = nescio.Table(rows)
-client, servers = nescio.Client(table.params), [nescio.Server(table) for _ in range(2)]
+client = nescio.Client(table.params, table.tops)
+servers = [nescio.Server(table) for _ in range(2)]
 query = client.query([17, 999])
 found = client.decode(query, *(s.answer(k) for s, k in zip(servers, query.keys, strict=True)))
 assert (found == rows[[17, 999]]).all()

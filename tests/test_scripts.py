@@ -86,3 +86,11 @@ def test_the_audits_figures_install_the_lattice_reduction():
     found = dry_run(SCRIPTS.parent, "paper-audit")
     assert "scripts/requirements.py audit-lattice" in found.stdout
     assert any("python-flint" in line for line in requirements("audit-lattice"))
+
+
+def test_the_lookup_that_checks_a_wheel():
+    spec = importlib.util.spec_from_file_location("wheel", SCRIPTS / "wheel.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = subprocess.run([sys.executable, "-c", module._LOOKUP], capture_output=True, text=True)
+    assert found.stdout.startswith("a lookup with"), found.stderr

@@ -95,6 +95,13 @@ def test_an_invalid_field(params, field, value):
         TableParams.from_dict(fields)
 
 
+def test_hashes_that_are_nested_deeply(params):
+    for depth in range(500, 1000):  # some of them too deep for JSON
+        text = params.to_json().replace('"levels":0', '"levels":' + "[" * depth + "]" * depth)
+        with pytest.raises(MalformedMessageError):
+            TableParams.from_json(text)
+
+
 @pytest.mark.parametrize("missing", ["rows", "dtype", "digest", "format", "row_shape"])
 def test_a_field_that_is_missing_or_unknown(params, missing):
     fields = params.to_dict()

@@ -216,6 +216,13 @@ def test_tops_that_are_none(table):
         nescio.Client(table.params, table.tops.astype(np.int32))
 
 
+def test_a_client_keeps_tops_of_its_own(table):
+    tops = table.tops.copy()
+    client = nescio.Client(table.params, tops)
+    tops[:] = 0
+    assert np.array_equal(look_up(client, [5], servers_of(table, table)), table[[5]])
+
+
 def accepted_share(client, servers, index, trials):
     """Returns how often a lookup is accepted; an accepted row must be right."""
     accepted = 0
@@ -343,6 +350,7 @@ def test_a_difference_is_short_where_few_rows_change(table):
         lambda m: m[:3] + b"\x02" + m[4:],
         lambda m: m[:4] + b"\xff\xff\xff\xff" + m[8:],
         lambda m: m[:8] + b"\x24" + m[9:],
+        lambda m: m[:12] + b"\x01" + m[13:],
         lambda m: m[:16] + bytes(16) + m[32:],
         lambda m: m[:40] + bytes([m[40] ^ 1]) + m[41:],
     ],

@@ -103,7 +103,7 @@ class Client:
         rows = as_indices(indices, self.params.rows, "an index")
         flat, params = rows.reshape(-1), self.params
         keys = [
-            self._keys(flat // np.uint64(params.record_rows * ARITY**level), layout)
+            self._keys(_divided(flat, params.record_rows * ARITY**level), layout)
             for level, layout in enumerate(params.layouts[: self._tables])
         ]
         queries = [wire.encode_query(params, party, [k[party] for k in keys]) for party in (0, 1)]
@@ -148,7 +148,7 @@ class Client:
         count, places = self.params.record_rows, np.arange(self.params.record_rows, dtype=np.uint64)
         if count == 1:
             return records
-        wanted = indices[:, None] % np.uint64(count) == places
+        wanted = indices[:, None] & np.uint64(count - 1) == places
         masks = np.uint8(0) - wanted.astype(np.uint8)
         rows = records.reshape(len(records), count, self.params.row_bytes) & masks[:, :, None]
         selected: ByteArray = np.bitwise_or.reduce(rows, axis=1)
@@ -159,7 +159,7 @@ class Client:
     ) -> None:
         """Checks all records in time that depends only on their number."""
         padding = parts[0][:, self.params.record_bytes :]
-        numbers = query.indices // np.uint64(self.params.record_rows)
+        numbers = _divided(query.indices, self.params.record_rows)
         good = _core.check_rows(numbers, records, parts[1:], tops)
         if padding.any() or not good:
             raise ForgedAnswerError(
@@ -182,4 +182,9 @@ def _checked_tops(params: TableParams, tops: object) -> ByteArray:
             f"tops: found shape {found.shape} of {found.dtype}, expected "
             f"({params.hashes.tops}, {HASH_BYTES}) of uint8"
         )
-    return check_tops(params, found)
+    return check_tops(params, found.copy())  # the caller may write to his
+
+
+def _divided(indices: IndexArray, power: int) -> IndexArray:
+    """Divides by a power of two. The time of a division may depend on the secret indices."""
+    return indices >> np.uint64(power.bit_length() - 1)

@@ -24,7 +24,7 @@ from ._params import TableParams
 from ._state import TableState
 from ._wire import HEADER_BYTES, VERSION, wrong_table
 
-_HEADER = struct.Struct("<2sBBII4x16s")
+_HEADER = struct.Struct("<2sBBII4s16s")
 _NUMBER_BYTES = 4
 _ALL, _DIFFERENCE = 0, 1
 _RECORD_BYTES = (HASH_BYTES, _NUMBER_BYTES + HASH_BYTES)
@@ -87,7 +87,8 @@ def check_tops(params: TableParams, tops: ByteArray) -> ByteArray:
 
 
 def _encode(params: TableParams, kind: int, records: ByteArray) -> bytes:
-    header = _HEADER.pack(b"NT", VERSION, kind, len(records), _RECORD_BYTES[kind], params.id)
+    sizes = len(records), _RECORD_BYTES[kind]
+    header = _HEADER.pack(b"NT", VERSION, kind, *sizes, bytes(4), params.id)
     return header + records.tobytes()
 
 
@@ -98,11 +99,13 @@ def _parse(params: TableParams, data: object) -> tuple[int, ByteArray]:
         raise MalformedMessageError(
             f"not tops: found {len(raw)} bytes, expected a header of {HEADER_BYTES} bytes"
         )
-    magic, version, kind, count, record_bytes, table = _HEADER.unpack_from(raw.data)
+    magic, version, kind, count, record_bytes, zero, table = _HEADER.unpack_from(raw.data)
     if magic != b"NT" or version != VERSION or kind not in (_ALL, _DIFFERENCE):
         raise MalformedMessageError(
             f"not tops of format {VERSION}: found {raw[:4].tobytes()!r} at the beginning"
         )
+    if any(zero):
+        raise MalformedMessageError(f"tops: found {zero!r} at byte 12, expected zeros")
     if table != params.id:
         raise wrong_table("tops", table, params)
     tops = params.hashes.tops
