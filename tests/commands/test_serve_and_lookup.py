@@ -51,6 +51,7 @@ def test_a_lookup_over_tls(table_file, certificate):
         untrusted = nescio(*lookup)
         assert_one_sentence(untrusted)
         assert "its certificate is not trusted: self" in untrusted.stderr
+        assert "(--ca-cert, or `tls`, names another authority)" in untrusted.stderr
         assert "running" not in untrusted.stderr
         plain = [url.replace("https", "http") for url in (first, second)]
         wrong = nescio("lookup", "--servers", *plain, "--table", "words", 17, "--retries", 0)
@@ -113,7 +114,7 @@ def test_a_lookup_that_trusts_no_certificates(pair, tmp_path):
 def test_the_service_says_what_it_serves_and_where(table_file):
     with serving(table_file, "--name", "embeddings", "--party", 1, "--port", 0) as (_, url, lines):
         assert lines[0].startswith("table embeddings: 100 rows of 3 float32")
-        assert lines[1] == f"party 1 serves embeddings on {url}"
+        assert lines[2] == f"party 1 serves embeddings on {url}"
         assert httpx.get(f"{url}/healthz").status_code == 200
 
 
@@ -317,8 +318,9 @@ def test_a_cached_table_is_mapped_at_the_next_start(table_file):
     with serving(*options) as (_, url, _):
         digest = httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"]
     assert digest == nescio_package.Table(np.zeros((100, 3), "f4")).params.digest
-    with serving(kept, "--party", 1, "--port", 0, "--name", "words") as (_, url, _):
+    with serving(kept, "--party", 1, "--port", 0, "--name", "words") as (_, url, lines):
         assert httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"] == digest
+        assert f"digest of words: {digest}" in lines  # for `nescio lookup --digest`
 
 
 def test_a_damaged_cache_is_replaced(table_file):

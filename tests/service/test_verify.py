@@ -129,8 +129,9 @@ def test_a_client_follows_changes_with_a_difference(remote):
 
 def test_a_digest_that_is_given(urls, remote):
     digest = nescio.Table(ROWS).params.digest
-    with remote(urls, "words", digest=digest) as table:
-        assert np.array_equal(table.lookup([5]), ROWS[[5]])
+    for given in (digest, digest.upper()):
+        with remote(urls, "words", digest=given) as table:
+            assert np.array_equal(table.lookup([5]), ROWS[[5]])
     with pytest.raises(MismatchError, match="which was given") as caught:
         remote(urls, "words", digest="0" * 64)
     assert (caught.value.found, caught.value.expected) == (digest, "0" * 64)
@@ -156,8 +157,21 @@ def test_a_file_of_known_tables_that_is_none(urls, remote, tmp_path, content):
     with pytest.raises(FileError, match="not a file of known tables"):
         remote(urls, "words", known_tables=known)
     assert known.read_text(errors="surrogatepass") == content
-    with pytest.raises(FileError, match="cannot be written"):
-        remote(urls, "words", known_tables=tmp_path / "no folder" / "known.json")
+
+
+def test_a_file_of_known_tables_elsewhere(urls, remote, tmp_path):
+    (tmp_path / "file").touch()
+    for path in ("no folder/known.json", "file/known.json", "k" * 250):
+        with pytest.raises(FileError, match="cannot be written"):
+            remote(urls, "words", known_tables=tmp_path / path)
+    known = tmp_path / "known.json"
+    with remote(urls, "words", known_tables=known):
+        pass
+    text = known.read_text()
+    known.write_text(text, encoding="utf-16")  # JSON in any of its encodings
+    with remote(urls, "words", known_tables=known):
+        pass
+    assert known.read_text() == text
 
 
 @pytest.mark.parametrize(

@@ -224,6 +224,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 devices=[str(one) for one in used] or None,
             )
             _say(f"table {name}: {table.params.describe()}")
+            _say(f"digest of {name}: {table.params.digest}")
             if arguments.device == "auto" and servers[name].devices != ("cpu",):
                 _say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
 

@@ -126,7 +126,7 @@ def _describe_tls(error: ssl.SSLError) -> str | None:
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not trusted: {printable(error.verify_message)}; expected one for "
-            "this host from a trusted authority (--ca-cert, or `verify`, names another authority)"
+            "this host from a trusted authority (--ca-cert, or `tls`, names another authority)"
         )
     if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
         return "found a server without TLS, expected TLS; check the port, or use http://"

@@ -5,6 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from .._arrays import ByteArray, shown
@@ -29,6 +30,7 @@ class Trust:
     def __init__(
         self, digest: str | None, known_tables: Path | None, servers: Sequence[str], table: str
     ) -> None:
+        digest = None if digest is None else digest.lower()
         if digest is not None and not _DIGEST.fullmatch(digest):
             raise ArgumentError(f"digest: found {shown(digest)}, expected 64 hexadecimal digits")
         self._digest = digest
@@ -125,10 +127,11 @@ def _write(path: Path, known: dict[str, str]) -> None:
     text = json.dumps(known, indent=1, sort_keys=True) + "\n"
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     try:
-        if path.exists() and path.read_text() == text:
+        if path.exists() and path.read_bytes() == text.encode():
             return
         temporary.write_text(text)
         os.replace(temporary, path)  # noqa: PTH105 - beside `unlink`
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise FileError(f"{path} cannot be written: {error.strerror}") from error
