@@ -66,7 +66,7 @@ def test_checked_rows_are_the_tables_rows(rows, output, record_rows):
 def test_the_specification_has_the_same_digest_and_tops(rows, record_rows):
     table = make(rows, width=3, record_rows=record_rows)
     raw = [row.tobytes() for row in table[np.arange(rows)]]
-    assert table.params.digest == spec.digest(raw, record_rows)
+    assert table.params.digest == spec.digest(raw, [3], "|u1", record_rows)
     raw = spec.join(raw, record_rows)
     assert table.tops.tobytes() == b"".join(spec.hash_tables(raw)[1])
     shape = table.params.hashes
@@ -372,6 +372,33 @@ def test_a_difference_that_was_not_asked_for(table):
         tops.parse_tops(own.params, beyond, old)
     with pytest.raises(MismatchError, match="tops of another table"):
         tops.parse_tops(own.params, message, old ^ np.uint8(1))
+
+
+def test_the_digest_says_what_the_bytes_mean():
+    values = np.arange(600, dtype="<u4").reshape(100, 6)
+    same = [nescio.Table(values), nescio.Table(values, output="u32", version="2")]
+    assert len({table.params.digest for table in same}) == 1
+    others = [
+        values.view(">u4"),
+        values.view("f4"),
+        values.reshape(100, 2, 3),
+        values.reshape(50, 12),
+    ]
+    assert len({nescio.Table(other).params.digest for other in [values, *others]}) == 5
+
+
+def test_tops_cannot_be_changed_by_accident(table):
+    with pytest.raises(ValueError, match="read-only"):
+        table.tops[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        nescio.Server(table).tops[0] = 0
+
+
+def test_long_records_take_bounded_memory():
+    table = make(1 << 16, width=1, record_rows=1 << 14)
+    client = nescio.Client(table.params, table.tops)
+    indices = np.arange(0, 1 << 16, 701)
+    assert np.array_equal(look_up(client, indices, servers_of(table, table)), table[indices])
 
 
 def test_the_devices_answer_hash_tables_too(table, client):

@@ -38,7 +38,7 @@ def params(
         "output": output,
         "generator": generator,
         "version": version,
-        "digest": digest(rows, record_rows),
+        "digest": digest(rows, shape, dtype, record_rows),
         "hashes": {
             "arity": ARITY,
             "levels": levels(len(records)),
@@ -87,12 +87,20 @@ def hash_tables(records: list[bytes]) -> tuple[list[list[bytes]], list[bytes]]:
     return tables, hashes
 
 
-def digest(rows: list[bytes], record_rows: int) -> str:
-    """Hash the sizes, and the hashes above the last hash table."""
+def digest(rows: list[bytes], shape: list[int], dtype: str, record_rows: int) -> str:
+    """Hash what the rows' bytes mean, and the hashes above the last hash table."""
     records = join(rows, record_rows)
-    depth = levels(len(records))
-    sizes = struct.pack("<QQIII", len(rows), len(rows[0]), record_rows, ARITY, depth)
-    return hashlib.sha256(b"NescioDg" + sizes + b"".join(hash_tables(records)[1])).hexdigest()
+    tops = hash_tables(records)[1]
+    fields = {
+        "dtype": dtype,
+        "hashes": {"arity": ARITY, "levels": levels(len(records)), "tops": len(tops)},
+        "record_rows": record_rows,
+        "row_shape": shape,
+        "rows": len(rows),
+    }
+    text = canonical_json(fields).encode()
+    head = b"NescioDg" + len(text).to_bytes(8, "little") + text
+    return hashlib.sha256(head + b"".join(tops)).hexdigest()
 
 
 def tops_message(parameters: Params, tops: list[bytes]) -> bytes:

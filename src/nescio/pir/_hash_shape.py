@@ -8,7 +8,7 @@ docs/security.md has the proof.
 """
 
 import hashlib
-import struct
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +30,6 @@ RECORD_BYTES = 256
 
 A longer record makes answers longer; shorter ones make a tree and hashes longer than the rows.
 """
-
-_SIZES = struct.Struct("<8sQQIII")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +66,13 @@ def rows_per_record(row_bytes: int) -> int:
     return 1 << max(0, (RECORD_BYTES // row_bytes).bit_length() - 1)
 
 
-def digest_of(
-    shape: HashShape, *, rows: int, row_bytes: int, record_rows: int, tops: ByteArray
-) -> str:
-    """Computes a table's digest in hexadecimal: SHA-256 of its sizes and its tops."""
-    sizes = _SIZES.pack(b"NescioDg", rows, row_bytes, record_rows, ARITY, shape.levels)
-    return hashlib.sha256(sizes + np.ascontiguousarray(tops).tobytes()).hexdigest()
+def digest_of(shape: HashShape, fields: dict[str, object], tops: ByteArray) -> str:
+    """Computes a table's digest in hexadecimal: SHA-256 of a tag, of `fields` and of its tops.
+
+    `fields` are those of the parameters that say what the bytes of the rows mean, as canonical
+    JSON: a digest pins them too.
+    """
+    text = json.dumps(fields | {"hashes": shape.to_dict()}, sort_keys=True, separators=(",", ":"))
+    state = hashlib.sha256(b"NescioDg" + len(text).to_bytes(8, "little") + text.encode())
+    state.update(np.ascontiguousarray(tops).data)
+    return state.hexdigest()

@@ -140,9 +140,17 @@ class TableParams:
         return tuple(_core.answer_bytes(output, width) for _, width, output in self.layouts)
 
     def digest_of(self, tops: ByteArray) -> str:
-        """Computes the digest of a table of this shape from its tops."""
-        sizes = {"rows": self.rows, "row_bytes": self.row_bytes, "record_rows": self.record_rows}
-        return digest_of(self.hashes, tops=tops, **sizes)
+        """Computes the digest of a table of this shape and type from its tops."""
+        return digest_of(
+            self.hashes,
+            {
+                "dtype": self.dtype.str,
+                "record_rows": self.record_rows,
+                "row_shape": list(self.row_shape),
+                "rows": self.rows,
+            },
+            tops,
+        )
 
     @property
     def key_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """One version of a table, and how it is made: from rows, or from the version before it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -9,6 +9,7 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ByteArray, IndexArray
 from ._checksums import Progress
+from ._hash_shape import ARITY
 from ._hash_tree import HashTree, HashTreeBuilder
 from ._params import TableParams
 
@@ -22,10 +23,11 @@ _MAX_RECENT = 256  # updates that device copies of the table can follow
 
 @dataclass(frozen=True, slots=True)
 class Overwritten:
-    """The records that an update changed, and the id of the version before it, `since`."""
+    """The records and tops that an update changed, and the id of the version before, `since`."""
 
     since: bytes
     indices: IndexArray
+    tops: IndexArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,25 @@ class TableState:
 
     def changed_since(self, version: bytes) -> IndexArray | None:
         """Lists the records that changed since the version with an id; None if that is unknown."""
+        since = self._since(version)
+        return None if since is None else _union([one.indices for one in since])
+
+    def tops_since(self, version: bytes) -> IndexArray | None:
+        """Lists the tops that changed since the version with an id; None if that is unknown."""
+        since = self._since(version)
+        return None if since is None else _union([one.tops for one in since])
+
+    def _since(self, version: bytes) -> tuple[Overwritten, ...] | None:
         if version == self.params.id:
-            return np.zeros(0, np.uint64)
+            return ()
         for first, overwritten in enumerate(self.recent):
             if overwritten.since == version:
-                return np.unique(np.concatenate([one.indices for one in self.recent[first:]]))
+                return self.recent[first:]
         return None
+
+
+def _union(parts: Sequence[IndexArray]) -> IndexArray:
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.uint64)
 
 
 def _as_elements(rows: ByteArray) -> Array:
@@ -151,7 +166,8 @@ def _joined(rows: ByteArray, params: TableParams) -> ByteArray:
 def new_version(old: TableState, tops: ByteArray, where: IndexArray, version: str) -> TableState:
     tree = HashTree(old.tree.tables, tops)
     params = replace(old.params, digest=tree.digest(old.params), version=version)
-    recent = [*old.recent, Overwritten(old.params.id, where)]
+    changed_tops = np.unique(where // np.uint64(ARITY**params.hashes.levels))
+    recent = [*old.recent, Overwritten(old.params.id, where, changed_tops)]
     while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.records:
         del recent[0]  # copying the whole table is as fast as following these updates
     return TableState(params, old.records, tree, tuple(recent))

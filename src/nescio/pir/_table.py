@@ -130,7 +130,9 @@ class Table:
 
         They hash to `params.digest`, and change with every version.
         """
-        return self._state.tree.tops
+        tops = self._state.tree.tops.view()
+        tops.flags.writeable = False
+        return tops
 
     def __len__(self) -> int:
         """The number of rows."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._arrays import ByteArray, as_bytes
 from ..errors import MalformedMessageError, MismatchError
-from ._hash_shape import ARITY, HASH_BYTES
+from ._hash_shape import HASH_BYTES
 from ._params import TableParams
 from ._state import TableState
 from ._wire import HEADER_BYTES, VERSION, wrong_table
@@ -41,13 +41,11 @@ def encode_tops(state: TableState, since: bytes | None = None) -> bytes:
     All of them where the table does not remember that version, or the difference is longer.
     """
     tops = state.tree.tops
-    changed = None if since is None else state.changed_since(since)
-    if changed is not None:
-        numbers = np.unique(changed // np.uint64(ARITY**state.params.hashes.levels))
-        if len(numbers) * _RECORD_BYTES[_DIFFERENCE] < tops.nbytes:
-            at = numbers.astype("<u4").view(np.uint8).reshape(-1, _NUMBER_BYTES)
-            records = np.concatenate([at, tops[numbers.astype(np.int64)]], axis=1)
-            return _encode(state.params, _DIFFERENCE, records)
+    numbers = None if since is None else state.tops_since(since)
+    if numbers is not None and len(numbers) * _RECORD_BYTES[_DIFFERENCE] < tops.nbytes:
+        at = numbers.astype("<u4").view(np.uint8).reshape(-1, _NUMBER_BYTES)
+        records = np.concatenate([at, tops[numbers.astype(np.int64)]], axis=1)
+        return _encode(state.params, _DIFFERENCE, records)
     return _encode(state.params, _ALL, tops)
 
 

@@ -1,15 +1,11 @@
 """The digest that a client trusts, and the hashes below it that rows are checked against."""
 
-import json
-import os
 import re
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from .._arrays import ByteArray, shown
-from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError
+from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError, ServiceError
 from ..pir import TableParams
 from ..pir._tops import max_message_bytes, parse_tops
 from ._exchange import Description, TablesDifferError
@@ -23,8 +19,8 @@ class Trust:
     """The digest that the table must have: given, or that of the first connection, kept in a file.
 
     Without either, a client trusts the digest of any parameters that both servers agree on, which
-    is right if one of them is honest. `digest` has 64 hexadecimal digits. `known_tables` is a JSON
-    file, made if it does not exist; it has the digest of each table at two servers.
+    is right if one of them is honest. `digest` has 64 hexadecimal digits. `known_tables` is a text
+    file, made if it does not exist: a line for each table has its digest, its name and the servers.
     """
 
     def __init__(
@@ -43,11 +39,11 @@ class Trust:
             raise _another(params, self._digest, "was given")
         if self._file is None:
             return
-        known = _read(self._file)
-        expected = known.setdefault(self._name, params.digest)
-        if expected != params.digest:
+        expected = _read(self._file).get(self._name)
+        if expected is None:
+            _append(self._file, f"{params.digest} {self._name}\n")
+        elif expected != params.digest:
             raise _another(params, expected, f"is in {self._file}: delete its line there to accept")
-        _write(self._file, known)
 
 
 def check_verify(verify: object, digest: object, known_tables: object) -> None:
@@ -73,18 +69,18 @@ async def fetch_tops(
     """Fetches the tops of a version from either server, and checks them against the digest.
 
     `known` has the id and the tops of an earlier version, of which a difference is enough. A server
-    whose tops do not fit is passed over, because one that fits is enough. Raises MismatchError or
-    MalformedMessageError if neither fits, ServiceError if a server fails.
+    that fails, or whose tops do not fit, is passed over, because one that fits is enough. Raises
+    the last error if none does: MismatchError, MalformedMessageError or ServiceError.
     """
     ways = [(server, None) for server in servers]
     tries = ways if known is None else [(servers[0], known), *ways]
-    wrong: MismatchError | MalformedMessageError | None = None
+    wrong: MismatchError | MalformedMessageError | ServiceError | None = None
     for server, old in tries:
         url = f"{server.url}/tops" + (f"?since={old[0].hex()}" if old is not None else "")
         try:
             body = await http.get(url, max_message_bytes(params))
             return parse_tops(params, body, None if old is None else old[1])
-        except (MismatchError, MalformedMessageError) as error:
+        except (MismatchError, MalformedMessageError, ServiceError) as error:
             wrong = error
     assert wrong is not None
     raise wrong
@@ -101,37 +97,32 @@ def _another(params: TableParams, expected: str, source: str) -> TablesDifferErr
 
 
 def _read(path: Path) -> dict[str, str]:
-    """Reads a file of digests; one that does not exist is empty."""
+    """Reads a file of digests by name; one that does not exist is empty. The first line counts."""
+    known: dict[str, str] = {}
     try:
         if not path.exists():
-            return {}
+            return known
         if path.stat().st_size > _MAX_FILE_BYTES:
             raise ValueError
-        known = json.loads(path.read_bytes())
-        if not isinstance(known, dict) or not all(
-            isinstance(value, str) and _DIGEST.fullmatch(value) for value in known.values()
-        ):
-            raise ValueError
+        for line in path.read_text("utf-8").splitlines():
+            digest, _, name = line.partition(" ")
+            if not _DIGEST.fullmatch(digest) or not name:
+                raise ValueError
+            known.setdefault(name, digest)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise FileError(
-            f"{path} is not a file of known tables, expected JSON of names and digests; name "
+            f"{path} is not a file of known tables, expected lines of a digest and a name; name "
             "another file"
         ) from error
     return known
 
 
-def _write(path: Path, known: dict[str, str]) -> None:
-    """Replaces a file of digests, atomically."""
-    text = json.dumps(known, indent=1, sort_keys=True) + "\n"
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+def _append(path: Path, line: str) -> None:
+    """Adds a line in one write, so that processes do not overwrite each other's."""
     try:
-        if path.exists() and path.read_bytes() == text.encode():
-            return
-        temporary.write_text(text)
-        os.replace(temporary, path)  # noqa: PTH105 - beside `unlink`
+        with path.open("ab", buffering=0) as file:
+            file.write(line.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink()
         raise FileError(f"{path} cannot be written: {error.strerror}") from error
