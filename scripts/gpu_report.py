@@ -142,6 +142,11 @@ def main() -> int:
         for path in objects_of(build)
         for kernel in read_object(path, instructions=not brief)
     ]
+    if not kernels:
+        sys.exit("gpu_report.py: found no kernels in the output of ptxas (X.o.txt); run: make cuda")
+    unknown = sorted({kernel.arch for kernel in kernels} - ARCHITECTURES.keys())
+    if unknown and not options.check:
+        sys.exit(f"gpu_report.py: found sm_{unknown[0]}, expected one of {[*ARCHITECTURES]}")
     record = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     if options.write:
         write(record | record_of(kernels))
@@ -152,7 +157,8 @@ def main() -> int:
         print(
             "\n".join(found) + hint
             if found
-            else f"{len(kernels)} GPU kernels spill and occupy as recorded"
+            else f"{sum(str(k.arch) in record for k in kernels)} of {len(kernels)} GPU kernels "
+            "have a record; they spill and occupy as recorded"
         )
         return 1 if found else 0
     for arch in sorted({kernel.arch for kernel in kernels}):

@@ -95,7 +95,8 @@ def report(tmp_path):
 
 def test_the_recorded_kernels_pass(report):
     found = report("--check")
-    assert (found.returncode, found.stdout) == (0, "2 GPU kernels spill and occupy as recorded\n")
+    text = "2 of 2 GPU kernels have a record; they spill and occupy as recorded\n"
+    assert (found.returncode, found.stdout) == (0, text)
 
 
 def test_a_spill_is_noticed(report):
@@ -136,6 +137,21 @@ def test_a_build_without_kernels(tmp_path):
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 1
     assert "has no compiled kernels; run: make cuda" in found.stderr
+
+
+def test_output_in_which_no_kernel_is_found(report):
+    found = report("--check", old="Compiling entry function", new="Compiling kernel")
+    assert found.returncode == 1
+    assert "found no kernels in the output of ptxas" in found.stderr
+
+
+def test_an_architecture_without_limits(report):
+    assert report("--check", old="'sm_90'", new="'sm_89'").stdout.startswith("0 of 2 GPU kernels")
+    found = report(old="'sm_90'", new="'sm_89'")
+    assert (found.returncode, "found sm_89, expected one of [75, 80, 90]" in found.stderr) == (
+        1,
+        True,
+    )
 
 
 def row(found, name):
