@@ -47,3 +47,9 @@ def test_a_matching_makes_room():
     record = audit.Log(sums, 2, [(0, 2), (2, 3)], np.array([[1, -1], [1, 1]]))
     assert match(record, columns, np.arange(2)).tolist() == [1, 0]
     assert match(record, columns[:1], np.arange(2)).tolist() in ([0], [1])
+
+
+def test_one_user_who_takes_part_in_all_rounds():
+    sums = np.ones((8, 1)) * np.eye(1, 6)
+    result = audit.disaggregate(sums, users=1, method="skewness")
+    assert not result.found.any()

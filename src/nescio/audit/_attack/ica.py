@@ -43,6 +43,8 @@ def ica_columns(
     white = _whitened(basis)
     kept = np.zeros((0, log.rounds), np.uint8)
     for _ in range(_STARTS):
+        if white.shape[1] == 0:  # all is found, or the only user takes part in all rounds
+            break
         directions = _skewed_directions(white, rng, deadline)
         rounded = _two_values(white @ directions).T
         good = pull(rounded, basis, subspace, log.empty)
@@ -50,8 +52,6 @@ def ica_columns(
         if len(kept) == users or time.monotonic() > deadline:
             break
         white = _without(white, kept)
-        if white.shape[1] == 0:
-            break
     return kept
 
 
