@@ -4,6 +4,7 @@ import contextlib
 import sys
 import threading
 import types
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -258,12 +259,10 @@ def test_auto_is_the_processor_for_a_table_that_does_not_fit(values, monkeypatch
     card(monkeypatch, needed - 1)
     assert nescio.Server(table).devices == ("cpu",)
 
-    def out_of_memory(**_):
-        raise ResourceError("cuda:0 is out of memory")
-
-    card(monkeypatch).Table = out_of_memory  # another process has it
-    server = nescio.Server(table)
-    assert server.devices == ("cpu",)
+    for error in (MemoryError(), ResourceError("cuda:0 is out of memory")):  # of host, of card
+        card(monkeypatch).Table = Mock(side_effect=error)
+        server = nescio.Server(table)
+        assert server.devices == ("cpu",)
     other = nescio.Server(table, device="cpu")
     assert np.array_equal(look_up([server, other], [7]), values[[7]])
 

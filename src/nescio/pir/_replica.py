@@ -20,7 +20,7 @@ _PART_BYTES = 64 << 20
 def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | None":
     """Copies a table to the first GPU. Returns None if the CPU is to answer.
 
-    That is the case without a usable GPU, and if its memory is too small or already in use.
+    That is the case without a usable GPU, and if its memory, or the host's, is not sufficient.
     """
     params = table.params
     device = automatic_device(
@@ -30,7 +30,7 @@ def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | 
         return None
     try:
         return DeviceReplica(table, [device], "auto", pool)
-    except ResourceError:
+    except (ResourceError, MemoryError):
         return None
 
 
