@@ -241,6 +241,22 @@ def test_auto_is_the_first_gpu(values, monkeypatch):
         assert nescio.Server(nescio.Table(values), **options).devices == ("cpu",)
 
 
+def test_auto_goes_on_with_the_processor_if_the_table_outgrows_the_gpu(values, monkeypatch, caplog):
+    module = card(monkeypatch)
+    table = nescio.Table(values)
+    servers = two_servers(table)
+    assert servers[0].devices == ("cuda:0",)
+
+    def out_of_memory(**_):
+        raise ResourceError("cuda:0 is out of memory")
+
+    module.Table = out_of_memory
+    table.insert([0], values[:1])
+    assert np.array_equal(look_up(servers, [0, 1500]), values[[0, 1499]])
+    assert servers[0].devices == ("cpu",)
+    assert "the CPU answers from now on: cuda:0 is out of memory" in caplog.text
+
+
 def test_auto_is_the_processor_without_a_gpu(values, monkeypatch):
     monkeypatch.setitem(sys.modules, "nescio._cuda", None)  # a build without the GPU part
     table = nescio.Table(values)

@@ -1,5 +1,6 @@
 """One of the two servers of a private lookup."""
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,13 +8,15 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray, as_count, as_threads
 from .._device import parse_devices
-from ..errors import ArgumentError, MismatchError
+from ..errors import ArgumentError, MismatchError, ResourceError
 from . import _wire as wire
 from ._device_table import STRATEGIES, Strategy
 from ._params import TableParams
 from ._replica import DeviceReplica, automatic_replica
 from ._state import TableState
 from ._table import Table
+
+_LOG = logging.getLogger(__name__)
 
 # With this many keys a pass over a large table is bound by arithmetic, and a larger batch gains
 # little. It would cost more: while all clients wait for one batch, none sends its next request.
@@ -77,6 +80,7 @@ class Server:
             self._replica = DeviceReplica(table, parsed, strategy, self._pool)
         elif device == "auto" and tier is None:
             self._replica = automatic_replica(table, self._pool)
+        self._automatic = not parsed
 
     @property
     def params(self) -> TableParams:
@@ -167,8 +171,16 @@ class Server:
 
     def _answer_table(self, state: TableState, number: int, keys: _core.Keys) -> ByteArray:
         """Answers keys from the records (0) or from a hash table."""
-        if self._replica is not None:
-            return self._replica.answer(state, number, keys)
+        replica = self._replica
+        if replica is not None:
+            try:
+                return replica.answer(state, number, keys)
+            except ResourceError as error:
+                if not self._automatic:
+                    raise
+                # The table has outgrown the GPU, or the GPU has failed: it was not asked for.
+                _LOG.warning("the CPU answers from now on: %s", error)
+                self._replica = None
         return state.table(number).answer(keys, self._pool, self._tier)
 
 

@@ -25,7 +25,9 @@ _LARGE = 50
 """Bases of more rows are reduced in the child process; a call for fewer takes about 0.1 s."""
 
 _CHILD = """
-import json, sys
+import json, signal, sys
+if hasattr(signal, "alarm"):  # ends this process even if its parent was killed
+    signal.alarm(int(sys.argv[2]))
 sys.path[:] = json.loads(sys.argv[1])
 from flint import fmpz_mat
 for line in sys.stdin:
@@ -59,6 +61,7 @@ class Reducer:
     def __init__(self, deadline: float = float("inf")) -> None:
         self.deadline = deadline
         self._child: subprocess.Popen[str] | None = None
+        self._answered = False
 
     def reduced(self, rows: IntArray) -> IntArray:
         """Returns the LLL-reduced basis of integer rows, int64 (k, m).
@@ -94,16 +97,22 @@ class Reducer:
             text = self._ask(json.dumps({"rows": rows.tolist(), "transform": transform}))
         except BrokenPipeError:
             text = ""
-        if not text:  # the child process could not start
+        if not text:
             self.close()
-            return _here(rows, transform=transform)
+            if self._answered:  # something ended it: a call here could not be ended
+                raise TimeoutError("lattice reduction: its process has ended")
+            return _here(rows, transform=transform)  # it could not start
+        self._answered = True
         return np.array(json.loads(text), np.int64)
+
+    def _seconds_of_child(self) -> str:
+        return str(max(1, min(int(self.deadline - time.monotonic()) + 2, 1 << 30)))
 
     def _ask(self, task: str) -> str:
         """Sends a line to the child process and returns its answer; empty if it has ended."""
         if self._child is None:
             self._child = subprocess.Popen(  # noqa: S603 - this interpreter, constant code
-                [sys.executable, "-c", _CHILD, json.dumps(sys.path)],
+                [sys.executable, "-c", _CHILD, json.dumps(sys.path), self._seconds_of_child()],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
