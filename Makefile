@@ -8,7 +8,7 @@
 #   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
 #   make cuda        compile the CUDA kernels for one architecture (ARCH), where nvcc is found, check for spills
 #   make gpu-report  compile them for three architectures, print their registers, occupancy and predicted times
-#   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time
+#   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time; cuda
 #   make build       build into .venv
 #   make wheel       build wheels for glibc 2.28 and newer into dist, and check them
 #   make bench       measure
@@ -128,8 +128,7 @@ check: $(VENV)/.check
 	$(BIN)/python scripts/check_stub.py $(BUILD) src/nescio/_core.pyi
 	$(BIN)/python scripts/check_tiers.py $(BUILD)
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
-	@if command -v nvcc > /dev/null && [ -d $(CUDA_BUILD) ]; then \
-	  $(BIN)/python scripts/gpu_report.py --check $(CUDA_BUILD); fi
+	@if command -v nvcc > /dev/null; then $(MAKE) --no-print-directory cuda; fi
 
 build: $(VENV)/.build
 
