@@ -237,19 +237,6 @@ BENCHMARKS = (
             ),
             _TIER,
             Option(
-                "--record-rows",
-                type=int,
-                default=1,
-                help="rows that a record joins, on the CPU; 0: as many as fit 256 bytes, as a "
-                "served table has them (default: 1)",
-            ),
-            Option(
-                "--verify",
-                action="store_true",
-                help="measure each CPU case with and without the hash tables against which "
-                "clients check rows, in turns (default: without)",
-            ),
-            Option(
                 "--device", type=devices, default="cpu", help=f"device: {_DEVICES} (default: cpu)"
             ),
             seconds(0.2),
