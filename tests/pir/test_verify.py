@@ -159,6 +159,13 @@ def test_replayed_answers_are_refused(table, client):
         client.decode(query, *before)
 
 
+def test_a_caller_may_reuse_the_array_of_its_indices(table, client):
+    indices = np.array([5, 69_000], np.uint64)
+    query, answers = ask(client, indices, servers_of(table, table))
+    indices[:] = 0
+    assert np.array_equal(client.decode(query, *answers), table[[5, 69_000]])
+
+
 def test_answers_are_accepted_in_either_order(table, client):
     query, answers = ask(client, [5, 69_000], servers_of(table, table))
     assert np.array_equal(client.decode(query, *answers[::-1]), table[[5, 69_000]])

@@ -109,7 +109,7 @@ class Client:
             for level, layout in enumerate(params.layouts[: self._tables])
         ]
         queries = [wire.encode_query(params, party, [k[party] for k in keys]) for party in (0, 1)]
-        return Query((queries[0], queries[1]), rows.shape, flat)
+        return Query((queries[0], queries[1]), rows.shape, flat.copy())
 
     def _keys(self, points: IndexArray, layout: Layout) -> tuple[ByteArray, ByteArray]:
         """Generates the keys of both parties, (count, bytes) each."""
@@ -188,7 +188,7 @@ def _checked_tops(params: TableParams, tops: object) -> ByteArray:
             f"tops: found shape {found.shape} of {found.dtype}, expected "
             f"({params.hashes.tops}, {HASH_BYTES}) of uint8"
         )
-    return check_tops(params, found.copy())  # the caller may write to his
+    return check_tops(params, found.copy())  # the caller may change its array
 
 
 def _divided(indices: IndexArray, power: int) -> IndexArray:

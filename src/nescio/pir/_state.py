@@ -140,7 +140,7 @@ def build_state(
     pool: _core.ThreadPool,
     progress: Progress | None,
 ) -> TableState:
-    """Stores and hashes rows, which arrive in parts of `_part_rows`."""
+    """Stores and hashes rows, which arrive in parts of a multiple of PART_RECORDS records."""
     records = _core.Table(*params.layouts[0])
     tree = HashTreeBuilder(params.hashes, pool)
     done = 0
@@ -164,6 +164,7 @@ def _joined(rows: ByteArray, params: TableParams) -> ByteArray:
 
 
 def new_version(old: TableState, tops: ByteArray, where: IndexArray, version: str) -> TableState:
+    """Returns the state after an update of the records at `where`, which has these tops."""
     tree = HashTree(old.tree.tables, tops)
     params = replace(old.params, digest=tree.digest(old.params), version=version)
     changed_tops = np.unique(where // np.uint64(ARITY**params.hashes.levels))
