@@ -1,0 +1,1 @@
+"""Batch lookups: tables in bins, shaped by an access log."""
