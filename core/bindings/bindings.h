@@ -71,6 +71,7 @@ inline Tier tier_of(const std::optional<std::string>& name) {
 void bind_base(nb::module_& m);
 void bind_prg(nb::module_& m);
 void bind_hash(nb::module_& m);
+void bind_batch(nb::module_& m);
 void bind_dpf(nb::module_& m);
 void bind_pir(nb::module_& m);
 void bind_ot(nb::module_& m);

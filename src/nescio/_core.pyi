@@ -34,6 +34,16 @@ class ThreadPool:
     @property
     def threads(self) -> int: ...
 
+def assign(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], candidates: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], capacity: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], together: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool) -> Annotated[NDArray[numpy.int8], dict(order='C')]:
+    """
+    Assign the accesses of sets to bins: the number of the candidate that each uses, -1 if it is dropped, -2 if another access brings it.
+    """
+
+def find_together(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], lists: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], neighbors: Annotated[NDArray[numpy.int64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool) -> Annotated[NDArray[numpy.int32], dict(order='C')]:
+    """
+    Return, for each access, the accesses of its set whose rows are in its list of neighbors; -1 for a row that is not in the set.
+    """
+
 def aes128_encrypt(key: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], plaintext: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """Encrypt whole blocks with AES-128, for known-answer tests."""
 

@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   nb::set_leak_warnings(false);  // pools may outlive the interpreter, which is not a leak
   translate_errors();
   bind_base(m);
+  bind_batch(m);
   bind_prg(m);
   bind_hash(m);
   bind_dpf(m);
