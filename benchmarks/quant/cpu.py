@@ -83,7 +83,7 @@ def _layers(bits: int, rows: int, columns: int, names: Sequence[str | None]) -> 
         case |= {"kernel": matrix.kernel(activation_bits, 1), "bytes": matrix.packed_bytes}
         work = partial(matrix.apply, x, activation_bits, scale, None, _POOL, out)
         found.append((case, work))
-    table = _core.Table(matrix.packed_bytes // 64, 64, "u8")
+    table = _core.Table([(1, matrix.packed_bytes // 64, 1)], 64, "u8")
     case = {"weight_bits": bits, "kernel": "reading", "bytes": matrix.packed_bytes}
     return [*found, (case, partial(table.read_all, _POOL))]
 

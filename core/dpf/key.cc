@@ -18,6 +18,22 @@ Error different_shapes(const Shape& found, const Shape& expected) {
   return Error("the keys of one call have one shape", found.describe(), expected.describe());
 }
 
+/// Columns first..first+count-1 of a matrix; an element is a run of `run` keys.
+struct Columns {
+  std::size_t rows, columns, run, first, count;
+
+  /// Copies them, one column after the other, where each key has `width` values.
+  template <class T>
+  void copy(const T* from, std::size_t width, T* to) const {
+    const std::size_t step = run * width;
+    for (std::size_t c = first; c < first + count; ++c) {
+      for (std::size_t r = 0; r < rows; ++r, to += step) {
+        std::copy_n(from + (r * columns + c) * step, step, to);
+      }
+    }
+  }
+};
+
 template <class T>
 T read_as(const std::uint8_t* from) {
   T value;
@@ -170,6 +186,19 @@ Keys Keys::join(std::span<const Keys* const> parts) {
     at += part->size();
   }
   return all;
+}
+
+Keys Keys::take_columns(std::size_t columns, std::size_t run, std::size_t first,
+                        std::size_t count) const {
+  const Columns wanted = {size() / (columns * run), columns, run, first, count};
+  Keys taken(shape_, wanted.rows * run * count);
+  wanted.copy(parties_.data(), 1, taken.parties_.data());
+  wanted.copy(roots_.data(), 1, taken.roots_.data());
+  for (unsigned k = 0; k < shape_.depth(); ++k) {
+    wanted.copy(level(k), std::size_t{1} << shape_.radix_bits(), taken.level(k));
+  }
+  wanted.copy(leaf_corrections_.data(), prg::kLeafBlocks, taken.leaf_corrections_.data());
+  return taken;
 }
 
 ggm::Forest Keys::forest(std::size_t first, std::size_t count, Tier tier) const {

@@ -81,6 +81,12 @@ class Keys {
   /// Concatenates keys. Throws Error(mismatch) for keys of different shapes.
   static Keys join(std::span<const Keys* const> parts);
 
+  /// Returns columns first..first+count-1 of the keys as a matrix whose rows have `columns` columns of
+  /// `run` keys: one column after the other, each from its first row to its last. The keys must be whole
+  /// rows.
+  Keys take_columns(std::size_t columns, std::size_t run, std::size_t first,
+                    std::size_t count) const;
+
   std::size_t size() const { return parties_.size(); }
   const Shape& shape() const { return shape_; }
   unsigned party(std::size_t i) const { return parties_[i]; }

@@ -1,220 +1,85 @@
 #include "pir/answer.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <memory>
-#include <vector>
+#include <string>
 
 #include "base/buffer.h"
 #include "base/error.h"
 #include "base/math.h"
-#include "dpf/shares.h"
-#include "ggm/walk.h"
-#include "pir/plan.h"
-#include "pir/product/bit_product.h"
-#include "pir/product/word_product.h"
+#include "pir/pass.h"
 
 namespace nescio::pir {
 namespace {
 
-/// Keys first..first+count-1 of a batch.
-struct KeyRange {
-  const dpf::Keys& keys;
-  std::size_t first;
-  std::size_t count;
-  Tier tier;
-};
+/// Bins per thread from which threads only take whole bins: the last ones cost little.
+constexpr std::size_t kManyBins = 8;
 
-/// Shares of a chunk. Those of key q, beginning with row first_row, are at data + q * stride.
-struct Shares {
-  const std::uint8_t* data;
-  std::size_t stride;
-  std::uint64_t first_row;
-};
+/// The bins of a group, their keys, and the places of the answers.
+struct Group {
+  BinRun bins;
+  std::size_t keys;  ///< that a lookup sends to each bin
+  const dpf::Keys& all;
+  std::size_t lookups;
+  std::uint8_t* out;          ///< of the group's first key of the first lookup
+  std::size_t lookup_bytes;   ///< from a lookup to the next in `out`
+  std::size_t answer_length;  ///< bytes of an answer
 
-/// Expands the keys of a pass over one chunk after the other.
-class Expansion {
- public:
-  Expansion(const KeyRange& range, unsigned chunk_bits)
-      : range_(range),
-        leaf_rows_(dpf::leaf_elements(range.keys.shape().output)),
-        walk_(range.keys.forest(range.first, range.count, range.tier), chunk_bits),
-        leaf_shares_(range.keys, range.tier),
-        shares_(range.count * walk_.chunk()) {}
-
-  std::uint64_t rows() const { return walk_.chunk() * leaf_rows_; }
-
-  Shares over(std::uint64_t begin, std::uint64_t end) {
-    const ggm::Nodes nodes = walk_.nodes(begin / leaf_rows_, ceil_div(end, leaf_rows_));
-    leaf_shares_.write(range_.first, range_.count, nodes.data, nodes.per_tree, shares_[0].data());
-    return {reinterpret_cast<const std::uint8_t*>(shares_.data()),
-            nodes.per_tree * sizeof(dpf::Leaf), nodes.first * leaf_rows_};
+  /// Returns bins first..first+count-1.
+  BinRun run(std::size_t first, std::size_t count) const {
+    return {bins.data + first * bins.bytes, bins.extent, bins.bytes, count};
   }
-
- private:
-  KeyRange range_;
-  std::uint64_t leaf_rows_;
-  ggm::Walk walk_;
-  dpf::LeafShares leaf_shares_;
-  Buffer<dpf::Leaf> shares_;
-};
-
-/// Sums of bit shares over a sliced table.
-class SlicedSums {
- public:
-  SlicedSums(const Table& table, const KeyRange& range)
-      : table_(table),
-        product_(bit_product(range.tier)),
-        keys_(range.count),
-        blocks_(table.extent.blocks()),
-        scratch_(product_.scratch_bytes(keys_)),
-        sums_(product_.sum_bytes(keys_, blocks_)) {
-    std::memset(sums_.data(), 0, sums_.size());
+  /// Returns the keys of these bins, bin by bin.
+  dpf::Keys keys_of(std::size_t first, std::size_t count) const {
+    return all.take_columns(bins.count, keys, first, count);
   }
-
-  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
-    for (std::uint64_t row = begin; row < end; row += kTileRows) {
-      const Tile tile = {table_.data + row / kTileRows * table_.extent.tile_bytes(), blocks_,
-                         table_.extent.lines(row)};
-      product_.lay_out(shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
-                       scratch_.data());
-      product_.add_tile(tile, scratch_.data(), keys_, sums_.data());
-    }
-  }
-
-  void merge(const SlicedSums& other) {
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] ^= other.sums_[i];
-  }
-
-  void read(std::uint8_t* answers) const {
-    const std::size_t row_bytes = table_.extent.row_bytes;
-    for (std::size_t first = 0; first < keys_; first += kKeyGroup) {
-      product_.read_sums(sums_.data(), first, std::min(kKeyGroup, keys_ - first), row_bytes,
-                         answers + first * row_bytes);
-    }
-  }
-
- private:
-  Table table_;
-  const BitProduct& product_;
-  std::size_t keys_, blocks_;
-  Buffer<std::uint8_t> scratch_;
-  Buffer<std::uint8_t> sums_;
-};
-
-/// Sums of shares over rows in the unsliced layout.
-class RowSums {
- public:
-  RowSums(const Table& table, const KeyRange& range)
-      : table_(table),
-        output_(range.keys.shape().output),
-        add_rows_(word_product(output_, range.tier)),
-        keys_(range.count),
-        bytes_(answer_bytes(output_, table.extent.row_bytes)),
-        rows_(Plan::rows_per_step(table.extent.row_bytes)),
-        sums_(keys_ * bytes_) {
-    std::memset(sums_.data(), 0, sums_.size());
-  }
-
-  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
-    const std::size_t row_bytes = table_.extent.row_bytes;
-    const unsigned share_bits = dpf::element_bits(output_);
-    for (std::uint64_t row = begin; row < end; row += rows_) {
-      const std::size_t count = std::min<std::uint64_t>(rows_, end - row);
-      add_rows_(table_.data + row * row_bytes, count, row_bytes,
-                shares.data + (row - shares.first_row) * share_bits / 8, shares.stride, keys_,
-                sums_.data(), bytes_);
-    }
-  }
-
-  void merge(const RowSums& other) {
-    dpf::combine(output_, sums_.data(), other.sums_.data(), sums_.size(), sums_.data());
-  }
-
-  void read(std::uint8_t* answers) const { std::memcpy(answers, sums_.data(), sums_.size()); }
-
- private:
-  Table table_;
-  dpf::Output output_;
-  AddRows add_rows_;
-  std::size_t keys_, bytes_, rows_;
-  Buffer<std::uint8_t> sums_;
-};
-
-/// Distributes chunks among workers. Each first takes the chunks of its own range of the table, which
-/// is the same in every call, and then steals from the other ranges.
-class WorkStealingRanges {
- public:
-  WorkStealingRanges(std::uint64_t chunks, unsigned workers) : next_(workers), end_(workers) {
-    for (unsigned w = 0; w < workers; ++w) {
-      next_[w].value = chunks * w / workers;
-      end_[w] = chunks * (w + 1) / workers;
-    }
-  }
-
-  template <class Work>
-  void work(unsigned worker, Work work) {
-    for (std::size_t i = 0; i < end_.size(); ++i) {
-      const std::size_t range = (worker + i) % end_.size();
-      for (std::uint64_t c = next_[range].value++; c < end_[range]; c = next_[range].value++) {
-        work(c);
+  /// Moves the answers of bins, which are bin by bin, to their places.
+  void place(const std::uint8_t* answers, std::size_t first, std::size_t count) const {
+    const std::size_t bytes = keys * answer_length;
+    for (std::size_t bin = first; bin < first + count; ++bin) {
+      for (std::size_t lookup = 0; lookup < lookups; ++lookup, answers += bytes) {
+        std::memcpy(out + lookup * lookup_bytes + bin * bytes, answers, bytes);
       }
     }
   }
-
- private:
-  struct alignas(64) Counter {
-    std::atomic<std::uint64_t> value;
-  };
-  std::vector<Counter> next_;
-  std::vector<std::uint64_t> end_;
 };
 
-/// One pass over the table for some keys.
-template <class Sums>
-void pass(const Table& table, const KeyRange& range, unsigned chunk_bits, std::uint8_t* out,
-          ThreadPool& pool) {
-  struct Worker {
-    Worker(const Table& t, const KeyRange& r, unsigned bits) : expansion(r, bits), sums(t, r) {}
-    Expansion expansion;
-    Sums sums;
-  };
-  std::vector<std::unique_ptr<Worker>> workers(pool.threads());
-  workers[0] = std::make_unique<Worker>(table, range, chunk_bits);
-  const std::uint64_t chunk_rows = workers[0]->expansion.rows(), rows = table.extent.rows;
-  WorkStealingRanges ranges(ceil_div(rows, chunk_rows), pool.threads());
-  pool.run(pool.threads(), [&](std::size_t, unsigned w) {
-    ranges.work(w, [&](std::uint64_t chunk) {
-      if (!workers[w]) workers[w] = std::make_unique<Worker>(table, range, chunk_bits);
-      const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
-      workers[w]->sums.add(begin, end, workers[w]->expansion.over(begin, end));
-    });
+/// Answers bins first..first+count-1 by one thread.
+void answer_together(const Group& group, std::size_t first, std::size_t count, Tier tier) {
+  const dpf::Keys own = group.keys_of(first, count);
+  Buffer<std::uint8_t> answers(own.size() * group.answer_length);
+  answer_bins(group.run(first, count), own, answers.data(), tier);
+  group.place(answers.data(), first, count);
+}
+
+/// Answers one bin by all threads.
+void answer_alone(const Group& group, std::size_t bin, ThreadPool& pool, Tier tier) {
+  const dpf::Keys own = group.keys_of(bin, 1);
+  Buffer<std::uint8_t> answers(own.size() * group.answer_length);
+  answer_bin(group.run(bin, 1), own, answers.data(), pool, tier);
+  group.place(answers.data(), bin, 1);
+}
+
+/// Threads take bins while each gets one; they divide the rows of the rest.
+void answer_group(const Group& group, ThreadPool& pool, Tier tier) {
+  const std::size_t threads = pool.threads(), count = group.bins.count;
+  const std::size_t by_bins = count >= kManyBins * threads ? count : count - count % threads;
+  const std::size_t most =
+      bins_per_pass(group.bins.extent, group.all.shape(), group.lookups * group.keys, tier);
+  const std::size_t step = std::max<std::size_t>(1, std::min(most, by_bins / threads));
+  pool.run(ceil_div(by_bins, step), [&](std::size_t task, unsigned) {
+    const std::size_t first = task * step;
+    answer_together(group, first, std::min(step, by_bins - first), tier);
   });
-  for (std::size_t w = 1; w < workers.size(); ++w) {
-    if (workers[w]) workers[0]->sums.merge(workers[w]->sums);
-  }
-  workers[0]->sums.read(out);
+  for (std::size_t bin = by_bins; bin < count; ++bin) answer_alone(group, bin, pool, tier);
 }
 
-/// Returns the memory of a thread for the sums of a pass.
-SumsSize sums_size(const Table& table, dpf::Output output, Tier tier) {
-  if (table.extent.layout == Layout::rows) {
-    return {answer_bytes(output, table.extent.row_bytes), 1};
-  }
-  const BitProduct& product = bit_product(tier);
-  const std::size_t keys = product.keys_per_line;
-  return {product.sum_bytes(keys, table.extent.blocks()), keys};
-}
-
-void check(const Table& table, const dpf::Keys& keys) {
+void check_shape(const TableExtent& extent, std::size_t group, const dpf::Keys& keys) {
   dpf::Shape expected = keys.shape();
-  expected.domain = table.extent.rows;
-  if (keys.shape() != expected) {
+  expected.domain = extent.bins().groups()[group].rows;
+  expected.output = extent.output();
+  if (keys.size() != 0 && keys.shape() != expected) {
     throw Error("a key does not match the table", keys.shape().describe(), expected.describe());
-  }
-  if (table.extent.layout != layout_for(expected.output)) {
-    throw Error(ErrorKind::argument, "the table does not have the layout of the keys' output");
   }
 }
 
@@ -225,20 +90,42 @@ std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes) {
   return ceil_div(row_bytes, element) * element;
 }
 
-void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
-            Tier tier) {
-  if (keys.size() == 0) return;
-  check(table, keys);
-  const Plan plan(keys, sums_size(table, keys.shape().output, tier), pool.threads());
-  const std::size_t bytes = answer_bytes(keys.shape().output, table.extent.row_bytes);
-  for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
-    const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
-    const KeyRange range = {keys, first, count, tier};
-    if (table.extent.layout == Layout::sliced) {
-      pass<SlicedSums>(table, range, plan.chunk_bits, out + first * bytes, pool);
-    } else {
-      pass<RowSums>(table, range, plan.chunk_bits, out + first * bytes, pool);
+std::size_t count_lookups(const TableExtent& extent, std::span<const dpf::Keys* const> keys) {
+  const auto groups = extent.bins().groups();
+  if (keys.size() != groups.size()) {
+    throw Error(ErrorKind::argument, "keys: found " + std::to_string(keys.size()) +
+                                         " groups, expected " + std::to_string(groups.size()) +
+                                         ", one for each group of bins");
+  }
+  std::size_t lookups = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    check_shape(extent, i, *keys[i]);
+    const std::uint64_t each = groups[i].count * groups[i].keys;
+    if (i == 0) lookups = keys[i]->size() / each;
+    if (keys[i]->size() != lookups * each) {
+      throw Error(ErrorKind::argument, "keys of group " + std::to_string(i) + ": found " +
+                                           std::to_string(keys[i]->size()) + ", expected " +
+                                           std::to_string(each) + " for each of " +
+                                           std::to_string(lookups) + " lookups");
     }
+  }
+  return lookups;
+}
+
+void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uint8_t* out,
+            ThreadPool& pool, Tier tier) {
+  const std::size_t lookups = count_lookups(table.extent, keys);
+  if (lookups == 0) return;
+  const Bins& bins = table.extent.bins();
+  const std::size_t bytes = answer_bytes(table.extent.output(), table.extent.row_bytes());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const BinGroup& group = bins.groups()[i];
+    const BinRun run = {table.data + table.extent.offset(i, 0), table.extent.extent(i),
+                        table.extent.bin_bytes(i), group.count};
+    if (bins.one()) return answer_bin(run, *keys[i], out, pool, tier);
+    answer_group({run, group.keys, *keys[i], lookups, out + bins.first_slot(i) * bytes,
+                  bins.slots() * bytes, bytes},
+                 pool, tier);
   }
 }
 

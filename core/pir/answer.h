@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
@@ -24,20 +25,27 @@ namespace nescio::pir {
 /// A table in memory. Not owned.
 struct Table {
   const std::uint8_t* data;
-  Extent extent;
+  const TableExtent& extent;
 };
 
 /// Returns the bytes of one answer: the row, rounded up to whole elements of the output group.
 std::size_t answer_bytes(dpf::Output output, std::size_t row_bytes);
 
-/// Writes the answer to key i to out + i * answer_bytes(...). Threads divide the rows, so a single key
-/// is parallel too. Besides keys and answers each thread uses O(keys x depth) memory and at most about
-/// 20 megabytes, or eight times the row length, independent of the number of rows (see plan.h). The
-/// time depends on sizes only.
+/// Returns the lookups that keys are for, `keys[g]` those for the bins of group g. In a group they are in
+/// the order lookup, bin, key.
 ///
-/// Throws Error(mismatch) unless the keys' domain is the number of rows, and Error(argument) if the
-/// table does not have the layout of the keys' output.
-void answer(const Table& table, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
-            Tier tier);
+/// Throws Error(argument) unless there are keys of the same number of lookups for each group, and
+/// Error(mismatch) unless their domain is the rows of a bin and their output that of the table.
+std::size_t count_lookups(const TableExtent& extent, std::span<const dpf::Keys* const> keys);
+
+/// Writes the answers of count_lookups(...) lookups to `out`, answer_bytes(...) each, one lookup after the
+/// other, and each in the order of Bins. The keys of all lookups for one bin are answered together.
+///
+/// Threads divide the bins; they divide the rows of bins that are fewer than threads, so a single key is
+/// parallel too. Besides keys and answers, and a copy of both if there are several bins, each thread uses
+/// O(keys x depth) memory and at most about 20 megabytes, or eight times the row length, independent of
+/// the number of rows (see plan.h). The time depends on sizes only. Throws as count_lookups does.
+void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uint8_t* out,
+            ThreadPool& pool, Tier tier);
 
 }  // namespace nescio::pir

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "base/math.h"
@@ -31,30 +32,54 @@ struct RowBits {
   unsigned bit;
 };
 
-void check_index(const Extent& extent, std::uint64_t index) {
-  if (index < extent.rows) return;
-  throw Error(ErrorKind::index, "row " + std::to_string(index) + " is outside the table of " +
-                                    std::to_string(extent.rows) + " rows");
+Error outside(const std::string& what, std::uint64_t rows) {
+  return Error(ErrorKind::index, what + " outside the table of " + std::to_string(rows) + " rows");
 }
 
-/// Calls `tile(first row, rows)` for each tile of rows first..first+count-1.
-template <class Tile>
-void for_each_tile(const Extent& extent, std::uint64_t first, std::uint64_t count, ThreadPool& pool,
-                   Tile tile) {
-  if (first > extent.rows || count > extent.rows - first || first % kTileRows != 0) {
-    throw Error(ErrorKind::index, "rows " + std::to_string(first) + " to " +
-                                      std::to_string(first + count) + " are outside the table of " +
-                                      std::to_string(extent.rows) + " rows");
-  }
-  const std::uint64_t tiles = ceil_div(count, kTileRows);
+/// A tile of a table, and the rows of it that a call is about.
+struct TileRows {
+  std::size_t offset;   ///< of the tile
+  std::size_t lines;    ///< of each of its blocks
+  std::uint64_t first;  ///< number of its first row
+  std::uint64_t count;
+};
+
+/// Calls `use(tile number, tile)` for tiles first..end-1.
+template <class Use>
+void for_each_tile(const TableExtent& extent, std::uint64_t first, std::uint64_t end,
+                   ThreadPool& pool, Use use) {
+  const Bins& bins = extent.bins();
   const std::uint64_t per_task =
-      std::max<std::uint64_t>(1, kTaskBytes / kTileRows / extent.row_bytes);
-  pool.run(ceil_div(tiles, per_task), [&](std::size_t task, unsigned) {
-    const std::uint64_t end = std::min(tiles, (task + 1) * per_task);
-    for (std::uint64_t i = task * per_task; i < end; ++i) {
-      tile(first + i * kTileRows, std::min<std::uint64_t>(kTileRows, count - i * kTileRows));
+      std::max<std::uint64_t>(1, kTaskBytes / kTileRows / extent.row_bytes());
+  pool.run(ceil_div(end - first, per_task), [&](std::size_t task, unsigned) {
+    const std::uint64_t task_first = first + task * per_task;
+    const std::uint64_t task_end = std::min(end, task_first + per_task);
+    for (std::uint64_t i = task_first; i < task_end; ++i) {
+      const Bins::Place at = bins.tile(i);
+      const Extent own = extent.extent(at.group);
+      use(i, TileRows{extent.offset(at.group, at.bin) + own.offset(at.row), own.lines(at.row),
+                      bins.row(at), std::min<std::uint64_t>(kTileRows, own.rows - at.row)});
     }
   });
+}
+
+/// Calls `use(tile)` for the tiles of rows first..first+count-1.
+template <class Use>
+void for_each_tile_of(const TableExtent& extent, std::uint64_t first, std::uint64_t count,
+                      ThreadPool& pool, Use use) {
+  const Bins& bins = extent.bins();
+  const bool inside = first <= extent.rows() && count <= extent.rows() - first;
+  if (inside && count == 0) return;
+  if (!inside || bins.place(first).row % kTileRows != 0) {
+    throw outside("rows " + std::to_string(first) + " to " + std::to_string(first + count) + " are",
+                  extent.rows());
+  }
+  const std::uint64_t last = bins.tile_of(bins.place(first + count - 1));
+  for_each_tile(extent, bins.tile_of(bins.place(first)), last + 1, pool,
+                [&](std::uint64_t, TileRows tile) {
+                  tile.count = std::min(tile.count, first + count - tile.first);
+                  use(tile);
+                });
 }
 
 /// Overwrites rows of a tile that are one after the other.
@@ -66,15 +91,23 @@ void overwrite_rows(const TileChanges& changes, std::size_t row_bytes, std::uint
   });
 }
 
-void check_changes(const Extent& extent, const RowChanges& changes) {
-  if (changes.rows() == extent.rows && changes.row_bytes() == extent.row_bytes) return;
-  const auto shown = [](std::uint64_t rows, std::size_t bytes) {
-    return std::to_string(rows) + " rows of " + std::to_string(bytes) + " bytes";
+void check_changes(const TableExtent& extent, const RowChanges& changes) {
+  if (changes.bins() == extent.bins() && changes.row_bytes() == extent.row_bytes()) return;
+  const auto shown = [](const Bins& bins, std::size_t bytes) {
+    std::string text = std::to_string(bins.rows()) + " rows of " + std::to_string(bytes) + " bytes";
+    return bins.one() ? text : text + " in bins";
   };
   throw Error(ErrorKind::argument, "changes of a table: found one of " +
-                                       shown(changes.rows(), changes.row_bytes()) + ", expected " +
-                                       shown(extent.rows, extent.row_bytes));
+                                       shown(changes.bins(), changes.row_bytes()) + ", expected " +
+                                       shown(extent.bins(), extent.row_bytes()));
 }
+
+Error invalid_size(std::uint64_t rows, std::size_t row_bytes) {
+  return Error(ErrorKind::argument, "invalid table size: " + std::to_string(rows) + " rows of " +
+                                        std::to_string(row_bytes) + " bytes");
+}
+
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 
 }  // namespace
 
@@ -83,79 +116,96 @@ Layout layout_for(dpf::Output output) noexcept {
 }
 
 std::size_t Extent::bytes() const {
-  constexpr std::uint64_t kMax = std::uint64_t{1} << 62;
   // A line of a block holds eight bytes of eight rows, so the last tile is padded to whole lines.
   const std::uint64_t rest = rows % kTileRows;
   const std::uint64_t padded = rest == 0 ? rows : rows - rest + lines(rows - rest) * kGroupRows;
   const std::uint64_t units = layout == Layout::sliced ? padded : rows;
   const std::uint64_t unit = layout == Layout::sliced ? blocks() * kBlockColumnBytes : row_bytes;
-  if (rows == 0 || row_bytes == 0 || rows > kMax || row_bytes > kMax || units > kMax / unit) {
-    throw Error(ErrorKind::argument, "invalid table size: " + std::to_string(rows) + " rows of " +
-                                         std::to_string(row_bytes) + " bytes");
+  if (rows == 0 || row_bytes == 0 || rows > kMaxBytes || row_bytes > kMaxBytes ||
+      units > kMaxBytes / unit) {
+    throw invalid_size(rows, row_bytes);
   }
   return units * unit;
 }
 
-void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier) {
-  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
-  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
-    const std::uint8_t* from = rows + (at - first) * extent.row_bytes;
-    std::uint8_t* tile = table + extent.offset(at);
-    if (extent.layout == Layout::rows) {
-      std::memcpy(tile, from, present * extent.row_bytes);
-    } else {
-      slicer.slice(from, present, extent.row_bytes, extent.lines(at), tile);
+TableExtent::TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output)
+    : bins_(std::move(bins)), row_bytes_(row_bytes), output_(output) {
+  for (std::size_t i = 0; i < bins_.groups().size(); ++i) {
+    const std::size_t bin_bytes = extent(i).bytes();
+    if (bins_.groups()[i].count > (kMaxBytes - bytes_) / bin_bytes) {
+      throw invalid_size(bins_.rows(), row_bytes_);
     }
-  });
-}
-
-void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
-                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier) {
-  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
-  for_each_tile(extent, first, count, pool, [&](std::uint64_t at, std::size_t present) {
-    std::uint8_t* to = rows + (at - first) * extent.row_bytes;
-    const std::uint8_t* tile = table + extent.offset(at);
-    if (extent.layout == Layout::rows) {
-      std::memcpy(to, tile, present * extent.row_bytes);
-    } else {
-      slicer.unslice(tile, extent.lines(at), present, extent.row_bytes, to);
-    }
-  });
-}
-
-void load_rows(const Extent& extent, const std::uint8_t* table,
-               std::span<const std::uint64_t> indices, std::uint8_t* rows) {
-  for (std::uint64_t index : indices) {
-    check_index(extent, index);
-    if (extent.layout == Layout::rows) {
-      std::memcpy(rows, table + index * extent.row_bytes, extent.row_bytes);
-    } else {
-      const RowBits from(extent, index);
-      for (std::size_t byte = 0; byte < extent.row_bytes; ++byte) {
-        std::uint64_t columns;
-        std::memcpy(&columns, table + from.at(byte), sizeof(columns));
-        rows[byte] = pack_bits(columns >> from.bit);
-      }
-    }
-    rows += extent.row_bytes;
+    groups_.push_back({bytes_, bin_bytes});
+    bytes_ += bins_.groups()[i].count * bin_bytes;
   }
 }
 
-void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
+void store_rows(const TableExtent& extent, const std::uint8_t* rows, std::uint64_t first,
+                std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier) {
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
+  const std::size_t row_bytes = extent.row_bytes();
+  for_each_tile_of(extent, first, count, pool, [&](const TileRows& tile) {
+    const std::uint8_t* from = rows + (tile.first - first) * row_bytes;
+    if (extent.layout() == Layout::rows) {
+      std::memcpy(table + tile.offset, from, tile.count * row_bytes);
+    } else {
+      slicer.slice(from, tile.count, row_bytes, tile.lines, table + tile.offset);
+    }
+  });
+}
+
+void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint64_t first,
+                std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier) {
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
+  const std::size_t row_bytes = extent.row_bytes();
+  for_each_tile_of(extent, first, count, pool, [&](const TileRows& tile) {
+    std::uint8_t* to = rows + (tile.first - first) * row_bytes;
+    if (extent.layout() == Layout::rows) {
+      std::memcpy(to, table + tile.offset, tile.count * row_bytes);
+    } else {
+      slicer.unslice(table + tile.offset, tile.lines, tile.count, row_bytes, to);
+    }
+  });
+}
+
+void load_rows(const TableExtent& extent, const std::uint8_t* table,
+               std::span<const std::uint64_t> indices, std::uint8_t* rows) {
+  const std::size_t row_bytes = extent.row_bytes();
+  for (std::uint64_t index : indices) {
+    if (index >= extent.rows())
+      throw outside("row " + std::to_string(index) + " is", extent.rows());
+    const Bins::Place at = extent.bins().place(index);
+    const Extent own = extent.extent(at.group);
+    const std::uint8_t* bin = table + extent.offset(at.group, at.bin);
+    if (own.layout == Layout::rows) {
+      std::memcpy(rows, bin + at.row * row_bytes, row_bytes);
+    } else {
+      const RowBits from(own, at.row);
+      for (std::size_t byte = 0; byte < row_bytes; ++byte) {
+        std::uint64_t columns;
+        std::memcpy(&columns, bin + from.at(byte), sizeof(columns));
+        rows[byte] = pack_bits(columns >> from.bit);
+      }
+    }
+    rows += row_bytes;
+  }
+}
+
+void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uint8_t* table,
                   ThreadPool& pool, Tier tier) {
   check_changes(extent, changes);
   const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
-  const auto [first, end] = changes.range();
-  for_each_tile(extent, first, end - first, pool, [&](std::uint64_t at, std::size_t) {
-    const TileChanges own = changes.in_tile(at / kTileRows);
-    std::uint8_t* tile = table + extent.offset(at);
-    if (extent.layout == Layout::rows) return overwrite_rows(own, extent.row_bytes, tile);
-    for (const std::uint16_t row : changes.in_tile(at / kTileRows + 1).rows) {
-      __builtin_prefetch(tile + extent.tile_bytes() + row / kGroupRows * kLineBytes, 1);
+  const std::size_t row_bytes = extent.row_bytes();
+  const auto [first, end] = changes.tiles();
+  for_each_tile(extent, first, end, pool, [&](std::uint64_t number, const TileRows& at) {
+    const TileChanges own = changes.in_tile(number);
+    std::uint8_t* tile = table + at.offset;
+    if (extent.layout() == Layout::rows) return overwrite_rows(own, row_bytes, tile);
+    const std::size_t tile_bytes = block_count(row_bytes) * at.lines * kLineBytes;
+    for (const std::uint16_t row : changes.in_tile(number + 1).rows) {
+      __builtin_prefetch(tile + tile_bytes + row / kGroupRows * kLineBytes, 1);
     }
-    slicer.overwrite(own.rows.data(), own.rows.size(), own.bytes, extent.row_bytes,
-                     extent.lines(at), tile);
+    slicer.overwrite(own.rows.data(), own.rows.size(), own.bytes, row_bytes, at.lines, tile);
   });
 }
 

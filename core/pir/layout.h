@@ -3,14 +3,17 @@
 // The layouts of a table in memory.
 //
 // Rows, for additive outputs: one row after the other. Sliced, for outputs of one bit: see sliced.h.
+// Bins follow each other, and each is laid out like a table of its own.
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/cpu.h"
 #include "base/thread_pool.h"
 #include "dpf/output.h"
+#include "pir/bins.h"
 #include "pir/row_changes.h"
 #include "pir/sliced.h"
 
@@ -20,7 +23,7 @@ namespace nescio::pir {
 enum class Layout : std::uint8_t { rows, sliced };
 Layout layout_for(dpf::Output output) noexcept;
 
-/// The size and layout of a table.
+/// The size and layout of one bin.
 struct Extent {
   std::uint64_t rows;
   std::size_t row_bytes;
@@ -37,27 +40,62 @@ struct Extent {
     const std::uint64_t left = rows - row;
     return left >= kTileRows ? kLines : (left + 2 * kGroupRows - 1) / (2 * kGroupRows) * 2;
   }
-  /// Returns the bytes of the table in its layout. Throws Error(argument) for a table without rows or
+  /// Returns the bytes of the bin in its layout. Throws Error(argument) for a bin without rows or
   /// bytes, or larger than the address space.
   std::size_t bytes() const;
 };
 
-/// Stores `count` rows in `table`, beginning with row `first` (a multiple of kTileRows). The rest of
-/// their last tile becomes zero. Throws Error(index) if they are outside the table.
-void store_rows(const Extent& extent, const std::uint8_t* rows, std::uint64_t first,
+/// The size and layout of a table.
+class TableExtent {
+ public:
+  /// Throws Error(argument) for rows without bytes, or a table larger than the address space.
+  TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output);
+
+  const Bins& bins() const { return bins_; }
+  std::uint64_t rows() const { return bins_.rows(); }
+  std::size_t row_bytes() const { return row_bytes_; }
+  dpf::Output output() const { return output_; }
+  Layout layout() const { return layout_for(output_); }
+  std::size_t bytes() const { return bytes_; }
+
+  /// Returns the extent of each bin of a group.
+  Extent extent(std::size_t group) const {
+    return {bins_.groups()[group].rows, row_bytes_, layout()};
+  }
+  /// Returns the offset of a bin, and the bytes of each bin of its group.
+  std::size_t offset(std::size_t group, std::uint64_t bin) const {
+    return groups_[group].offset + bin * groups_[group].bin_bytes;
+  }
+  std::size_t bin_bytes(std::size_t group) const { return groups_[group].bin_bytes; }
+
+ private:
+  struct Group {
+    std::size_t offset, bin_bytes;
+  };
+
+  Bins bins_;
+  std::size_t row_bytes_;
+  dpf::Output output_;
+  std::vector<Group> groups_;
+  std::size_t bytes_ = 0;
+};
+
+/// Stores `count` rows in `table`, beginning with row `first`, which begins a tile of its bin. The rest of
+/// the last tile becomes zero. Throws Error(index) if they are outside the table.
+void store_rows(const TableExtent& extent, const std::uint8_t* rows, std::uint64_t first,
                 std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier);
 
-/// Loads `count` rows, beginning with row `first` (a multiple of kTileRows). Throws Error(index) if
+/// Loads `count` rows, beginning with row `first`, which begins a tile of its bin. Throws Error(index) if
 /// they are outside the table.
-void load_range(const Extent& extent, const std::uint8_t* table, std::uint64_t first,
+void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint64_t first,
                 std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier);
 
 /// Loads the rows at `indices`. Throws Error(index) for an index outside the table.
-void load_rows(const Extent& extent, const std::uint8_t* table,
+void load_rows(const TableExtent& extent, const std::uint8_t* table,
                std::span<const std::uint64_t> indices, std::uint8_t* rows);
 
 /// Applies changes. Throws Error(argument) for changes of a table of another size.
-void replace_rows(const Extent& extent, const RowChanges& changes, std::uint8_t* table,
+void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uint8_t* table,
                   ThreadPool& pool, Tier tier);
 
 }  // namespace nescio::pir

@@ -9,6 +9,7 @@
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
+#include "pir/bins.h"
 #include "pir/sliced.h"
 
 namespace nescio::pir {
@@ -24,15 +25,15 @@ struct TileChanges {
 /// between the first change and the last; and as much as 8 bytes per change while it is made.
 class RowChanges {
  public:
-  /// Groups the changes of a table of `rows` rows; change i overwrites row indices[i] by the i-th of
+  /// Groups the changes of a table with these bins; change i overwrites row indices[i] by the i-th of
   /// `new_rows`. Throws Error(index) for an index outside the table.
   RowChanges(std::span<const std::uint64_t> indices, const std::uint8_t* new_rows,
-             std::size_t row_bytes, std::uint64_t rows, ThreadPool& pool);
+             std::size_t row_bytes, const Bins& bins, ThreadPool& pool);
 
   /// Returns the number of changes.
   std::size_t size() const { return changed_.size(); }
-  /// Returns the number of rows of the table, and their bytes.
-  std::uint64_t rows() const { return rows_; }
+  /// Returns the bins of the table, and the bytes of its rows.
+  const Bins& bins() const { return bins_; }
   std::size_t row_bytes() const { return row_bytes_; }
   /// Returns the changes of a tile.
   TileChanges in_tile(std::uint64_t tile) const;
@@ -41,13 +42,16 @@ class RowChanges {
     std::uint64_t first;
     std::uint64_t end;
   };
-  /// Returns the rows of all tiles from the first that changes to the last.
-  Range range() const;
+  /// Returns the tiles from the first that changes to the last.
+  Range tiles() const { return {first_tile_, first_tile_ + tile_count()}; }
 
  private:
-  std::uint64_t tiles() const { return starts_.size() == 0 ? 0 : starts_.size() - 1; }
+  std::uint64_t tile_count() const { return starts_.size() == 0 ? 0 : starts_.size() - 1; }
+  template <class Tiling>
+  void sort(std::span<const std::uint64_t> indices, const std::uint8_t* new_rows, ThreadPool& pool,
+            Tiling tiling);
 
-  std::uint64_t rows_;
+  Bins bins_;
   std::size_t row_bytes_;
   std::uint64_t first_tile_ = 0;
   Buffer<std::uint16_t> changed_;

@@ -111,31 +111,37 @@ class RowChanges:
     Rows to overwrite, and a copy of their new bytes. Of several new rows for one row, the last wins.
     """
 
-    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: int, pool: ThreadPool) -> None: ...
+    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bins: Sequence[tuple[int, int, int]], pool: ThreadPool) -> None: ...
 
     def __len__(self) -> int: ...
 
 class Table:
     """
-    Rows in the layout of an output; in uninitialized memory of its own, or in `data`.
+    Rows in the layout of an output; in uninitialized memory of its own, or in `data`. `bins` are groups of bins of one size: their number, the rows of each, and the keys that a lookup sends to each. Rows are numbered group by group and bin by bin.
     """
 
-    def __init__(self, rows: int, row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
+    def __init__(self, bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
 
     def store(self, first: int, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> None:
-        """Store rows, beginning with row `first`, a multiple of TILE_ROWS."""
+        """
+        Store rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.
+        """
 
     def replace(self, changes: RowChanges, pool: ThreadPool, tier: str | None = None) -> None:
         """Apply changes."""
 
     def load_range(self, first: int, count: int, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
-        """Return rows, beginning with row `first`, a multiple of TILE_ROWS."""
+        """
+        Return rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.
+        """
 
     def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return the rows at some indices."""
 
-    def answer(self, keys: Keys, pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
-        """Return the answers to keys, one per row."""
+    def answer(self, keys: Sequence[Keys], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """
+        Return the answers to the keys of some lookups, one per row: lookup by lookup, and in each by group, bin and key. `keys` has, for each group of bins, the keys of all lookups in this order.
+        """
 
     def read_all(self, pool: ThreadPool) -> int:
         """
@@ -151,7 +157,7 @@ class Table:
 
 TILE_ROWS: int = 512
 
-def table_bytes(rows: int, row_bytes: int, output: str) -> int:
+def table_bytes(bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str) -> int:
     """Return the bytes of a table in the layout of its output."""
 
 def answer_bytes(output: str, row_bytes: int) -> int:

@@ -95,14 +95,14 @@ def test_one_call_asks_the_device_once(rng, monkeypatch, pool):
     class Device:
         def __init__(self, device, rows, row_bytes, output):
             calls.append((device, rows, row_bytes, output))
-            self._rows = _core.Table(rows, row_bytes, output)
+            self._rows = _core.Table([(1, rows, 1)], row_bytes, output)
 
         def store(self, first, rows):
             self._rows.store(first, rows, pool)
 
         def answer(self, keys):
             calls.append(len(keys))
-            answers = self._rows.answer(keys, pool)
+            answers = self._rows.answer([keys], pool)
             answers.flags.writeable = False
             return answers
 

@@ -182,11 +182,12 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   const dpf::Keys keys(bytes[1].data(), of.keys, shape.key_bytes());
 
   ThreadPool pool(1);
-  const pir::Extent extent = {of.rows, of.row_bytes, pir::layout_for(output)};
+  const pir::TableExtent extent(pir::Bins({{1, of.rows, 1}}), of.row_bytes, output);
   std::vector<std::uint8_t> table(extent.bytes());
   pir::store_rows(extent, rows.data(), 0, of.rows, table.data(), pool, Tier::portable);
   std::vector<std::uint8_t> expected(of.keys * pir::answer_bytes(output, of.row_bytes));
-  pir::answer({table.data(), extent}, keys, expected.data(), pool, Tier::portable);
+  const dpf::Keys* own = &keys;
+  pir::answer({table.data(), extent}, {&own, 1}, expected.data(), pool, Tier::portable);
   for (unsigned device = 0; device < gpu::EmulatedDevice::count(); ++device) {
     pir::GpuTable<gpu::EmulatedDevice> on_device(device, {0, of.rows, of.rows}, of.row_bytes,
                                                  output);

@@ -142,14 +142,14 @@ void test_ranges_and_points_agree(Tier tier) {
 /// Makes a table of varied bytes, in the layout of an output.
 struct TestTable {
   TestTable(std::uint64_t rows, std::size_t row_bytes, dpf::Output output, ThreadPool& pool)
-      : plain(rows * row_bytes), extent{rows, row_bytes, pir::layout_for(output)} {
+      : plain(rows * row_bytes), extent(pir::Bins({{1, rows, 1}}), row_bytes, output) {
     for (std::size_t i = 0; i < plain.size(); ++i)
       plain[i] = static_cast<std::uint8_t>(i * 37 >> 3);
     memory = Bytes(extent.bytes());
     pir::store_rows(extent, plain.data(), 0, rows, memory.data(), pool, Tier::portable);
   }
   Bytes plain;
-  pir::Extent extent;
+  pir::TableExtent extent;
   Bytes memory;
 };
 
@@ -166,12 +166,14 @@ void test_answers(Tier tier) {
         const std::size_t bytes = pir::answer_bytes(output, row_bytes);
         Bytes answers[2] = {Bytes(batch * bytes), Bytes(batch * bytes)}, sums(batch * bytes);
         for (int party = 0; party < 2; ++party) {
-          pir::answer({table.memory.data(), table.extent}, pair.keys[party], answers[party].data(),
-                      pool, tier);
+          const dpf::Keys* own = &pair.keys[party];
+          pir::answer({table.memory.data(), table.extent}, {&own, 1}, answers[party].data(), pool,
+                      tier);
         }
         if (tier != Tier::portable) {
           Bytes portable(batch * bytes);
-          pir::answer({table.memory.data(), table.extent}, pair.keys[0], portable.data(), pool,
+          const dpf::Keys* own = &pair.keys[0];
+          pir::answer({table.memory.data(), table.extent}, {&own, 1}, portable.data(), pool,
                       Tier::portable);
           CHECK(answers[0] == portable);
         }
@@ -218,7 +220,8 @@ void check_changes(const std::vector<std::uint64_t>& indices, std::uint64_t rows
   for (std::size_t i = 0; i < indices.size(); ++i) {
     std::copy_n(&new_rows[i * row_bytes], row_bytes, &expected[indices[i] * row_bytes]);
   }
-  const pir::RowChanges changes(indices, new_rows.data(), row_bytes, rows, pool);
+  const pir::RowChanges changes(indices, new_rows.data(), row_bytes, pir::Bins({{1, rows, 1}}),
+                                pool);
   CHECK(changes.size() == indices.size());
   Bytes memory(table.memory.size());
   pir::replace_rows(table.extent, changes, table.memory.data(), pool, tier);
@@ -252,8 +255,9 @@ void test_groups_of_changes(Tier) {
   for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = 700 + i * 7919 % 1'000;
   Bytes new_rows(indices.size() * 8);  // each is its own number
   for (std::uint64_t i = 0; i < indices.size(); ++i) std::memcpy(&new_rows[i * 8], &i, 8);
-  const pir::RowChanges alone(indices, new_rows.data(), 8, rows, one);
-  const pir::RowChanges together(indices, new_rows.data(), 8, rows, several);
+  const pir::Bins bins({{1, rows, 1}});
+  const pir::RowChanges alone(indices, new_rows.data(), 8, bins, one);
+  const pir::RowChanges together(indices, new_rows.data(), 8, bins, several);
   std::size_t count = 0;
   for (std::uint64_t tile = 0; tile < 6; ++tile) {
     const auto a = alone.in_tile(tile), b = together.in_tile(tile);
@@ -269,7 +273,8 @@ void test_groups_of_changes(Tier) {
     }
   }
   CHECK(count == indices.size());
-  CHECK_THROWS(pir::RowChanges(indices, new_rows.data(), 8, 1'699, one), ErrorKind::index);
+  CHECK_THROWS(pir::RowChanges(indices, new_rows.data(), 8, pir::Bins({{1, 1'699, 1}}), one),
+               ErrorKind::index);
   for (const auto& [other_rows, row_bytes] : {std::pair{3'001u, 8u}, {3'000u, 7u}}) {
     TestTable table(other_rows, row_bytes, dpf::Output::bit, one);
     CHECK_THROWS(pir::replace_rows(table.extent, alone, table.memory.data(), one, Tier::portable),

@@ -28,9 +28,9 @@ def keys_of(rng, rows, output, generator, count):
 
 
 def expected(values, keys, pool):
-    rows = _core.Table(*values.shape, keys.output)
+    rows = _core.Table([(1, len(values), 1)], values.shape[1], keys.output)
     rows.store(0, values, pool)
-    return rows.answer(keys, pool, "portable")
+    return rows.answer([keys], pool, "portable")
 
 
 def on_devices(values, output, *names):

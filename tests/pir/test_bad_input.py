@@ -56,7 +56,7 @@ def test_unsupported_tables(array, message):
 
 def engine_tables():
     pool = _core.ThreadPool(1)
-    processor = _core.Table(1000, 12, "bit")
+    processor = _core.Table([(1, 1000, 1)], 12, "bit")
     emulated = _emulated.Table(
         device=0, first_row=0, rows=1000, domain=1000, row_bytes=12, output="bit"
     )
@@ -78,22 +78,22 @@ def test_rows_of_another_width_are_the_callers_mistake(name):
 @pytest.mark.parametrize(("rows", "row_bytes"), [(1000, 13), (1001, 12)])
 def test_changes_of_another_table_are_the_callers_mistake(rows, row_bytes):
     pool = _core.ThreadPool(1)
-    table = _core.Table(1000, 12, "bit")
+    table = _core.Table([(1, 1000, 1)], 12, "bit")
     new = np.zeros((1, row_bytes), np.uint8)
-    changes = _core.RowChanges(np.zeros(1, np.uint64), new, rows, pool)
+    changes = _core.RowChanges(np.zeros(1, np.uint64), new, [(1, rows, 1)], pool)
     with pytest.raises(ArgumentError, match="expected 1000 rows of 12 bytes"):
         table.replace(changes, pool)
     with pytest.raises(ArgumentError, match="new rows: found 1, expected 2"):
-        _core.RowChanges(np.zeros(2, np.uint64), new, rows, pool)
+        _core.RowChanges(np.zeros(2, np.uint64), new, [(1, rows, 1)], pool)
     with pytest.raises(IndexRangeError):
-        _core.RowChanges(np.full(1, rows, np.uint64), new, rows, pool)
+        _core.RowChanges(np.full(1, rows, np.uint64), new, [(1, rows, 1)], pool)
 
 
 def test_the_memory_of_a_table_has_its_size():
     with pytest.raises(
         ArgumentError, match=r"^memory of a table: found 5 bytes, expected \d+ bytes$"
     ):
-        _core.Table(1000, 12, "bit", np.zeros(5, np.uint8))
+        _core.Table([(1, 1000, 1)], 12, "bit", np.zeros(5, np.uint8))
 
 
 @pytest.mark.parametrize(

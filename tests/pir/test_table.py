@@ -136,13 +136,13 @@ def sliced(rows):
 def test_the_sliced_layout_in_every_tier(tier, row_bytes, rows, rng):
     pool = _core.ThreadPool(2)
     values = random_table(rng, (rows, row_bytes))
-    table = _core.Table(rows, row_bytes, "bit")
+    table = _core.Table([(1, rows, 1)], row_bytes, "bit")
     table.store(0, values, pool, tier)
     assert_same(table.memory(), sliced(values))
     assert_same(table.load_range(0, rows, pool, tier), values)
     where = rng.integers(rows, size=rows).astype(np.uint64)
     new = random_table(rng, (rows, row_bytes))
-    changes = _core.RowChanges(where, new, rows, pool)
+    changes = _core.RowChanges(where, new, [(1, rows, 1)], pool)
     for index, row in zip(where, new, strict=True):
         values[index] = row
     table.replace(changes, pool, tier)

@@ -206,6 +206,29 @@ def answer_key(output: str, rows: list[bytes], key: dpf.Key) -> bytes:
     return b"".join(value.to_bytes(size, "little") for value in total)
 
 
+def bins_of(groups: list[tuple[int, int, int]], rows: list[bytes]) -> list[list[list[bytes]]]:
+    """Cut rows into bins: for each group (bins, rows of each, keys to each), its bins."""
+    left = iter(rows)
+    return [[[next(left) for _ in range(size)] for _ in range(count)] for count, size, _ in groups]
+
+
+def answer_lookups(
+    output: str,
+    groups: list[tuple[int, int, int]],
+    rows: list[bytes],
+    lookups: list[list[list[list[dpf.Key]]]],
+) -> list[bytes]:
+    """Answer lookups of a table with bins: for each lookup, group and bin, the bin's keys."""
+    bins = bins_of(groups, rows)
+    return [
+        answer_key(output, bins[g][b], key)
+        for lookup in lookups
+        for g in range(len(groups))
+        for b in range(groups[g][0])
+        for key in lookup[g][b]
+    ]
+
+
 def answer(parameters: Params, rows: list[bytes], query: bytes) -> bytes:
     """Return one party's answer to its query."""
     _, _, party, count, length, tables, _ = HEADER.unpack_from(query)

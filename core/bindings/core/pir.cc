@@ -16,13 +16,25 @@ namespace {
 using TierName = std::optional<std::string>;
 using OutRows = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
+using Groups = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>;
+
+pir::Bins bins_of(const Groups& groups) {
+  std::vector<pir::BinGroup> bins;
+  for (const auto& [count, rows, keys] : groups) bins.push_back({count, rows, keys});
+  return pir::Bins(std::move(bins));
+}
+
+pir::TableExtent extent_of(const Groups& groups, std::size_t row_bytes, const std::string& output) {
+  return {bins_of(groups), row_bytes, dpf::parse_output(output)};
+}
+
 /// A table in memory of its own, or in the memory of a Python array.
 class TableBuffer {
  public:
   TableBuffer(
-      std::uint64_t rows, std::size_t row_bytes, const std::string& output,
+      const Groups& bins, std::size_t row_bytes, const std::string& output,
       std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> data)
-      : extent_{rows, row_bytes, pir::layout_for(dpf::parse_output(output))} {
+      : extent_(extent_of(bins, row_bytes, output)) {
     const std::size_t bytes = extent_.bytes();
     if (!data) {
       own_ = Buffer<std::uint8_t>(bytes);
@@ -38,7 +50,7 @@ class TableBuffer {
   }
 
   void store(std::uint64_t first, const ByteRows& rows, ThreadPool& pool, const TierName& tier) {
-    check_width(rows.shape(1), extent_.row_bytes);
+    check_width(rows.shape(1), extent_.row_bytes());
     const nb::gil_scoped_release release;
     pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool, tier_of(tier));
   }
@@ -50,31 +62,39 @@ class TableBuffer {
 
   OutBytes load_range(std::uint64_t first, std::uint64_t count, ThreadPool& pool,
                       const TierName& tier) const {
-    Buffer<std::uint8_t> rows(checked_product(count, extent_.row_bytes));
+    Buffer<std::uint8_t> rows(checked_product(count, extent_.row_bytes()));
     {
       const nb::gil_scoped_release release;
       pir::load_range(extent_, data_, first, count, rows.data(), pool, tier_of(tier));
     }
-    return to_array(std::move(rows), {count, extent_.row_bytes});
+    return to_array(std::move(rows), {count, extent_.row_bytes()});
   }
 
   OutBytes load(const Numbers& indices) const {
-    Buffer<std::uint8_t> rows(checked_product(indices.size(), extent_.row_bytes));
+    Buffer<std::uint8_t> rows(checked_product(indices.size(), extent_.row_bytes()));
     {
       const nb::gil_scoped_release release;
       pir::load_rows(extent_, data_, span_of(indices), rows.data());
     }
-    return to_array(std::move(rows), {indices.size(), extent_.row_bytes});
+    return to_array(std::move(rows), {indices.size(), extent_.row_bytes()});
   }
 
-  OutBytes answer(const dpf::Keys& keys, ThreadPool& pool, const TierName& tier) const {
-    const std::size_t bytes = pir::answer_bytes(keys.shape().output, extent_.row_bytes);
-    Buffer<std::uint8_t> out(checked_product(keys.size(), bytes));
+  OutBytes answer(const std::vector<const dpf::Keys*>& keys, ThreadPool& pool,
+                  const TierName& tier) const {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (keys[i] != nullptr) continue;
+      throw Error(ErrorKind::argument,
+                  "keys of group " + std::to_string(i) + ": found None, expected Keys");
+    }
+    const std::size_t bytes = pir::answer_bytes(extent_.output(), extent_.row_bytes());
+    const std::size_t answers =
+        checked_product(pir::count_lookups(extent_, keys), extent_.bins().slots());
+    Buffer<std::uint8_t> out(checked_product(answers, bytes));
     {
       const nb::gil_scoped_release release;
       pir::answer({data_, extent_}, keys, out.data(), pool, tier_of(tier));
     }
-    return to_array(std::move(out), {keys.size(), bytes});
+    return to_array(std::move(out), {answers, bytes});
   }
 
   std::uint64_t read_all(ThreadPool& pool) const {
@@ -86,7 +106,7 @@ class TableBuffer {
   std::uint8_t* data() const { return data_; }
 
  private:
-  pir::Extent extent_;
+  pir::TableExtent extent_;
   Buffer<std::uint8_t> own_;
   nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu> array_;
   std::uint8_t* data_ = nullptr;
@@ -125,7 +145,7 @@ void bind_row_changes(nb::module_& m) {
                          "for one row, the last wins.")
       .def(
           "__init__",
-          [](RowChanges* self, const Numbers& indices, const ByteRows& new_rows, std::uint64_t rows,
+          [](RowChanges* self, const Numbers& indices, const ByteRows& new_rows, const Groups& bins,
              ThreadPool& pool) {
             if (new_rows.shape(0) != indices.size()) {
               throw Error(ErrorKind::argument,
@@ -133,9 +153,10 @@ void bind_row_changes(nb::module_& m) {
                               std::to_string(indices.size()) + ", one for each index");
             }
             const nb::gil_scoped_release release;
-            new (self) RowChanges(span_of(indices), new_rows.data(), new_rows.shape(1), rows, pool);
+            new (self) RowChanges(span_of(indices), new_rows.data(), new_rows.shape(1),
+                                  bins_of(bins), pool);
           },
-          nb::arg("indices"), nb::arg("new_rows"), nb::arg("rows"), nb::arg("pool"))
+          nb::arg("indices"), nb::arg("new_rows"), nb::arg("bins"), nb::arg("pool"))
       .def("__len__", &RowChanges::size);
 }
 
@@ -143,25 +164,32 @@ void bind_row_changes(nb::module_& m) {
 
 void bind_pir(nb::module_& m) {
   bind_row_changes(m);
-  nb::class_<TableBuffer>(
-      m, "Table",
-      "Rows in the layout of an output; in uninitialized memory of its own, or in "
-      "`data`.")
-      .def(nb::init<std::uint64_t, std::size_t, const std::string&,
+  nb::class_<TableBuffer>(m, "Table",
+                          "Rows in the layout of an output; in uninitialized memory of its own, or "
+                          "in `data`. `bins` are "
+                          "groups of bins of one size: their number, the rows of each, and the "
+                          "keys that a lookup sends to "
+                          "each. Rows are numbered group by group and bin by bin.")
+      .def(nb::init<const Groups&, std::size_t, const std::string&,
                     std::optional<
                         nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>(),
-           nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
+           nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
       .def("store", &TableBuffer::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
            nb::arg("tier") = nb::none(),
-           "Store rows, beginning with row `first`, a multiple of TILE_ROWS.")
+           "Store rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.")
       .def("replace", &TableBuffer::replace, nb::arg("changes"), nb::arg("pool"),
            nb::arg("tier") = nb::none(), "Apply changes.")
       .def("load_range", &TableBuffer::load_range, nb::arg("first"), nb::arg("count"),
            nb::arg("pool"), nb::arg("tier") = nb::none(),
-           "Return rows, beginning with row `first`, a multiple of TILE_ROWS.")
+           "Return rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.")
       .def("load", &TableBuffer::load, nb::arg("indices"), "Return the rows at some indices.")
-      .def("answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
-           nb::arg("tier") = nb::none(), "Return the answers to keys, one per row.")
+      .def(
+          "answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
+          nb::arg("tier") = nb::none(),
+          "Return the answers to the keys of some lookups, one per row: lookup by lookup, and in "
+          "each by "
+          "group, bin and key. `keys` has, for each group of bins, the keys of all lookups in this "
+          "order.")
       .def("read_all", &TableBuffer::read_all, nb::arg("pool"),
            "Read every byte once, to measure an upper bound for answers; ignore the result.")
       .def_prop_ro("bytes", &TableBuffer::bytes, "Bytes of the table in its layout.")
@@ -176,11 +204,10 @@ void bind_pir(nb::module_& m) {
   m.attr("TILE_ROWS") = pir::kTileRows;
   m.def(
       "table_bytes",
-      [](std::uint64_t rows, std::size_t row_bytes, const std::string& output) {
-        const pir::Layout layout = pir::layout_for(dpf::parse_output(output));
-        return pir::Extent{rows, row_bytes, layout}.bytes();
+      [](const Groups& bins, std::size_t row_bytes, const std::string& output) {
+        return extent_of(bins, row_bytes, output).bytes();
       },
-      nb::arg("rows"), nb::arg("row_bytes"), nb::arg("output"),
+      nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"),
       "Return the bytes of a table in the layout of its output.");
   m.def(
       "answer_bytes",

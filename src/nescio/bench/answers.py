@@ -95,7 +95,9 @@ def answer_fields(
         "verified": verified,
         "key_bytes": params.verified_key_bytes if verified else params.key_bytes,
         "answer_bytes": params.verified_answer_bytes if verified else params.answer_bytes,
-        "table_bytes": _core.table_bytes(*params.layouts[0]),
+        "table_bytes": _core.table_bytes(
+            [(1, params.records, 1)], params.record_bytes, params.output
+        ),
         "peak_bytes": peak,
         "peak_megabytes": peak / 1e6,
     }

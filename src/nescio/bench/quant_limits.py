@@ -26,7 +26,7 @@ class Reading:
     """Reads a number of bytes once with the threads of a pool, from cache or memory."""
 
     def __init__(self, count: int, pool: _core.ThreadPool) -> None:
-        self._table = _core.Table(-(-count // _ROW_BYTES), _ROW_BYTES, "bit")
+        self._table = _core.Table([(1, -(-count // _ROW_BYTES), 1)], _ROW_BYTES, "bit")
         self._table.memory()[:] = 1  # writing allocates the memory
         self._pool = pool
         self._share = count / self._table.bytes

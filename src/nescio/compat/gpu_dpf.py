@@ -158,9 +158,9 @@ class DPF:
         checked = self._read(keys, self._initialized("eval_cpu"))
         if self._rows is None:
             rows = _rows_as_bytes(self.table)
-            self._rows = _core.Table(len(rows), rows.shape[1], "u32")
+            self._rows = _core.Table([(1, len(rows), 1)], rows.shape[1], "u32")
             self._rows.store(0, rows, _workers())
-        return self._cut(self._rows.answer(checked, _workers()), checked)
+        return self._cut(self._rows.answer([checked], _workers()), checked)
 
     def eval_gpu(self, keys: Sequence[torch.Tensor]) -> torch.Tensor:
         """Answers m keys on the GPU: int32 of shape (m, columns), in host memory.

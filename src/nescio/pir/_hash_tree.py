@@ -41,7 +41,9 @@ class HashTreeBuilder:
 
     def __init__(self, shape: HashShape, pool: _core.ThreadPool) -> None:
         self._pool = pool
-        self._tables = tuple(_core.Table(rows, HASH_ROW_BYTES, "bit") for rows in shape.domains)
+        self._tables = tuple(
+            _core.Table([(1, rows, 1)], HASH_ROW_BYTES, "bit") for rows in shape.domains
+        )
         self._hashes: list[ByteArray] = []  # of records without a hash table, else of its rows
 
     def add(self, first: int, records: ByteArray) -> None:
@@ -89,7 +91,7 @@ class TreeChange:
             parents, at = _parents(where)
             changed = table.load(parents)
             _put(changed.reshape(-1, HASH_BYTES), at, hashes)
-            changes.append(_core.RowChanges(parents, changed, rows, pool))
+            changes.append(_core.RowChanges(parents, changed, [(1, rows, 1)], pool))
             where, hashes = parents, _core.hash_records_at(changed, level, parents, pool)
         tops = tree.tops.copy()
         _put(tops, where.astype(np.int64), hashes)

@@ -141,7 +141,8 @@ def build_state(
     progress: Progress | None,
 ) -> TableState:
     """Stores and hashes rows, which arrive in parts of a multiple of PART_RECORDS records."""
-    records = _core.Table(*params.layouts[0])
+    layout = params.layouts[0]
+    records = _core.Table([(1, layout.rows, 1)], layout.row_bytes, layout.output)
     tree = HashTreeBuilder(params.hashes, pool)
     done = 0
     for part in parts:

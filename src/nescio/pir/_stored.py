@@ -156,7 +156,12 @@ def _read(
             f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {wrong[0]}",
         )
     tables = [
-        _core.Table(rows, width, output, np.asarray(whole[part.first : part.first + part.size]))
+        _core.Table(
+            [(1, rows, 1)],
+            width,
+            output,
+            np.asarray(whole[part.first : part.first + part.size]),
+        )
         for (rows, width, output), part in zip(params.layouts, places.parts, strict=True)
     ]
     tree = HashTree(tuple(tables[1:]), tops)
@@ -260,7 +265,10 @@ class _Places:
 
     @classmethod
     def of(cls, text_bytes: int, params: TableParams) -> "_Places":
-        sizes = [_core.table_bytes(*layout) for layout in params.layouts]
+        sizes = [
+            _core.table_bytes([(1, rows, 1)], width, output)
+            for rows, width, output in params.layouts
+        ]
         block_count = sum(map(blocks_of, sizes))
         tops = _aligned(_HEAD.size + text_bytes)
         blocks = _aligned(tops + params.hashes.tops * HASH_BYTES)

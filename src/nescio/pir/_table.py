@@ -188,7 +188,7 @@ class Table:
                 parts = old.overwritten(where, new, self._pool)
                 return self._replace(parts, replace(old.params, version=version))
             numbers, records = old.changed(where, new)
-            changes = _core.RowChanges(numbers, records, old.params.records, self._pool)
+            changes = _core.RowChanges(numbers, records, [(1, old.params.records, 1)], self._pool)
             change = TreeChange.of(old.tree, old.params.hashes, numbers, records, self._pool)
             state = new_version(old, change.tops, numbers, version)
             with self._lock.writing():
