@@ -33,13 +33,26 @@ def test_json_there_and_back(params):
     again = TableParams.from_json(params.to_json())
     assert again == params
     assert again.id == params.id
-    assert json.loads(params.to_json())["format"] == 2
+    assert json.loads(params.to_json())["format"] == 3
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("format", 1),
+        ("format", 2),
+        ("bins", None),
+        ("bins", []),
+        ("bins", [[1, 10]]),
+        ("bins", [[1, 10, 0]]),
+        ("bins", [[2, 10, 1]]),
+        ("bins", [[1, 10, True]]),
+        ("bins", [[1.0, 10, 1]]),
+        ("bins", [[5, 1, 1], [-5, -1, 1]]),
+        ("bins", [[10, 1, 1 << 40]]),
+        ("bins", "[[1, 10, 1]]"),
+        ("layout", None),
+        ("layout", "00"),
+        ("layout", "g" * 64),
         ("record_rows", 0),
         ("record_rows", 3),
         ("record_rows", 1 << 17),

@@ -395,14 +395,14 @@ def with_json(data, **fields):
         (lambda d: b"\x93NUMPY" + d, "does not begin with"),
         (lambda d: d[:8] + b"\x09" + d[9:], "found version 9"),
         (lambda d: d[:48] + b"x" + d[49:], "is not JSON"),
-        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 4"),
+        (lambda d: d[:12] + b"\xff\xff\xff\xff" + d[16:], "found version 5"),
         (lambda d: d[:-1], "bytes, expected"),
         (lambda d: d + b"\0", "bytes, expected"),
         (lambda d: d[:4096] + b"xx" + d[4098:], "its description or its hashes have changed"),
         (lambda d: d[:8192] + b"xx" + d[8194:], "its description or its hashes have changed"),
         (lambda d: with_json(d, source=[]), "its description or its hashes have changed"),
         (lambda d: with_json(d, params=None), "not a JSON object"),
-        (lambda d: with_json(d, params={"format": 2}), "missing or unknown"),
+        (lambda d: with_json(d, layout_bytes=0, params={"format": 3}), "missing or unknown"),
     ],
 )
 def test_a_damaged_stored_table(values, tmp_path, change, message):

@@ -20,23 +20,30 @@ def stream(label, count):
     return hashlib.shake_128(f"nescio test vector {label}".encode()).digest(count)
 
 
-def make_table(params):
+def make_table(params, layout=b""):
     """Makes the table of a vector's parameters."""
     dtype, width = np.dtype(params["dtype"]), params["row_shape"][0]
     raw = b"".join(stream(f"row {i}", width * dtype.itemsize) for i in range(params["rows"]))
     values = np.frombuffer(raw, dtype).reshape(-1, width)
     count = params["record_rows"]
-    return nescio.Table(values, version="vector", output=params["output"], record_rows=count)
+    return nescio.Table(
+        values,
+        version="vector",
+        output=params["output"],
+        record_rows=count,
+        bins=params.get("bins"),
+        layout=layout,
+    )
 
 
-@pytest.fixture(scope="module", params=VECTORS["lookups"], ids=lambda v: f"{len(v['roots'][0])}")
+@pytest.fixture(scope="module", params=VECTORS["lookups"], ids=lambda v: v["id"][:6])
 def vector(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
 def table(vector):
-    return make_table(json.loads(vector["params"]))
+    return make_table(json.loads(vector["params"]), vector["layout"].encode())
 
 
 def test_parameters(vector, table):
@@ -53,17 +60,29 @@ def test_tops(vector, table):
 
 
 def test_queries(vector, table):
-    points = np.array(vector["indices"], np.uint64)
-    ones = np.tile(np.array([[1, 0]], np.uint64), (len(points), 1))
-    keys = []
+    params, places = table.params, np.array(vector["lookups"], np.uint64)
+    places = places.reshape(len(places), params.slots)
+    parts = []
     for level in range(len(vector["roots"][0])):
-        pairs = "".join(root for own in vector["roots"] for root in own[level])
-        roots = np.frombuffer(bytes.fromhex(pairs), np.uint64).reshape(-1, 2)
-        domain, _, output = table.params.layouts[level]
-        at = points // np.uint64(table.params.record_rows * 16**level)
-        keys.append(_core.generate(at, ones, domain, output, "chacha20", roots))
+        first = 0
+        for group in params.layouts[level].bins:
+            own = slice(first, first + group.slots)
+            first += group.slots
+            pairs = "".join(r for lookup in vector["roots"] for p in lookup[level][own] for r in p)
+            roots = np.frombuffer(bytes.fromhex(pairs), np.uint64).reshape(-1, 2)
+            at = (places[:, own] // np.uint64(params.record_rows * 16**level)).reshape(-1)
+            ones = np.tile(np.array([[1, 0]], np.uint64), (len(at), 1))
+            output = params.layouts[level].output
+            parts.append(_core.generate(at, ones, group.rows, output, "chacha20", roots))
+    levels = len(vector["roots"][0])
+    per_level = len(parts) // levels
     for party in (0, 1):
-        query = wire.encode_query(table.params, party, [own[party] for own in keys])
+        keys = [part[party].reshape(len(places), -1) for part in parts]
+        joined = [
+            np.concatenate(keys[level * per_level : (level + 1) * per_level], axis=1)
+            for level in range(levels)
+        ]
+        query = wire.encode_query(params, party, joined)
         assert query.hex() == vector["queries"][party]
 
 
@@ -76,7 +95,7 @@ def test_answers(vector, table, party, tier):
 
 def test_decoding(vector, table):
     client = nescio.Client(table.params, table.tops, verify=vector["checked"])
-    query = client.query(vector["indices"])  # other keys, but a query of the same shape
+    query = client.query(vector["lookups"])  # other keys, but a query of the same shape
     rows = client.decode(query, *(bytes.fromhex(answer) for answer in vector["answers"]))
     assert rows.tobytes().hex() == "".join(vector["found"])
 

@@ -66,11 +66,9 @@ def test_checked_rows_are_the_tables_rows(rows, output, record_rows):
 def test_the_specification_has_the_same_digest_and_tops(rows, record_rows):
     table = make(rows, width=3, record_rows=record_rows)
     raw = [row.tobytes() for row in table[np.arange(rows)]]
-    assert table.params.digest == spec.digest(raw, [3], "|u1", record_rows)
-    raw = spec.join(raw, record_rows)
-    assert table.tops.tobytes() == b"".join(spec.hash_tables(raw)[1])
-    shape = table.params.hashes
-    assert (shape.levels, shape.tops) == (spec.levels(len(raw)), len(table.tops))
+    params = spec.params(raw, [3], "|u1", "bit", "chacha20", "1", record_rows)
+    assert table.params.to_json() == spec.canonical_json(params)
+    assert table.tops.tobytes() == b"".join(spec.hash_tables(raw, params)[1])
 
 
 @pytest.fixture(scope="module")
@@ -326,13 +324,13 @@ def test_records_that_cannot_be(record_rows):
 
 def test_growth_changes_the_shape():
     table = make(4096)
-    assert table.params.hashes.levels == 0
+    assert table.params.hashes.height == 0
     table.insert([4096], np.ones((1, 8), np.uint8))
-    assert (table.params.hashes.levels, table.params.hashes.tops) == (1, 257)
+    assert (table.params.hashes.height, table.params.hashes.tops) == (1, 257)
     client = nescio.Client(table.params, table.tops)
     assert np.array_equal(look_up(client, [4096], servers_of(table, table)), table[[4096]])
     table.delete([4096])
-    assert table.params.hashes.levels == 0
+    assert table.params.hashes.height == 0
 
 
 def test_a_difference_is_short_where_few_rows_change(table):

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.load
 
 
 def query(number, keys=1):
-    """A query whose answer is its number; a batcher uses only its number of keys."""
-    return QueryMessage(0, bytes([number]), [None] * keys)
+    """A query whose answer is its number; a batcher uses only its number of keys for a bin."""
+    return QueryMessage(0, bytes([number]), 1, keys, ())
 
 
 class Recorder:

@@ -206,5 +206,5 @@ def test_a_client_of_format_1_is_told(urls):
     assert found.status_code == 400
     assert "found format version 1, expected 2" in found.json()["error"]["message"]
     params = httpx.get(f"{urls[0]}/v1/tables/words").json()["params"]
-    with pytest.raises(MalformedMessageError, match="found format 1, this release reads 2"):
+    with pytest.raises(MalformedMessageError, match="found format 1, this release reads 3"):
         nescio.TableParams.from_dict(params | {"format": 1})

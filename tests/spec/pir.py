@@ -1,8 +1,9 @@
 """Private lookups in plain Python: the executable specification of `nescio.pir` and its messages.
 
-A table is a list of rows of bytes. Rows are joined to records, which lookups get. The public
-parameters are a JSON object. Hash tables above the records let a client check what it gets. A
-message is a header of 32 bytes and parts of equal length. See docs/wire-format.md.
+A table is a list of rows of bytes, divided into bins. Rows are joined to records, which lookups
+get: one for each slot. A slot is a key for a bin. The public parameters are a JSON object. Hash
+tables above the records of each bin let a client check what it gets. A message is a header of 32
+bytes and parts of equal length. See docs/wire-format.md.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ ARITY = 16
 MAX_TOPS = 4096
 
 Params = dict[str, Any]
+Bins = list[list[int]]  # groups: the number of bins, the rows of each, the keys for each
 
 
 def params(
@@ -27,25 +29,47 @@ def params(
     generator: str,
     version: str,
     record_rows: int,
+    bins: Bins | None = None,
+    layout: bytes = b"",
 ) -> Params:
     """Return the public parameters of a table."""
-    records = join(rows, record_rows)
-    return {
-        "format": 2,
-        "rows": len(rows),
-        "row_shape": shape,
+    fields = {
+        "bins": bins or [[1, len(rows), 1]],
         "dtype": dtype,
+        "layout": hashlib.sha256(layout).hexdigest() if layout else "",
+        "record_rows": record_rows,
+        "row_shape": shape,
+        "rows": len(rows),
+    }
+    return {
+        **fields,
+        "format": 3,
         "output": output,
         "generator": generator,
         "version": version,
-        "digest": digest(rows, shape, dtype, record_rows),
-        "hashes": {
-            "arity": ARITY,
-            "levels": levels(len(records)),
-            "tops": len(hash_tables(records)[1]),
-        },
-        "record_rows": record_rows,
+        "digest": digest(rows, fields),
+        "hashes": hashes_of(fields),
     }
+
+
+def bin_rows(bins: Bins) -> list[int]:
+    """Return the number of rows of each bin."""
+    return [rows for count, rows, _ in bins for _ in range(count)]
+
+
+def slot_bins(bins: Bins) -> list[int]:
+    """Return the bin of each slot of a lookup."""
+    keys = [keys for count, _, keys in bins for _ in range(count)]
+    return [number for number, own in enumerate(keys) for _ in range(own)]
+
+
+def cut(rows: list[bytes], bins: Bins) -> list[list[bytes]]:
+    """Divide rows into bins."""
+    contents, first = [], 0
+    for count in bin_rows(bins):
+        contents.append(rows[first : first + count])
+        first += count
+    return contents
 
 
 def usual_record_rows(row_bytes: int) -> int:
@@ -62,12 +86,31 @@ def join(rows: list[bytes], record_rows: int) -> list[bytes]:
     return [part.ljust(record_rows * len(rows[0]), b"\0") for part in parts]
 
 
-def levels(records: int) -> int:
+def bin_records(fields: Params) -> list[int]:
+    """Return the number of records of each bin."""
+    return [-(-rows // fields["record_rows"]) for rows in bin_rows(fields["bins"])]
+
+
+def levels(records: list[int]) -> int:
     """Return the number of hash tables: the fewest with at most MAX_TOPS hashes above them."""
     level = 0
-    while -(-records // ARITY**level) > MAX_TOPS:
+    while sum(-(-count // ARITY**level) for count in records) > MAX_TOPS:
         level += 1
     return level
+
+
+def first_tops(records: list[int]) -> list[int]:
+    """Return the number of the first top hash of each bin, and that of all of them."""
+    height, firsts = levels(records), [0]
+    for count in records:
+        firsts.append(firsts[-1] + -(-count // ARITY**height))
+    return firsts
+
+
+def hashes_of(fields: Params) -> dict[str, int]:
+    """Return the description of the hash tables."""
+    records = bin_records(fields)
+    return {"arity": ARITY, "levels": levels(records), "tops": first_tops(records)[-1]}
 
 
 def hash_record(level: int, number: int, record: bytes) -> bytes:
@@ -75,32 +118,28 @@ def hash_record(level: int, number: int, record: bytes) -> bytes:
     return hashlib.sha256(b"NescioL%d" % level + number.to_bytes(8, "little") + record).digest()
 
 
-def hash_tables(records: list[bytes]) -> tuple[list[list[bytes]], list[bytes]]:
-    """Return the hash tables, lowest first, and the hashes above them."""
-    hashes = [hash_record(0, i, record) for i, record in enumerate(records)]
-    tables = []
-    for level in range(1, levels(len(records)) + 1):
-        runs = [b"".join(hashes[i : i + ARITY]) for i in range(0, len(hashes), ARITY)]
-        table = [run.ljust(32 * ARITY, b"\0") for run in runs]
-        tables.append(table)
-        hashes = [hash_record(level, i, record) for i, record in enumerate(table)]
-    return tables, hashes
+def hash_tables(rows: list[bytes], fields: Params) -> tuple[list[list[list[bytes]]], list[bytes]]:
+    """Return the tables of each bin (its records, then its hash tables), and the top hashes."""
+    counts = bin_records(fields)
+    height, bins, tops = levels(counts), [], []
+    for first, content in zip(first_tops(counts), cut(rows, fields["bins"]), strict=False):
+        tables = [join(content, fields["record_rows"])]
+        for level in range(height + 1):
+            number = first * ARITY ** (height - level)
+            hashes = [hash_record(level, number + i, row) for i, row in enumerate(tables[-1])]
+            if level < height:
+                runs = [b"".join(hashes[i : i + ARITY]) for i in range(0, len(hashes), ARITY)]
+                tables.append([run.ljust(32 * ARITY, b"\0") for run in runs])
+        bins.append(tables)
+        tops += hashes
+    return bins, tops
 
 
-def digest(rows: list[bytes], shape: list[int], dtype: str, record_rows: int) -> str:
+def digest(rows: list[bytes], fields: Params) -> str:
     """Hash what the rows' bytes mean, and the hashes above the last hash table."""
-    records = join(rows, record_rows)
-    tops = hash_tables(records)[1]
-    fields = {
-        "dtype": dtype,
-        "hashes": {"arity": ARITY, "levels": levels(len(records)), "tops": len(tops)},
-        "record_rows": record_rows,
-        "row_shape": shape,
-        "rows": len(rows),
-    }
-    text = canonical_json(fields).encode()
+    text = canonical_json({**fields, "hashes": hashes_of(fields)}).encode()
     head = b"NescioDg" + len(text).to_bytes(8, "little") + text
-    return hashlib.sha256(head + b"".join(tops)).hexdigest()
+    return hashlib.sha256(head + b"".join(hash_tables(rows, fields)[1])).hexdigest()
 
 
 def tops_message(parameters: Params, tops: list[bytes]) -> bytes:
@@ -150,31 +189,36 @@ def message(
     )
 
 
-def shapes(parameters: Params) -> list[dpf.Shape]:
-    """Return the shapes of the keys: for the records, then for the hash tables."""
-    records, generator = (
-        -(-parameters["rows"] // parameters["record_rows"]),
-        parameters["generator"],
-    )
-    above = [
-        dpf.Shape(-(-records // ARITY**level), "bit", generator)
-        for level in range(1, levels(records) + 1)
+def shapes(parameters: Params, checked: bool) -> list[list[dpf.Shape]]:
+    """Return the shapes of a lookup's keys, slot by slot: for records, then for hash tables."""
+    records, generator = bin_records(parameters), parameters["generator"]
+    return [
+        [
+            dpf.Shape(
+                -(-records[number] // ARITY**level),
+                "bit" if level else parameters["output"],
+                generator,
+            )
+            for number in slot_bins(parameters["bins"])
+        ]
+        for level in range(levels(records) + 1 if checked else 1)
     ]
-    return [dpf.Shape(records, parameters["output"], generator), *above]
 
 
 def queries(
-    parameters: Params, indices: list[int], roots: list[list[tuple[bytes, bytes]]]
+    parameters: Params, lookups: list[list[int]], roots: list[list[list[tuple[bytes, bytes]]]]
 ) -> tuple[bytes, bytes]:
-    """Build the queries for both parties; `roots[i]` has a pair for each table of lookup i."""
+    """Build the queries for both parties.
+
+    A lookup has a place in its bin for each slot; `roots[i][level][slot]` is a pair for a key.
+    """
     tables = len(roots[0])
     records: tuple[list[bytes], list[bytes]] = ([], [])
-    for index, own in zip(indices, roots, strict=True):
+    for places, own in zip(lookups, roots, strict=True):
         pairs = [
-            dpf.generate(shape, index // parameters["record_rows"] // ARITY**level, 1, root)
-            for level, (shape, root) in enumerate(
-                zip(shapes(parameters)[:tables], own, strict=True)
-            )
+            dpf.generate(shape, place // parameters["record_rows"] // ARITY**level, 1, root)
+            for level, shapes_ in enumerate(shapes(parameters, tables > 1))
+            for shape, place, root in zip(shapes_, places, own[level], strict=True)
         ]
         for party in (0, 1):
             records[party].append(b"".join(dpf.serialize(pair[party]) for pair in pairs))
@@ -232,16 +276,15 @@ def answer_lookups(
 def answer(parameters: Params, rows: list[bytes], query: bytes) -> bytes:
     """Return one party's answer to its query."""
     _, _, party, count, length, tables, _ = HEADER.unpack_from(query)
-    joined = join(rows, parameters["record_rows"])
-    contents = [joined, *hash_tables(joined)[0]][:tables]
-    outputs = [parameters["output"], *["bit"] * (tables - 1)]
+    bins, _ = hash_tables(rows, parameters)
     records = []
     for i in range(count):
         at, parts = 32 + i * length, []
-        for shape, output, content in zip(shapes(parameters), outputs, contents, strict=False):
-            size = shape.key_bytes
-            parts.append(answer_key(output, content, dpf.parse(query[at : at + size])))
-            at += size
+        for level, own in enumerate(shapes(parameters, tables > 1)):
+            for shape, number in zip(own, slot_bins(parameters["bins"]), strict=True):
+                key = dpf.parse(query[at : at + shape.key_bytes])
+                parts.append(answer_key(shape.output, bins[number][level], key))
+                at += shape.key_bytes
         records.append(b"".join(parts))
     return message(b"NA", parameters, party, tables, records)
 
@@ -259,21 +302,36 @@ def combine(output: str, share0: bytes, share1: bytes) -> bytes:
 def decode(
     parameters: Params, row_bytes: int, answer0: bytes, answer1: bytes
 ) -> tuple[list[bytes], list[list[bytes]]]:
-    """Return the records that the client queried, and the rows of each hash table."""
+    """Return the records that the client queried, slot by slot, and the rows of each hash table."""
     _, _, _, count, length, tables, _ = HEADER.unpack_from(answer0)
-    own, size = length - 512 * (tables - 1), parameters["record_rows"] * row_bytes
+    slots = len(slot_bins(parameters["bins"]))
+    own, size = length // slots - 512 * (tables - 1), parameters["record_rows"] * row_bytes
     records: list[bytes] = []
     above: list[list[bytes]] = [[] for _ in range(tables - 1)]
     for at in range(32, 32 + count * length, length):
-        record = combine(parameters["output"], answer0[at : at + own], answer1[at : at + own])
-        assert record[size:] == bytes(own - size)
-        records.append(record[:size])
-        for level in range(tables - 1):
-            first = at + own + 512 * level
-            above[level].append(
+        for first in range(at, at + slots * own, own):
+            share0, share1 = answer0[first : first + own], answer1[first : first + own]
+            record = combine(parameters["output"], share0, share1)
+            assert record[size:] == bytes(own - size)
+            records.append(record[:size])
+        for i in range(slots * (tables - 1)):
+            first = at + slots * own + 512 * i
+            above[i // slots].append(
                 combine("bit", answer0[first : first + 512], answer1[first : first + 512])
             )
     return records, above
+
+
+def numbers_of(parameters: Params, lookups: list[list[int]]) -> list[int]:
+    """Return the numbers in the hash tree of the records that lookups get, slot by slot."""
+    records = bin_records(parameters)
+    unit = ARITY ** levels(records)
+    firsts = [first_tops(records)[number] * unit for number in slot_bins(parameters["bins"])]
+    return [
+        first + place // parameters["record_rows"]
+        for places in lookups
+        for first, place in zip(firsts, places, strict=True)
+    ]
 
 
 def row_of(parameters: Params, record: bytes, index: int) -> bytes:

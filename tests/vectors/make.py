@@ -85,36 +85,60 @@ WIRE_CASES = (
     (66000, "|u1", [129], "bit", [0, 65999]),
 )
 
+# Two bins of one size with a key each, one of another size with two keys; one hash table.
+BINS = [[2, 1500, 1], [1, 1600, 2]]
+BIN_LOOKUPS = [[0, 1499, 1599, 0], [17, 256, 5, 5]]
+
 
 def wire_case(
-    count: int, dtype: str, shape: list[int], output: str, indices: list[int], *, checked: bool
+    count: int,
+    dtype: str,
+    shape: list[int],
+    output: str,
+    lookups: list[int] | list[list[int]],
+    *,
+    checked: bool,
+    bins: pir.Bins | None = None,
+    layout: bytes = b"",
 ) -> dict[str, object]:
     """Build one case of wire.json."""
     row_bytes = int(dtype[2:]) * shape[0]
     rows = [stream(f"row {i}", row_bytes) for i in range(count)]
     record_rows = pir.usual_record_rows(row_bytes)
-    params = pir.params(rows, shape, dtype, output, "chacha20", "vector", record_rows)
-    tables = len(pir.shapes(params)) if checked else 1
+    params = pir.params(rows, shape, dtype, output, "chacha20", "vector", record_rows, bins, layout)
+    places = [own if isinstance(own, list) else [own] for own in lookups]
+    tables = pir.shapes(params, checked)
     roots = [
-        [(stream(f"root0 {i} {t}", 16), stream(f"root1 {i} {t}", 16)) for t in range(tables)]
-        for i in indices
+        [
+            [
+                (stream(f"root0 {i} {t} {k}", 16), stream(f"root1 {i} {t} {k}", 16))
+                for k in range(len(own))
+            ]
+            for t, own in enumerate(tables)
+        ]
+        for i in range(len(places))
     ]
-    queries = pir.queries(params, indices, roots)
+    queries = pir.queries(params, places, roots)
     answers = [pir.answer(params, rows, query) for query in queries]
     records, above = pir.decode(params, row_bytes, *answers)
-    found = [pir.row_of(params, r, i) for r, i in zip(records, indices, strict=True)]
-    assert found == [rows[i] for i in indices]
-    tops = pir.hash_tables(pir.join(rows, record_rows))[1]
-    numbers = [index // record_rows for index in indices]
-    assert not checked or pir.check(numbers, records, above, tops)
+    flat = [place for own in places for place in own]
+    found = [pir.row_of(params, r, i) for r, i in zip(records, flat, strict=True)]
+    contents = pir.cut(rows, params["bins"])
+    expected = [contents[b] for _ in places for b in pir.slot_bins(params["bins"])]
+    assert found == [content[i] for content, i in zip(expected, flat, strict=True)]
+    tops = pir.hash_tables(rows, params)[1]
+    assert not checked or pir.check(pir.numbers_of(params, places), records, above, tops)
     return {
         "params": pir.canonical_json(params),
         "id": pir.params_id(params).hex(),
         "checked": checked,
         "tops": hashlib.sha256(pir.tops_message(params, tops)).hexdigest(),
-        "indices": indices,
+        "layout": layout.decode(),
+        "lookups": lookups,
         "found": [row.hex() for row in found],
-        "roots": [[[root.hex() for root in pair] for pair in own] for own in roots],
+        "roots": [
+            [[[root.hex() for root in pair] for pair in table] for table in own] for own in roots
+        ],
         "queries": [query.hex() for query in queries],
         "answers": [answer.hex() for answer in answers],
     }
@@ -123,10 +147,11 @@ def wire_case(
 def tops_case() -> dict[str, object]:
     """Build the case of a difference: row 4,321 of 5,000 changes."""
     rows = [stream(f"row {i}", 6) for i in range(5000)]
-    old = pir.hash_tables(pir.join(rows, 1))[1]
+    before = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector", 1)
+    old = pir.hash_tables(rows, before)[1]
     rows[4321] = stream("another row", 6)
-    new = pir.hash_tables(pir.join(rows, 1))[1]
     params = pir.params(rows, [3], "<u2", "bit", "chacha20", "vector+1", 1)
+    new = pir.hash_tables(rows, params)[1]
     return {
         "row": 4321,
         "bytes": rows[4321].hex(),
@@ -145,6 +170,19 @@ def main() -> None:
             "lookups": [
                 *(wire_case(*case, checked=True) for case in WIRE_CASES),
                 wire_case(*WIRE_CASES[-1], checked=False),
+                *(
+                    wire_case(
+                        4600,
+                        "|u1",
+                        [129],
+                        "u8",
+                        BIN_LOOKUPS,
+                        checked=checked,
+                        bins=BINS,
+                        layout=b"a layout",
+                    )
+                    for checked in (True, False)
+                ),
             ],
             "tops": tops_case(),
         },

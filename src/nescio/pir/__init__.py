@@ -3,9 +3,13 @@
 Two servers hold the same table. A client looks up rows; neither server learns which rows.
 """
 
+from ._bins import Bins
 from ._client import Client, Query
+from ._local import LocalTable, Lookups
 from ._params import TableParams
 from ._server import Server
 from ._table import Table
 
-__all__ = ["Client", "Query", "Server", "Table", "TableParams"]
+__all__ = [
+    "Bins", "Client", "LocalTable", "Lookups", "Query", "Server", "Table", "TableParams",
+]  # fmt: skip

@@ -192,4 +192,6 @@ def check_head(table: Table, data: bytes, max_bytes: int) -> None:
             f"{max_bytes}: change fewer rows at a time"
         )
     rows = params.rows + (head.rows if head.operation == "insert" else 0)
-    replace(params, rows=rows, version=version)  # raises ArgumentError if that is not a table
+    if rows != params.rows and not params.is_cut:
+        params = replace(params, rows=rows, bins=())
+    replace(params, version=version)  # raises ArgumentError if that is not a table

@@ -1,5 +1,6 @@
 """The client of a private lookup."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_indices
-from ..errors import ArgumentError, ForgedAnswerError, MismatchError
+from ..errors import ArgumentError, ForgedAnswerError, IndexRangeError, MismatchError
 from . import _wire as wire
 from ._hash_shape import ARITY, HASH_BYTES
 from ._params import Layout, TableParams
@@ -20,8 +21,8 @@ _SELECTED_BYTES = 1 << 20  # of temporary arrays, while rows are taken from thei
 class Query:
     """A query: send `keys[0]` to party 0 and `keys[1]` to party 1, never both to one server.
 
-    `shape` is the shape of the indices. The indices themselves are secret: a query that is stored
-    or sent as an object reveals them.
+    `shape` is the shape of the indices; for a table in bins, without its last axis. The indices
+    themselves are secret: a query that is stored or sent as an object reveals them.
     """
 
     keys: tuple[bytes, bytes] = field(repr=False)
@@ -30,7 +31,7 @@ class Query:
 
     @property
     def count(self) -> int:
-        """The number of rows; both servers learn it."""
+        """The number of lookups; both servers learn it."""
         return prod(self.shape)
 
 
@@ -88,43 +89,76 @@ class Client:
 
     @property
     def query_bytes(self) -> int:
-        """The bytes that a query has for each row."""
+        """The bytes that a query has for each lookup."""
         return sum(self.params.key_widths[: self._tables])
 
     @property
     def answer_bytes(self) -> int:
-        """The bytes that an answer has for each row."""
+        """The bytes that an answer has for each lookup."""
         return sum(self.params.answer_widths[: self._tables])
 
     def query(self, indices: object) -> Query:
         """Generates keys for the rows at `indices`: one integer, or n integers of any shape.
 
-        A row takes `query_bytes` bytes for each server; n may be 0. Raises IndexRangeError for an
-        index out of range (negative ones included), ArgumentError for values that are not integers.
+        A lookup of a table in bins (`params.is_cut`) gets `params.slots` rows: the last axis of
+        `indices` has a place in the bin of each slot, which is less than `params.slot_rows`.
+
+        A lookup takes `query_bytes` bytes for each server; n may be 0. Raises IndexRangeError for
+        an index out of range (negative ones included), ArgumentError for values that are not
+        integers, or have another last axis.
         """
-        rows = as_indices(indices, self.params.rows, "an index")
-        flat, params = rows.reshape(-1), self.params
+        places = self.places(indices)
+        shape = places.shape[: places.ndim - self.params.is_cut]
+        flat, params = places.reshape(-1, self.params.slots), self.params
         keys = [
             self._keys(_divided(flat, params.record_rows * ARITY**level), layout)
             for level, layout in enumerate(params.layouts[: self._tables])
         ]
         queries = [wire.encode_query(params, party, [k[party] for k in keys]) for party in (0, 1)]
-        return Query((queries[0], queries[1]), rows.shape, flat.copy())
+        return Query((queries[0], queries[1]), shape, flat.copy())
+
+    def places(self, indices: object) -> IndexArray:
+        """Converts the indices of a query to an array. Raises the errors of `query`."""
+        params = self.params
+        if not params.is_cut:
+            return as_indices(indices, params.rows, "an index")
+        places = as_indices(indices, int(params.slot_rows.max()), "a place")
+        if places.ndim < 1 or places.shape[-1] != params.slots:
+            raise ArgumentError(
+                f"places: found shape {places.shape}, expected (..., {params.slots}): a place in "
+                "the bin of each slot"
+            )
+        beyond = (places >= params.slot_rows).reshape(-1, params.slots).any(axis=0)
+        if beyond.any():
+            slot = int(beyond.argmax())
+            raise IndexRangeError(
+                f"a place in the bin of slot {slot} is out of range: expected 0 to "
+                f"{int(params.slot_rows[slot]) - 1}"
+            )
+        return places
 
     def _keys(self, points: IndexArray, layout: Layout) -> tuple[ByteArray, ByteArray]:
-        """Generates the keys of both parties, (count, bytes) each."""
-        ones = np.zeros((len(points), 2), np.uint64)
-        ones[:, 0] = 1
-        return _core.generate(points, ones, layout.rows, layout.output, self.params.generator)
+        """Generates the keys of both parties for one table: (lookups, bytes) each."""
+        parts: tuple[list[ByteArray], list[ByteArray]] = ([], [])
+        first = 0
+        for group in layout.bins:
+            own = np.ascontiguousarray(points[:, first : first + group.slots]).reshape(-1)
+            first += group.slots
+            ones = np.zeros((len(own), 2), np.uint64)
+            ones[:, 0] = 1
+            pair = _core.generate(own, ones, group.rows, layout.output, self.params.generator)
+            for keys, part in zip(pair, parts, strict=True):
+                part.append(keys.reshape(len(points), group.slots * keys.shape[1]))
+        return _beside(parts[0]), _beside(parts[1])
 
     def decode(self, query: Query, answer0: bytes, answer1: bytes) -> Array:
         """Decodes the rows: the value of `table[indices]` on the plaintext table.
 
-        The answers may be in either order. All rows are checked before any is returned. Raises
-        ForgedAnswerError if they are not those of the digest: one of the two servers has answered
-        wrongly, and nobody can tell which. Raises MalformedMessageError for bytes that are not an
-        answer to this query, MismatchError for an answer from another table or two answers from
-        one party.
+        For a table in bins the shape is that of the places, then that of a row. The answers may be
+        in either order. All rows are checked before any is returned. Raises ForgedAnswerError if
+        they are not those of the digest: one of the two servers has answered wrongly, and nobody
+        can tell which. Raises MalformedMessageError for bytes that are not an answer to this query,
+        MismatchError for an answer from another table or two answers from one party.
         """
         first, second = (
             wire.parse_answer(self.params, a, query.count, self._tables) for a in (answer0, answer1)
@@ -142,8 +176,9 @@ class Client:
         records = np.ascontiguousarray(parts[0][:, : self.params.record_bytes])
         if self._tops is not None:
             self._check(query, self._tops, records, parts)
-        values: Array = self._rows_of(records, query.indices).view(self.params.dtype)
-        return values.reshape((*query.shape, *self.params.row_shape))
+        values: Array = self._rows_of(records, query.indices.reshape(-1)).view(self.params.dtype)
+        slots = (self.params.slots,) if self.params.is_cut else ()
+        return values.reshape((*query.shape, *slots, *self.params.row_shape))
 
     def _rows_of(self, records: ByteArray, indices: IndexArray) -> ByteArray:
         """Selects a row of each record, in time and memory accesses independent of the indices."""
@@ -165,7 +200,8 @@ class Client:
     ) -> None:
         """Checks all records in time that depends only on their number."""
         padding = parts[0][:, self.params.record_bytes :]
-        numbers = _divided(query.indices, self.params.record_rows)
+        places = _divided(query.indices, self.params.record_rows)
+        numbers = (places + self.params.slot_numbers).reshape(-1)
         good = _core.check_rows(numbers, records, parts[1:], tops)
         if padding.any() or not good:
             raise ForgedAnswerError(
@@ -189,6 +225,10 @@ def _checked_tops(params: TableParams, tops: object) -> ByteArray:
             f"({params.hashes.tops}, {HASH_BYTES}) of uint8"
         )
     return check_tops(params, found.copy())  # the caller may change its array
+
+
+def _beside(parts: Sequence[ByteArray]) -> ByteArray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
 
 def _divided(indices: IndexArray, power: int) -> IndexArray:

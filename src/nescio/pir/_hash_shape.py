@@ -9,11 +9,13 @@ docs/security.md has the proof.
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
-from .._arrays import ByteArray
+from .._arrays import ByteArray, IndexArray
+from ._bins import Bins, Grouping
 
 HASH_BYTES = 32
 
@@ -32,33 +34,66 @@ A longer record makes answers longer; shorter ones make a tree and hashes longer
 """
 
 
-@dataclass(frozen=True, slots=True)
 class HashShape:
-    """The number of hash tables over a number of records, and of the hashes above them.
+    """The hash tables over the records of a table's bins, and the hashes above them: the tops.
 
-    The rule: as few hash tables as leave at most 4,096 hashes. Up to 4,096 records need none.
+    Each bin has a tree of its own. The rule: as few hash tables as leave at most 4,096 tops. Up to
+    4,096 records need none. `levels[0]` numbers the records, and `levels[n]` the rows of hash table
+    n, as the engine stores them: without gaps.
+
+    A tree has other numbers, which hashes contain. Record i of a bin whose first top is `top` has
+    top * 16^n + i, n hash tables below the tops; the row of a hash table above it has that / 16.
+    For a table of one bin both numbers are the same.
     """
 
-    records: int
-    levels: int
-    tops: int
-
-    @classmethod
-    def of(cls, records: int) -> "HashShape":
-        """Returns the shape that the rule gives."""
-        levels, tops = 0, records
-        while tops > MAX_TOPS:
-            levels, tops = levels + 1, -(-tops // ARITY)
-        return cls(records, levels, tops)
+    def __init__(self, records: Sequence[Bins]) -> None:
+        self.levels = [Grouping(records)]
+        while self.tops > MAX_TOPS:
+            above = [
+                group._replace(rows=-(-group.rows // ARITY)) for group in self.levels[-1].groups
+            ]
+            self.levels.append(Grouping(above))
 
     @property
-    def domains(self) -> tuple[int, ...]:
-        """The numbers of rows of the hash tables, lowest first."""
-        return tuple(-(-self.records // ARITY**level) for level in range(1, self.levels + 1))
+    def tops(self) -> int:
+        """The number of hashes above the last hash table, which clients keep."""
+        return self.levels[-1].total
+
+    @property
+    def height(self) -> int:
+        """The number of hash tables."""
+        return len(self.levels) - 1
+
+    def tree_numbers(self, level: int, rows: IndexArray) -> IndexArray:
+        """Returns the numbers in the tree of rows of a hash table, or of records (level 0)."""
+        grouping = self.levels[level]
+        if grouping.bins == 1:
+            return rows
+        bins, places = grouping.split(rows)
+        return self.bin_numbers(level)[bins.view(np.int64)] + places
+
+    def table_rows(self, level: int, numbers: IndexArray) -> IndexArray:
+        """Returns the rows that have some numbers in the tree: the inverse of `tree_numbers`."""
+        grouping = self.levels[level]
+        if grouping.bins == 1:
+            return numbers
+        firsts = self.bin_numbers(level)
+        bins = np.searchsorted(firsts, numbers, "right") - 1
+        return grouping.join(bins.astype(np.uint64), numbers - firsts[bins])
+
+    def bin_numbers(self, level: int) -> IndexArray:
+        """Returns the number in the tree of the first row of each bin."""
+        return self._first_tops * np.uint64(ARITY ** (self.height - level))
+
+    @cached_property
+    def _first_tops(self) -> IndexArray:
+        highest = self.levels[-1]
+        bins = np.arange(highest.bins, dtype=np.uint64)
+        return highest.join(bins, np.zeros_like(bins))
 
     def to_dict(self) -> dict[str, int]:
         """Converts the shape to JSON types."""
-        return {"arity": ARITY, "levels": self.levels, "tops": self.tops}
+        return {"arity": ARITY, "levels": self.height, "tops": self.tops}
 
 
 def rows_per_record(row_bytes: int) -> int:

@@ -7,8 +7,9 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, IndexArray
+from ._bins import Span
 from ._hash_shape import ARITY, HASH_BYTES, HASH_ROW_BYTES, HashShape
-from ._params import TableParams
+from ._params import Layout, TableParams
 
 _SPARSE = 64
 """Below a changed row in so many, the rows of a hash table that change are sorted, not marked."""
@@ -35,36 +36,55 @@ class HashTree:
 
 
 class HashTreeBuilder:
-    """Makes hash tables from records in order, which arrive in multiples of PART_RECORDS."""
+    """Makes hash tables from records in order, which arrive in the spans of `spans`."""
 
     PART_RECORDS = ARITY * _core.TILE_ROWS
 
-    def __init__(self, shape: HashShape, pool: _core.ThreadPool) -> None:
+    def __init__(self, shape: HashShape, layouts: Sequence[Layout], pool: _core.ThreadPool) -> None:
+        self._shape = shape
         self._pool = pool
-        self._tables = tuple(
-            _core.Table([(1, rows, 1)], HASH_ROW_BYTES, "bit") for rows in shape.domains
-        )
-        self._hashes: list[ByteArray] = []  # of records without a hash table, else of its rows
+        self._tables = tuple(_core.Table(*layout) for layout in layouts[1:])
+        # of the records without a hash table, else of the rows of the first one; by group
+        self._hashes: list[list[ByteArray]] = [[] for _ in shape.levels[0].groups]
 
-    def add(self, first: int, records: ByteArray) -> None:
-        """Adds the next records; the first of them has the number `first`."""
-        hashes = _core.hash_records(records, 0, first, self._pool)
-        self._hashes.append(self._store(1, first, hashes) if self._tables else hashes)
+    def add(self, span: Span, records: ByteArray) -> None:
+        """Adds the next records; parts of a bin begin at multiples of PART_RECORDS."""
+        hashes = self._hash(0, span, records)
+        self._hashes[span.group].append(self._store(1, span, hashes) if self._tables else hashes)
 
     def finish(self) -> HashTree:
         """Makes the hash tables above the first one, and the tops."""
-        hashes = np.concatenate(self._hashes)
-        for level in range(2, len(self._tables) + 1):
-            hashes = self._store(level, 0, hashes)
-        return HashTree(self._tables, hashes)
+        tops = []
+        for number, parts in enumerate(self._hashes):
+            hashes = np.concatenate(parts)
+            for level in range(2, len(self._tables) + 1):
+                group = self._shape.levels[level - 1].groups[number]
+                span = Span(number, 0, group.bins, 0, group.rows)
+                hashes = self._store(level, span, hashes)
+            tops.append(hashes)
+        return HashTree(self._tables, np.concatenate(tops))
 
-    def _store(self, level: int, first: int, hashes: ByteArray) -> ByteArray:
-        """Stores hashes, the first of which has the number `first`; returns those of their rows."""
-        padded = np.zeros((-(-len(hashes) // ARITY) * ARITY, HASH_BYTES), np.uint8)
-        padded[: len(hashes)] = hashes
+    def _store(self, level: int, below: Span, hashes: ByteArray) -> ByteArray:
+        """Stores the hashes of a span one level below; returns those of their hash rows."""
+        span = below.divided(ARITY)
+        padded = hashes.reshape(below.bins, below.rows, HASH_BYTES)
+        missing = span.rows * ARITY - below.rows
+        if missing:
+            padded = np.pad(padded, ((0, 0), (0, missing), (0, 0)))
         records = padded.reshape(-1, HASH_ROW_BYTES)
-        self._tables[level - 1].store(first // ARITY, records, self._pool)
-        return _core.hash_records(records, level, first // ARITY, self._pool)
+        first = self._shape.levels[level].first(span)
+        self._tables[level - 1].store(first, records, self._pool)
+        return self._hash(level, span, records)
+
+    def _hash(self, level: int, span: Span, records: ByteArray) -> ByteArray:
+        """Hashes a span of records, or of rows of a hash table."""
+        first = self._shape.levels[level].first(span)
+        if span.bins == 1:
+            start = int(self._shape.tree_numbers(level, np.array([first], np.uint64))[0])
+            return _core.hash_records(records, level, start, self._pool)
+        rows = np.arange(first, first + span.total, dtype=np.uint64)
+        numbers = self._shape.tree_numbers(level, rows)
+        return _core.hash_records_at(records, level, numbers, self._pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +105,18 @@ class TreeChange:
         pool: _core.ThreadPool,
     ) -> "TreeChange":
         """Computes the change for the records at `where`; `apply` makes it."""
-        hashes = _core.hash_records_at(new, 0, where, pool)
+        numbers = shape.tree_numbers(0, where)
+        hashes = _core.hash_records_at(new, 0, numbers, pool)
         changes = []
-        for level, (table, rows) in enumerate(zip(tree.tables, shape.domains, strict=True), 1):
-            parents, at = _parents(where)
-            changed = table.load(parents)
+        for level, table in enumerate(tree.tables, 1):
+            numbers, at = _parents(numbers)
+            rows = shape.table_rows(level, numbers)
+            changed = table.load(rows)
             _put(changed.reshape(-1, HASH_BYTES), at, hashes)
-            changes.append(_core.RowChanges(parents, changed, [(1, rows, 1)], pool))
-            where, hashes = parents, _core.hash_records_at(changed, level, parents, pool)
+            changes.append(_core.RowChanges(rows, changed, list(shape.levels[level].groups), pool))
+            hashes = _core.hash_records_at(changed, level, numbers, pool)
         tops = tree.tops.copy()
-        _put(tops, where.astype(np.int64), hashes)
+        _put(tops, numbers.astype(np.int64), hashes)
         return cls(tree, changes, tops)
 
     def apply(self, pool: _core.ThreadPool) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
@@ -12,16 +12,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from .. import _core
-from .._arrays import MAX_DIMENSIONS, ByteArray, shown
+from .._arrays import MAX_DIMENSIONS, ByteArray, IndexArray, shown
 from ..dpf import OUTPUTS, Generator, Output, check_generator
 from ..errors import ArgumentError, MalformedMessageError
+from ._bins import Bins, Grouping, bin_problems, check_bins
 from ._hash_shape import HASH_ROW_BYTES, HashShape, digest_of
 
-FORMAT = 2
+FORMAT = 3
 MAX_ROWS = 1 << 40
 MAX_ROW_BYTES = 1 << 24
 MAX_RECORD_ROWS = 1 << 16
 MAX_VERSION_LENGTH = 128
+MAX_LAYOUT_BYTES = 64 << 20
 ID_BYTES = 16
 
 # NumPy's own names of fixed-size types that are the same on every machine. No other text from
@@ -31,18 +33,24 @@ _DTYPE = re.compile(
     r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
 )
 _FIELDS = {
-    "digest", "dtype", "format", "generator", "hashes", "output", "record_rows", "row_shape",
-    "rows", "version",
+    "bins", "digest", "dtype", "format", "generator", "hashes", "layout", "output", "record_rows",
+    "row_shape", "rows", "version",
 }  # fmt: skip
+_PREFIX = "table parameters: "
 _T = TypeVar("_T")
 
 
 class Layout(NamedTuple):
-    """The size of a table in the engine, and the group of its shares."""
+    """The bins and the size of a table in the engine, and the group of its shares."""
 
-    rows: int
+    bins: list[Bins]
     row_bytes: int
     output: Output
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of all bins."""
+        return sum(group.total_rows for group in self.bins)
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,11 @@ class TableParams:
     using a message with another table.
 
     Lookups get records of `record_rows` rows, a power of two, of which the client takes its row.
-    `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and `generator` those of
-    `nescio.dpf`, `version` is a text that the operator chooses. Raises ArgumentError for invalid
-    values. docs/wire-format.md defines `digest` and `hashes`.
+    The rows are in `bins`, to each of which a lookup sends keys; by default in one, with one key.
+    `layout` is the SHA-256 of a text that tells clients which content is where in the bins, in
+    hexadecimal, or empty. `rows` is 1 to 2^40, `row_shape` and `dtype` are NumPy's, `output` and
+    `generator` those of `nescio.dpf`, `version` is a text that the operator chooses. Raises
+    ArgumentError for invalid values. docs/wire-format.md defines `digest` and `hashes`.
     """
 
     rows: int
@@ -68,8 +78,12 @@ class TableParams:
     version: str
     digest: str
     record_rows: int
+    bins: tuple[Bins, ...] = ()
+    layout: str = ""
 
     def __post_init__(self) -> None:
+        if self.bins == ():
+            object.__setattr__(self, "bins", (Bins(1, self.rows),))
         for problem in self._problems():
             raise ArgumentError(f"table parameters: {problem}")
 
@@ -84,6 +98,7 @@ class TableParams:
         if not 1 <= self.row_bytes <= MAX_ROW_BYTES:
             yield f"found rows of {shown(self.row_bytes)} bytes, expected 1 to {MAX_ROW_BYTES}"
         yield from self._record_problems()
+        yield from bin_problems(self.bins, self.rows)
         if self.output not in OUTPUTS:
             yield f"output: found {self.output!r}, expected one of {', '.join(OUTPUTS)}"
         try:
@@ -94,6 +109,8 @@ class TableParams:
             yield f"version: expected 1 to {MAX_VERSION_LENGTH} printable characters"
         if not re.fullmatch("[0-9a-f]{64}", self.digest):
             yield "digest: expected 64 hexadecimal digits"
+        if not re.fullmatch("([0-9a-f]{64})?", self.layout):
+            yield "layout: expected 64 hexadecimal digits, or nothing"
 
     def _record_problems(self) -> Iterator[str]:
         if not 1 <= self.record_rows <= MAX_RECORD_ROWS or self.record_rows.bit_count() != 1:
@@ -107,9 +124,38 @@ class TableParams:
         return self.dtype.itemsize * math.prod(self.row_shape)
 
     @property
+    def is_cut(self) -> bool:
+        """True if a lookup has several keys, or a layout says what they get.
+
+        The indices of a lookup are then the places in the bins, one for each key.
+        """
+        return self.layout != "" or self.bins != (Bins(1, self.rows),)
+
+    @property
+    def slots(self) -> int:
+        """The rows that a lookup gets, and its keys for them."""
+        return sum(group.slots for group in self.bins)
+
+    @property
+    def bin_keys(self) -> int:
+        """The keys that a lookup has for a bin, at most."""
+        return max(group.keys for group in self.bins)
+
+    @cached_property
+    def slot_rows(self) -> IndexArray:
+        """The rows of the bin of each slot: a place in it is less."""
+        return _by_slot(self.bins, [[group.rows] * group.bins for group in self.bins])
+
+    @cached_property
+    def slot_numbers(self) -> IndexArray:
+        """The number in the hash tree of the first record of the bin of each slot."""
+        ends = np.cumsum([group.bins for group in self.bins])[:-1]
+        return _by_slot(self.bins, np.split(self.hashes.bin_numbers(0), ends))
+
+    @property
     def records(self) -> int:
-        """The number of records; the last one may end with zeros."""
-        return -(-self.rows // self.record_rows)
+        """The number of records of all bins; the last one of a bin may end with zeros."""
+        return self.hashes.levels[0].total
 
     @property
     def record_bytes(self) -> int:
@@ -117,34 +163,57 @@ class TableParams:
         return self.record_rows * self.row_bytes
 
     @cached_property
+    def grouping(self) -> Grouping:
+        """The numbers of the rows."""
+        return Grouping(self.bins)
+
+    @cached_property
     def hashes(self) -> HashShape:
-        """The shape of the hash tables, which depends on the number of records alone."""
-        return HashShape.of(self.records)
+        """The shape of the hash tables, which depends on the bins alone."""
+        return HashShape(
+            [group._replace(rows=-(-group.rows // self.record_rows)) for group in self.bins]
+        )
 
     @cached_property
     def layouts(self) -> tuple[Layout, ...]:
         """The layout of the table of the records, and of each hash table, lowest first."""
-        above = (Layout(rows, HASH_ROW_BYTES, "bit") for rows in self.hashes.domains)
-        return Layout(self.records, self.record_bytes, self.output), *above
+        records, *above = (list(level.groups) for level in self.hashes.levels)
+        return (
+            Layout(records, self.record_bytes, self.output),
+            *(Layout(groups, HASH_ROW_BYTES, "bit") for groups in above),
+        )
+
+    @cached_property
+    def group_key_widths(self) -> tuple[tuple[int, ...], ...]:
+        """The bytes of one key for each group of bins, of the records and of each hash table."""
+        return tuple(
+            tuple(_core.key_bytes(group.rows, output, self.generator) for group in groups)
+            for groups, _, output in self.layouts
+        )
 
     @cached_property
     def key_widths(self) -> tuple[int, ...]:
-        """The sizes in bytes of the keys for a record, and for a row of each hash table."""
+        """The bytes of a lookup's keys for the records, and for the rows of each hash table."""
         return tuple(
-            _core.key_bytes(rows, output, self.generator) for rows, _, output in self.layouts
+            sum(group.slots * width for group, width in zip(self.bins, widths, strict=True))
+            for widths in self.group_key_widths
         )
 
     @cached_property
     def answer_widths(self) -> tuple[int, ...]:
-        """The sizes in bytes of the answers to these keys, padded to whole elements."""
-        return tuple(_core.answer_bytes(output, width) for _, width, output in self.layouts)
+        """The bytes of the answers to these keys, each padded to whole elements."""
+        return tuple(
+            self.slots * _core.answer_bytes(output, width) for _, width, output in self.layouts
+        )
 
     def digest_of(self, tops: ByteArray) -> str:
         """Computes the digest of a table of this shape and type from its tops."""
         return digest_of(
             self.hashes,
             {
+                "bins": [list(group) for group in self.bins],
                 "dtype": self.dtype.str,
+                "layout": self.layout,
                 "record_rows": self.record_rows,
                 "row_shape": list(self.row_shape),
                 "rows": self.rows,
@@ -154,22 +223,22 @@ class TableParams:
 
     @property
     def key_bytes(self) -> int:
-        """The bytes of a query for one row whose answer is not checked."""
+        """The bytes of a query for one lookup whose answer is not checked."""
         return self.key_widths[0]
 
     @property
     def answer_bytes(self) -> int:
-        """The bytes of an answer for one row that is not checked."""
+        """The bytes of an answer to one lookup that is not checked."""
         return self.answer_widths[0]
 
     @property
     def verified_key_bytes(self) -> int:
-        """The bytes of a query for one row whose answer is checked."""
+        """The bytes of a query for one lookup whose answer is checked."""
         return sum(self.key_widths)
 
     @property
     def verified_answer_bytes(self) -> int:
-        """The bytes of an answer for one row that is checked."""
+        """The bytes of an answer to one lookup that is checked."""
         return sum(self.answer_widths)
 
     @cached_property
@@ -180,19 +249,22 @@ class TableParams:
     def describe(self) -> str:
         """Describes the table and its version in one line."""
         shape = "x".join(map(str, self.row_shape)) or "1"
+        bins = f" in {self.grouping.bins} bins" if self.is_cut else ""
         return (
-            f"{self.rows} rows of {shape} {self.dtype} (output {self.output}, generator "
+            f"{self.rows} rows of {shape} {self.dtype}{bins} (output {self.output}, generator "
             f"{self.generator}, version {self.version!r}, digest {self.digest[:12]})"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Converts the parameters to JSON types."""
         return {
+            "bins": [list(group) for group in self.bins],
             "digest": self.digest,
             "dtype": self.dtype.str,
             "format": FORMAT,
             "generator": self.generator,
             "hashes": self.hashes.to_dict(),
+            "layout": self.layout,
             "output": self.output,
             "record_rows": self.record_rows,
             "row_shape": list(self.row_shape),
@@ -237,11 +309,22 @@ class TableParams:
                 version=_typed(fields, "version", str),
                 digest=_typed(fields, "digest", str),
                 record_rows=_typed(fields, "record_rows", int),
+                bins=_bins(fields),
+                layout=_typed(fields, "layout", str),
             )
             _check_hashes(fields, params)
         except ArgumentError as error:
             raise MalformedMessageError(str(error)) from error
         return params
+
+
+def layout_digest(layout: object) -> str:
+    """Computes the `layout` of the parameters. Raises ArgumentError for anything but bytes."""
+    if not isinstance(layout, bytes) or len(layout) > MAX_LAYOUT_BYTES:
+        raise ArgumentError(
+            f"layout: found {shown(layout)}, expected bytes, at most {MAX_LAYOUT_BYTES} of them"
+        )
+    return hashlib.sha256(layout).hexdigest() if layout else ""
 
 
 def _check_hashes(fields: Mapping[str, object], params: TableParams) -> None:
@@ -251,6 +334,13 @@ def _check_hashes(fields: Mapping[str, object], params: TableParams) -> None:
             f"table parameters: hashes are {shown(found)}, expected {expected} for "
             f"{params.records} records"
         )
+
+
+def _by_slot(bins: Sequence[Bins], values: Sequence[Any]) -> IndexArray:
+    """Repeats a value for each bin as often as it has keys."""
+    return np.concatenate(
+        [np.repeat(own, group.keys) for own, group in zip(values, bins, strict=True)]
+    ).astype(np.uint64)
 
 
 def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
@@ -265,6 +355,13 @@ def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
     if not _DTYPE.fullmatch(name) or np.dtype(name).str != name:
         raise ArgumentError(f"table parameters: dtype {shown(name)} is not supported")
     return np.dtype(name)
+
+
+def _bins(fields: Mapping[str, object]) -> tuple[Bins, ...]:
+    try:
+        return check_bins(_typed(fields, "bins", list), fewest_fields=3)
+    except ArgumentError as error:
+        raise ArgumentError(f"table parameters: {str(error).removeprefix(_PREFIX)}") from error
 
 
 def _integers(fields: Mapping[str, object], name: str) -> list[int]:

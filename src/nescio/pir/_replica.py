@@ -24,7 +24,11 @@ def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | 
     """
     params = table.params
     device = automatic_device(
-        sum(-(-rows // SHARD_ROWS) * SHARD_ROWS * width for rows, width, _ in params.layouts)
+        sum(
+            -(-group.rows // SHARD_ROWS) * SHARD_ROWS * group.bins * layout.row_bytes
+            for layout in params.layouts
+            for group in layout.bins
+        )
     )
     if device is None:
         return None
@@ -61,14 +65,14 @@ class DeviceReplica:
         """The records; None if the copy failed."""
         return None if self._tables is None else self._tables[0]
 
-    def answer(self, state: TableState, number: int, keys: _core.Keys) -> ByteArray:
-        """Answers keys from the records (0) or a hash table of a version.
+    def answer(self, state: TableState, number: int, keys: list[_core.Keys]) -> ByteArray:
+        """Answers keys for each group of bins, from the records (0) or a hash table of a version.
 
         The caller keeps the version from changing.
         """
         with self._lock:
             tables = self._follow(state)
-            answers, work = tables[number].answer_by(self._strategy, keys, self.nodes)
+            answers, work = tables[number].answer_by(self._strategy, keys[0], self.nodes)
             if number == 0:
                 self.work = work
             return answers
@@ -79,10 +83,11 @@ class DeviceReplica:
             return self._tables
         changed = state.changed_since(self._id)
         if self._tables is not None and changed is not None:
-            tables = self._tables
+            tables, shape = self._tables, state.params.hashes
             self._tables = None  # the version is unknown if the next lines fail
             for number, copy in enumerate(tables):
-                where = np.unique(changed // np.uint64(ARITY**number))
+                above = shape.tree_numbers(0, changed) // np.uint64(ARITY**number)
+                where = shape.table_rows(number, np.unique(above))
                 copy.replace(where, state.table(number).load(where))
         else:
             self._tables = None  # frees the memory before the new copy is allocated
@@ -91,7 +96,10 @@ class DeviceReplica:
         return tables
 
     def _copy(self, state: TableState, number: int) -> DeviceTable:
-        rows, width, output = state.params.layouts[number]
+        layout = state.params.layouts[number]
+        if state.params.is_cut:
+            raise ResourceError("a table in bins is answered by the CPU")
+        rows, width, output = layout.rows, layout.row_bytes, layout.output
         devices = self._devices[: -(-rows // SHARD_ROWS)]  # a small hash table is on fewer devices
         copy = DeviceTable(devices if number else self._devices, rows, width, output)
         step = max(1, _PART_BYTES // (SHARD_ROWS * width)) * SHARD_ROWS

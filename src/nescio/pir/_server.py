@@ -99,7 +99,7 @@ class Server:
 
     @property
     def batch_keys(self) -> int:
-        """The batch size in keys above which larger batches gain little."""
+        """The batch size in keys for a bin above which larger batches gain little."""
         return _BATCH_KEYS if self._replica is None else _GPU_BATCH_KEYS
 
     @property
@@ -158,19 +158,19 @@ class Server:
         """Answers queries from the records and, for those that are checked, each hash table."""
         answers: list[list[ByteArray]] = [[] for _ in queries]
         for number in range(1 + len(state.tree.tables)):
-            asked = [i for i, query in enumerate(queries) if len(query.all_keys) > number]
+            asked = [i for i, query in enumerate(queries) if len(query.keys) > number]
             if not asked:
                 continue
-            keys = [queries[i].all_keys[number] for i in asked]
-            found = self._answer_table(state, number, _joined(keys))
+            keys = [_joined(own) for own in zip(*(queries[i].keys[number] for i in asked))]  # noqa: B905
+            found = self._answer_table(state, number, keys)
             found = found.reshape(-1, state.params.answer_widths[number])
-            ends = np.cumsum([len(own) for own in keys])
+            ends = np.cumsum([queries[i].lookups for i in asked])
             for i, own in zip(asked, np.split(found, ends[:-1]), strict=True):
                 answers[i].append(own)
         return answers
 
-    def _answer_table(self, state: TableState, number: int, keys: _core.Keys) -> ByteArray:
-        """Answers keys from the records (0) or from a hash table."""
+    def _answer_table(self, state: TableState, number: int, keys: list[_core.Keys]) -> ByteArray:
+        """Answers keys for each group of bins, from the records (0) or from a hash table."""
         replica = self._replica
         if replica is not None:
             try:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array, ByteArray, IndexArray
+from ._bins import Span
 from ._checksums import Progress
 from ._hash_shape import ARITY
 from ._hash_tree import HashTree, HashTreeBuilder
@@ -41,6 +43,7 @@ class TableState:
     records: _core.Table
     tree: HashTree
     recent: tuple[Overwritten, ...] = ()
+    layout: bytes = b""
 
     def table(self, number: int) -> _core.Table:
         """Returns the table of the records (0), or a hash table (from 1 on)."""
@@ -48,24 +51,27 @@ class TableState:
 
     def load(self, wanted: IndexArray) -> ByteArray:
         """Loads the rows at some indices: (n, row_bytes)."""
-        count, width = np.uint64(self.params.record_rows), self.params.row_bytes
-        if count == 1:
+        if self.params.record_rows == 1:
             return self.records.load(wanted)
-        numbers, position = np.unique(wanted // count, return_inverse=True)
-        rows = self.records.load(numbers).reshape(-1, width)
-        at = position.reshape(-1) * int(count) + (wanted % count).astype(np.int64)
-        found: ByteArray = rows[at]
-        return found
+        numbers, at = self._in_records(wanted)
+        rows: ByteArray = self.records.load(numbers).reshape(-1, self.params.row_bytes)[at]
+        return rows
+
+    def _in_records(self, rows: IndexArray) -> tuple[IndexArray, NDArray[np.int64]]:
+        """Returns the records of rows, each once, and the places of the rows among theirs."""
+        count = np.uint64(self.params.record_rows)
+        bins, places = self.params.grouping.split(rows)
+        records = self.params.hashes.levels[0].join(bins, places // count)
+        numbers, position = np.unique(records, return_inverse=True)
+        return numbers, position.reshape(-1) * int(count) + (places % count).astype(np.int64)
 
     def changed(self, where: IndexArray, new: ByteArray) -> tuple[IndexArray, ByteArray]:
         """Returns the numbers and contents of the records in which new rows overwrite old ones.
 
         Of several new rows for one index, the last one wins.
         """
-        count = np.uint64(self.params.record_rows)
-        numbers, position = np.unique(where // count, return_inverse=True)
+        numbers, at = self._in_records(where)
         records = self.records.load(numbers)
-        at = position.reshape(-1) * int(count) + (where % count).astype(np.int64)
         _as_elements(records.reshape(-1, self.params.row_bytes))[at] = _as_elements(new)
         return numbers, records
 
@@ -78,6 +84,9 @@ class TableState:
         a cache and the system reuses their memory.
         """
         params = self.params
+        if params.grouping.bins > 1:
+            yield from self._overwritten_bins(where, new, pool)
+            return
         step = HashTreeBuilder.PART_RECORDS * params.record_rows
         if params.rows * params.row_bytes <= _CACHED_BYTES:
             step = -(-params.rows // step) * step  # all in one part: nothing is sorted
@@ -97,6 +106,23 @@ class TableState:
             own = at[begin:end] - first if first else at[begin:end]
             _as_elements(part)[own] = elements[begin:end]
             yield part
+
+    def _overwritten_bins(
+        self, where: IndexArray, new: ByteArray, pool: _core.ThreadPool
+    ) -> Iterator[ByteArray]:
+        """Yields what `overwritten` does, in the parts of `part_spans`."""
+        params, records = self.params, self.params.hashes.levels[0]
+        order = np.argsort(where, kind="stable")
+        where, elements = where[order], _as_elements(new)[order]
+        for span in part_spans(params):
+            held = span.divided(params.record_rows)
+            part = self.records.load_range(records.first(held), held.total, pool)
+            rows = part.reshape(span.bins, -1, params.row_bytes)[:, : span.rows]
+            rows = np.ascontiguousarray(rows).reshape(-1, params.row_bytes)
+            first = params.grouping.first(span)
+            begin, end = np.searchsorted(where, np.array([first, first + span.total], np.uint64))
+            _as_elements(rows)[where[begin:end].astype(np.int64) - first] = elements[begin:end]
+            yield rows
 
     def changed_since(self, version: bytes) -> IndexArray | None:
         """Lists the records that changed since the version with an id; None if that is unknown."""
@@ -128,10 +154,10 @@ def _as_elements(rows: ByteArray) -> Array:
     return elements
 
 
-def part_rows(params: TableParams) -> int:
-    """Returns the rows per part: about 32 MB, whole records."""
+def part_spans(params: TableParams) -> Iterator[Span]:
+    """Yields the parts in which a table is made: about 32 MB, whole records or whole bins."""
     step = HashTreeBuilder.PART_RECORDS * params.record_rows
-    return step * max(1, _PART_BYTES // (step * params.row_bytes))
+    return params.grouping.spans(step * max(1, _PART_BYTES // (step * params.row_bytes)))
 
 
 def build_state(
@@ -139,28 +165,35 @@ def build_state(
     parts: Iterator[ByteArray],
     pool: _core.ThreadPool,
     progress: Progress | None,
+    layout: bytes = b"",
 ) -> TableState:
-    """Stores and hashes rows, which arrive in parts of a multiple of PART_RECORDS records."""
-    layout = params.layouts[0]
-    records = _core.Table([(1, layout.rows, 1)], layout.row_bytes, layout.output)
-    tree = HashTreeBuilder(params.hashes, pool)
-    done = 0
+    """Stores and hashes rows, which arrive in parts.
+
+    They are those of `part_spans`; in a table of one bin, of any multiple of PART_RECORDS records.
+    """
+    records = _core.Table(*params.layouts[0])
+    tree = HashTreeBuilder(params.hashes, params.layouts, pool)
+    done, spans = 0, part_spans(params)
     for part in parts:
-        joined = _joined(part, params)
-        records.store(done // params.record_rows, joined, pool)
-        tree.add(done // params.record_rows, joined)
+        span = next(spans) if params.grouping.bins > 1 else Span(0, 0, 1, done, len(part))
+        held = span.divided(params.record_rows)
+        joined = _joined(part, span, params)
+        records.store(params.hashes.levels[0].first(held), joined, pool)
+        tree.add(held, joined)
         done += len(part)
         if progress is not None:
             progress(done * params.row_bytes, params.rows * params.row_bytes)
     made = tree.finish()
-    return TableState(replace(params, digest=made.digest(params)), records, made)
+    digest = made.digest(params)
+    return TableState(replace(params, digest=digest), records, made, layout=layout)
 
 
-def _joined(rows: ByteArray, params: TableParams) -> ByteArray:
-    """Joins rows to records; zeros fill the last one."""
-    missing = -len(rows) % params.record_rows
+def _joined(rows: ByteArray, span: Span, params: TableParams) -> ByteArray:
+    """Joins rows to records; zeros fill the last one of each bin."""
+    missing = -span.rows % params.record_rows
     if missing:
-        rows = np.concatenate([rows, np.zeros((missing, params.row_bytes), np.uint8)])
+        bins = rows.reshape(span.bins, span.rows, params.row_bytes)
+        rows = np.pad(bins, ((0, 0), (0, missing), (0, 0)))
     return rows.reshape(-1, params.record_bytes)
 
 
@@ -168,8 +201,9 @@ def new_version(old: TableState, tops: ByteArray, where: IndexArray, version: st
     """Returns the state after an update of the records at `where`, which has these tops."""
     tree = HashTree(old.tree.tables, tops)
     params = replace(old.params, digest=tree.digest(old.params), version=version)
-    changed_tops = np.unique(where // np.uint64(ARITY**params.hashes.levels))
+    shape = params.hashes
+    changed_tops = np.unique(shape.tree_numbers(0, where) // np.uint64(ARITY**shape.height))
     recent = [*old.recent, Overwritten(old.params.id, where, changed_tops)]
     while len(recent) > _MAX_RECENT or sum(len(one.indices) for one in recent) > params.records:
         del recent[0]  # copying the whole table is as fast as following these updates
-    return TableState(params, old.records, tree, tuple(recent))
+    return TableState(params, old.records, tree, tuple(recent), old.layout)

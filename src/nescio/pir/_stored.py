@@ -2,14 +2,15 @@
 
     offset    bytes
     0         8       "NESCIOTB"
-    8         4       version of this format, 4
+    8         4       version of this format, 5
     12        4       length of the JSON
-    16        32      SHA-256 of the JSON, the tops and the checksums of the blocks
-    48        ...     JSON: {"params", "source"}
+    16        32      SHA-256 of the JSON, the tops, the checksums of the blocks and the layout
+    48        ...     JSON: {"layout_bytes", "params", "source"}
     4096 a            the tops, 32 bytes each, which hash to the table's digest
     4096 b            the checksums of the blocks, XXH3 with 128 bits, 16 bytes each
-    4096 c            the records in the engine's layout
-    4096 d            each hash table in the engine's layout, lowest first, at multiples of 4096
+    4096 c            the layout that clients get, `layout_bytes` long
+    4096 d            the records in the engine's layout
+    4096 e            each hash table in the engine's layout, lowest first, at multiples of 4096
 
 Each part begins at the next multiple of 4,096. A block is 4 MiB of the records or of a hash table
 in the engine's layout; the last one of each may be shorter. `source` identifies the file that the
@@ -37,10 +38,10 @@ from ..errors import FileError, NescioError
 from ._checksums import BLOCK_BYTES, CHECKSUM_BYTES, Progress, blocks_of, sum_file, sum_memory
 from ._hash_shape import HASH_BYTES
 from ._hash_tree import HashTree
-from ._params import TableParams
+from ._params import MAX_LAYOUT_BYTES, TableParams, layout_digest
 
 _MAGIC = b"NESCIOTB"
-_VERSION = 4
+_VERSION = 5
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
@@ -75,28 +76,43 @@ class Source:
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
+class StoredTable(NamedTuple):
+    """The content of a file."""
+
+    params: TableParams
+    records: _core.Table
+    tree: HashTree
+    layout: bytes
+
+
 def write(
     path: Path,
     params: TableParams,
     rows: _core.Table,
     tree: HashTree,
     *,
+    layout: bytes,
     source: Source | None,
     threads: int,
 ) -> None:
     """Writes a table to a temporary file and renames it. Raises FileError if that fails."""
     text = json.dumps(
-        {"params": params.to_dict(), "source": None if source is None else asdict(source)}
+        {
+            "layout_bytes": len(layout),
+            "params": params.to_dict(),
+            "source": None if source is None else asdict(source),
+        }
     ).encode()
+    tops = np.ascontiguousarray(tree.tops)
     memory = [np.asarray(table.memory()).reshape(-1) for table in (rows, *tree.tables)]
     blocks = np.concatenate([sum_memory(part, threads) for part in memory])
-    places = _Places.of(len(text), params)
-    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tree.tops, blocks))
+    places = _Places.of(len(text), params, len(layout))
+    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, blocks, layout))
     try:
         with _temporary_file(path) as file:
             try:
                 file.write(head + text)
-                contents = [np.ascontiguousarray(tree.tops), blocks, *memory]
+                contents = [tops, blocks, np.frombuffer(layout, np.uint8), *memory]
                 for offset, content in zip(places.offsets, contents, strict=True):
                     file.seek(offset)
                     file.write(content.data)
@@ -115,9 +131,7 @@ def _temporary_file(path: Path) -> BinaryIO:
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
 
 
-def read(
-    path: Path, threads: int, progress: Progress | None
-) -> tuple[TableParams, _core.Table, HashTree]:
+def read(path: Path, threads: int, progress: Progress | None) -> StoredTable:
     """Checks a file and maps its table into memory. Raises FileError if the file is not a table."""
     try:
         with path.open("rb") as file:
@@ -126,15 +140,16 @@ def read(
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read(
-    path: Path, file: BinaryIO, threads: int, progress: Progress | None
-) -> tuple[TableParams, _core.Table, HashTree]:
+def _read(path: Path, file: BinaryIO, threads: int, progress: Progress | None) -> StoredTable:
     description = _read_head(path, file)
     try:
         params = TableParams.from_dict(description.fields.get("params"))
     except NescioError as error:
         raise _not_a_table(path, str(error)) from error
-    places = _Places.of(len(description.text), params)
+    layout_bytes = description.fields.get("layout_bytes")
+    if type(layout_bytes) is not int or not 0 <= layout_bytes <= MAX_LAYOUT_BYTES:
+        raise _not_a_table(path, "its description is damaged")
+    places = _Places.of(len(description.text), params, layout_bytes)
     found = os.fstat(file.fileno()).st_size
     if found != places.end:
         raise _not_a_table(path, f"it has {found} bytes, expected {places.end}")
@@ -147,7 +162,8 @@ def _read(
             (places.blocks, places.block_count, CHECKSUM_BYTES),
         )
     )
-    if _seal(description.text, tops, blocks) != description.seal:
+    layout = whole[places.layout :][:layout_bytes].tobytes()
+    if _seal(description.text, tops, blocks, layout) != description.seal:
         raise _not_a_table(path, "its description or its hashes have changed")
     wrong = _changed_blocks(file, places, blocks, threads, progress)
     if wrong:
@@ -156,18 +172,13 @@ def _read(
             f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {wrong[0]}",
         )
     tables = [
-        _core.Table(
-            [(1, rows, 1)],
-            width,
-            output,
-            np.asarray(whole[part.first : part.first + part.size]),
-        )
-        for (rows, width, output), part in zip(params.layouts, places.parts, strict=True)
+        _core.Table(*sizes, np.asarray(whole[part.first : part.first + part.size]))
+        for sizes, part in zip(params.layouts, places.parts, strict=True)
     ]
     tree = HashTree(tuple(tables[1:]), tops)
-    if tree.digest(params) != params.digest:
+    if tree.digest(params) != params.digest or layout_digest(layout) != params.layout:
         raise _not_a_table(path, "its hashes do not match its parameters")
-    return params, tables[0], tree
+    return StoredTable(params, tables[0], tree, layout)
 
 
 def _changed_blocks(
@@ -251,12 +262,13 @@ class _Places:
     tops: int
     blocks: int
     block_count: int
+    layout: int
     parts: tuple[_Part, ...]
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The offsets of the tops, the checksums, and each table."""
-        return self.tops, self.blocks, *(part.first for part in self.parts)
+        """The offsets of the tops, the checksums, the layout, and each table."""
+        return self.tops, self.blocks, self.layout, *(part.first for part in self.parts)
 
     @property
     def end(self) -> int:
@@ -264,19 +276,17 @@ class _Places:
         return sum(self.parts[-1])
 
     @classmethod
-    def of(cls, text_bytes: int, params: TableParams) -> "_Places":
-        sizes = [
-            _core.table_bytes([(1, rows, 1)], width, output)
-            for rows, width, output in params.layouts
-        ]
+    def of(cls, text_bytes: int, params: TableParams, layout_bytes: int) -> "_Places":
+        sizes = [_core.table_bytes(*layout) for layout in params.layouts]
         block_count = sum(map(blocks_of, sizes))
         tops = _aligned(_HEAD.size + text_bytes)
         blocks = _aligned(tops + params.hashes.tops * HASH_BYTES)
-        at, parts = blocks + block_count * CHECKSUM_BYTES, []
+        layout = _aligned(blocks + block_count * CHECKSUM_BYTES)
+        at, parts = layout + layout_bytes, []
         for size in sizes:
             parts.append(_Part(_aligned(at), size))
             at = sum(parts[-1])
-        return cls(tops, blocks, block_count, tuple(parts))
+        return cls(tops, blocks, block_count, layout, tuple(parts))
 
 
 def _read_head(path: Path, file: BinaryIO) -> _Description:
@@ -296,10 +306,11 @@ def _read_head(path: Path, file: BinaryIO) -> _Description:
     return _Description(text, parsed, seal)
 
 
-def _seal(text: bytes, tops: ByteArray, blocks: ByteArray) -> bytes:
+def _seal(text: bytes, tops: ByteArray, blocks: ByteArray, layout: bytes) -> bytes:
     seal = hashlib.sha256(text)
     seal.update(np.ascontiguousarray(tops).data)
     seal.update(np.ascontiguousarray(blocks).data)
+    seal.update(layout)
     return seal.digest()
 
 

@@ -1,7 +1,7 @@
 """Tables of rows, which may change while they are served."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +14,12 @@ from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
+from ._bins import Bins, check_bins
 from ._checksums import Progress
 from ._hash_shape import rows_per_record
 from ._hash_tree import TreeChange
-from ._params import MAX_RECORD_ROWS, TableParams
-from ._state import DENSE, TableState, build_state, new_version, part_rows
+from ._params import MAX_RECORD_ROWS, TableParams, layout_digest
+from ._state import DENSE, TableState, build_state, new_version, part_spans
 from ._versions import LastChange, UsedVersions
 
 
@@ -32,8 +33,12 @@ class Table:
     `output` is the group in which shares are added ("bit" is the fastest on a CPU), `generator` the
     generator of the keys, `version` a text that the operator chooses and clients see. A lookup gets
     a record of `record_rows` rows, a power of two: by default as many as fit 256 bytes, so that
-    short rows cost less. `threads` of 0 uses all processors. `progress`, if given, is called with
-    the bytes done and their total.
+    short rows cost less.
+
+    `bins` cuts the table: the rows are those of the first bin, of the second one, and so on, and a
+    lookup sends keys to each bin (see `Bins` and `Client.query`). `layout` is a text for clients
+    that says which content is where; the service serves it. `threads` of 0 uses all processors.
+    `progress`, if given, is called with the bytes done and their total.
 
     A table may be read and changed from several threads: an answer uses the version with which it
     began.
@@ -49,6 +54,8 @@ class Table:
         output: Output = "bit",
         generator: Generator = "chacha20",
         record_rows: int | None = None,
+        bins: Sequence[Bins] | None = None,
+        layout: bytes = b"",
         threads: int = 0,
         progress: Progress | None = None,
     ) -> None:
@@ -64,15 +71,18 @@ class Table:
             version=str(version),
             digest="0" * 64,
             record_rows=as_count(record_rows, "rows per record", 1, MAX_RECORD_ROWS),
+            bins=() if bins is None else check_bins(bins),
+            layout=layout_digest(layout),
         )
         pool = _core.ThreadPool(as_threads(threads))
         rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
 
         def parts() -> Iterator[ByteArray]:
-            for first in range(0, len(rows), part_rows(params)):
-                yield rows[first : first + part_rows(params)]
+            for span in part_spans(params):
+                first = params.grouping.first(span)
+                yield rows[first : first + span.total]
 
-        self._begin(build_state(params, parts(), pool, progress), pool)
+        self._begin(build_state(params, parts(), pool, progress, layout), pool)
 
     @classmethod
     def load(
@@ -86,7 +96,9 @@ class Table:
         """
         table = cls.__new__(cls)
         pool = _core.ThreadPool(as_threads(threads))
-        table._begin(TableState(*stored.read(Path(path), pool.threads, progress)), pool)
+        found = stored.read(Path(path), pool.threads, progress)
+        state = TableState(found.params, found.records, found.tree, layout=found.layout)
+        table._begin(state, pool)
         return table
 
     def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
@@ -102,6 +114,7 @@ class Table:
                 state.params,
                 state.records,
                 state.tree,
+                layout=state.layout,
                 source=source,
                 threads=self._pool.threads,
             )
@@ -118,6 +131,11 @@ class Table:
     def params(self) -> TableParams:
         """The public parameters of the current version."""
         return self._state.params
+
+    @property
+    def layout(self) -> "bytes":
+        """The text that tells clients which content is where; empty for most tables."""
+        return self._state.layout
 
     @property
     def bytes(self) -> int:
@@ -188,7 +206,8 @@ class Table:
                 parts = old.overwritten(where, new, self._pool)
                 return self._replace(parts, replace(old.params, version=version))
             numbers, records = old.changed(where, new)
-            changes = _core.RowChanges(numbers, records, [(1, old.params.records, 1)], self._pool)
+            bins = old.params.layouts[0].bins
+            changes = _core.RowChanges(numbers, records, bins, self._pool)
             change = TreeChange.of(old.tree, old.params.hashes, numbers, records, self._pool)
             state = new_version(old, change.tops, numbers, version)
             with self._lock.writing():
@@ -201,9 +220,10 @@ class Table:
         """Inserts rows before those at `indices`, as `numpy.insert` does; returns the parameters.
 
         An index of `len(table)` appends. A new copy of the table is built, while the old one
-        continues to serve. Raises the errors of `update`.
+        continues to serve. Raises the errors of `update`, and ArgumentError for a table in bins.
         """
         with self._changing():
+            self._check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), params)
@@ -215,15 +235,23 @@ class Table:
         """Deletes the rows at `indices`; returns the parameters of the new version.
 
         A new copy of the table is built, as by `insert`. Raises IndexRangeError, or ArgumentError
-        if no row would remain.
+        if no row would remain, or for a table in bins.
         """
         with self._changing():
+            self._check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows, "an index").reshape(-1)
             order = np.delete(np.arange(params.rows), where.astype(np.int64))
             if not len(order):
                 raise ArgumentError("a table must keep at least one row")
             return self._rebuild(order, np.zeros((0, params.row_bytes), np.uint8), version)
+
+    def _check_uncut(self) -> None:
+        if self.params.is_cut:
+            raise ArgumentError(
+                "found an insertion or deletion of rows in a table in bins, which have places by "
+                "its layout: expected an update; build the table again for other rows"
+            )
 
     def change(self, made: LastChange, make: Callable[[TableParams], TableParams]) -> TableParams:
         """Applies the change of a message once, even if the message arrives several times.
@@ -264,18 +292,20 @@ class Table:
         old = self._state
         version = self._versions.choose(version, old.params.version)
 
+        params = replace(old.params, rows=len(order), bins=(), version=version)
+
         def parts() -> Iterator[ByteArray]:
-            for first in range(0, len(order), part_rows(old.params)):
-                own = order[first : first + part_rows(old.params)]
+            for span in part_spans(params):
+                own = order[span.first : span.first + span.rows]
                 part = old.load(np.maximum(own, 0).astype(np.uint64))
                 part[own < 0] = new[-1 - own[own < 0]]
                 yield part
 
-        return self._replace(parts(), replace(old.params, rows=len(order), version=version))
+        return self._replace(parts(), params)
 
     def _replace(self, parts: Iterator[ByteArray], params: TableParams) -> TableParams:
         """Builds a version from its rows, in parts of `part_rows`, while the old one answers."""
-        state = build_state(params, parts, self._pool, None)
+        state = build_state(params, parts, self._pool, None, self.layout)
         with self._lock.writing():
             self._state = state
         return self._changed(state.params)

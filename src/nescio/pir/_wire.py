@@ -13,8 +13,9 @@ A message is a header of 32 bytes and `count` records of one length, all little-
     16      16     id of the table's parameters
     32      ...    records
 
-A part of the message is a lookup: a key (see core/dpf/key.h) or an answer for the table's records,
-then one for each hash table, lowest first.
+A record is a lookup: a key (see core/dpf/key.h) or an answer for the table's records, then one for
+each hash table, lowest first. A lookup of a table of many bins has as many keys, or answers, for
+each of these tables as the bins take: bin by bin, and those of a bin one after the other.
 
 docs/wire-format.md describes the format for implementations in other languages.
 """
@@ -29,7 +30,7 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray, as_bytes
 from ..errors import MalformedMessageError, MismatchError
-from ._params import Layout, TableParams
+from ._params import TableParams
 
 VERSION = 2
 HEADER_BYTES = 32
@@ -39,31 +40,32 @@ _MAGIC = {"a query": b"NQ", "an answer": b"NA"}
 
 
 class QueryMessage(NamedTuple):
-    """A checked query: its party, the id of its table, keys for the records and each hash table.
+    """A checked query: its party, the id of its table, the number of lookups, and the keys.
 
-    `hash_keys` is empty if the client does not check the answer.
+    `keys` has those for the records, then those for each hash table if the client checks the
+    answer; of each table, those for each group of bins. `bin_keys` is the number of keys for a bin,
+    at most, which determines the work of a batch.
     """
 
     party: int
     table: bytes
-    keys: _core.Keys
-    hash_keys: tuple[_core.Keys, ...] = ()
-
-    @property
-    def all_keys(self) -> tuple[_core.Keys, ...]:
-        """The keys for the records, then those for each hash table."""
-        return self.keys, *self.hash_keys
+    lookups: int
+    bin_keys: int
+    keys: tuple[tuple[_core.Keys, ...], ...]
 
 
 class AnswerMessage(NamedTuple):
-    """A checked answer: its party, and shares of records and of rows of each hash table."""
+    """A checked answer: its party, and shares of records and of rows of each hash table.
+
+    Shares have shape (lookups x slots, bytes).
+    """
 
     party: int
     shares: tuple[ByteArray, ...]
 
 
 def encode_query(params: TableParams, party: int, keys: Sequence[ByteArray]) -> bytes:
-    """Encodes a query for one party: keys for records and each hash table, (count, bytes)."""
+    """Encodes a query for one party: the keys of each lookup for records and each hash table."""
     return _encode("a query", params, party, keys)
 
 
@@ -79,11 +81,24 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
     for a query to another table or with keys of another kind.
     """
     party, tables, records = _parse("a query", params, data, params.key_widths)
-    keys = [_core.Keys(part) for part in _split(records, params.key_widths[:tables])]
-    for own, layout in zip(keys, params.layouts, strict=False):
-        if len(own):
-            _check_keys(own, layout, params.generator, party)
-    return QueryMessage(party, params.id, keys[0], tuple(keys[1:]))
+    keys = []
+    for part, layout, widths in zip(
+        _split(records, params.key_widths[:tables]),
+        params.layouts,
+        params.group_key_widths,
+        strict=False,
+    ):
+        totals = [group.slots * width for group, width in zip(layout.bins, widths, strict=True)]
+        own = [
+            _core.Keys(group.reshape(-1, width))
+            for group, width in zip(_split(part, totals), widths, strict=True)
+        ]
+        if len(records):
+            for group_keys, group in zip(own, layout.bins, strict=True):
+                _check_keys(group_keys, group.rows, layout.output, params.generator, party)
+        keys.append(tuple(own))
+    count = len(records)
+    return QueryMessage(party, params.id, count, count * params.bin_keys, tuple(keys))
 
 
 def estimate(params: TableParams, data: bytes) -> tuple[int, int]:
@@ -98,9 +113,15 @@ def parse_answer(params: TableParams, data: object, count: int, tables: int) -> 
     party, found, records = _parse("an answer", params, data, params.answer_widths)
     if (len(records), found) != (count, tables):
         raise MalformedMessageError(
-            f"an answer: found {len(records)} rows of {found} tables, expected {count} of {tables}"
+            f"an answer: found {len(records)} lookups of {found} tables, "
+            f"expected {count} of {tables}"
         )
-    return AnswerMessage(party, tuple(_split(records, params.answer_widths[:tables])))
+    widths = params.answer_widths[:tables]
+    shares = (
+        part.reshape(count * params.slots, width // params.slots)
+        for part, width in zip(_split(records, widths), widths, strict=True)
+    )
+    return AnswerMessage(party, tuple(shares))
 
 
 def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
@@ -162,11 +183,11 @@ def _parse(
     return party, tables, raw[HEADER_BYTES:].reshape(count, record_bytes)
 
 
-def _check_keys(keys: _core.Keys, layout: Layout, generator: str, party: int) -> None:
+def _check_keys(keys: _core.Keys, rows: int, output: str, generator: str, party: int) -> None:
     parties = keys.parties()
     odd = int(parties[parties != party][0]) if (parties != party).any() else party
     found = (keys.domain, keys.output, keys.generator, odd)
-    expected = (layout.rows, layout.output, generator, party)
+    expected = (rows, output, generator, party)
     if found != expected:
         raise MismatchError(
             f"a key for another table or party: found {_describe(*found)}, "

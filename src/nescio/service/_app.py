@@ -4,6 +4,7 @@
     GET  /v1/tables                    all tables
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
     GET  /v1/tables/{name}/tops        the hashes that clients check rows against
+    GET  /v1/tables/{name}/layout      the text that says which content is where in the bins
     POST /v1/tables/{name}/answer      answers a query
     POST /v1/tables/{name}/rows        changes rows; needs the operator's token
     POST /v1/tables/{name}/rows/check  tests if a change would be made; needs the token
@@ -87,6 +88,16 @@ class _Service:
             message = await asyncio.to_thread(_tops_message, table, known)
             held.keep()
         return AnswerResponse(message, 0, seconds=self._quotas.write_seconds, sent=held.release)
+
+    async def layout(self, request: Request) -> Response:
+        name = self._known(request)
+        layout = self._servers[name].table.layout
+        if not layout:
+            raise refuse.no_layout(name)
+        with self.budget.holding() as held:
+            held.add(len(layout))
+            held.keep()
+        return AnswerResponse(layout, 0, seconds=self._quotas.write_seconds, sent=held.release)
 
     async def answer(self, request: Request) -> Response:
         name = self._known(request)
@@ -239,7 +250,7 @@ def create_app(
         if quotas.keys(server.params) == 0:
             raise ArgumentError(
                 f"table {name!r}: no request fits {quotas.max_body_bytes} bytes with its answer in "
-                f"{quotas.max_answer_bytes}; keys for a row have "
+                f"{quotas.max_answer_bytes}; keys for a lookup have "
                 f"{server.params.verified_key_bytes} bytes, the answer "
                 f"{server.params.verified_answer_bytes}"
             )
@@ -250,6 +261,7 @@ def create_app(
             Route("/v1/tables", service.tables),
             Route("/v1/tables/{name}", service.table),
             Route("/v1/tables/{name}/tops", service.tops),
+            Route("/v1/tables/{name}/layout", service.layout),
             Route("/v1/tables/{name}/answer", service.answer, methods=["POST"]),
             Route("/v1/tables/{name}/rows", service.change, methods=["POST"]),
             Route("/v1/tables/{name}/rows/check", service.check_change, methods=["POST"]),

@@ -46,7 +46,8 @@ class Batcher:
     """Gathers queries into batches, which a thread answers.
 
     `answer_batch` answers checked queries in one call; an error in place of an answer is raised by
-    `submit`. A batch has at most `max_batch_keys` keys, or is a single request. The thread starts
+    `submit`. A batch has at most `max_batch_keys` keys for a bin (an ordinary table is one bin), or
+    is a single request. The thread starts
     with the first query and ends with `stop`.
     """
 
@@ -93,7 +94,7 @@ class Batcher:
             raise answer_too_slow(self._quotas.answer_seconds) from None
 
     def _append(self, request: _Request) -> None:
-        keys = len(request.query.keys)
+        keys = request.query.bin_keys
         with self._changed:
             if self._waiting_keys + keys > self._quotas.max_waiting_keys:
                 raise overloaded(f"{self._waiting_keys} keys")
@@ -149,7 +150,7 @@ class Batcher:
         batch: list[_Request] = []
         keys = 0
         while self._waiting:
-            size = len(self._waiting[0].query.keys)
+            size = self._waiting[0].query.bin_keys
             if batch and keys + size > self._max_batch_keys:
                 break
             request = self._waiting.popleft()

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 import numpy as np
 
-from .._arrays import Array, as_indices, shown
+from .._arrays import Array, shown
 from ..errors import (
     ArgumentError,
     MalformedMessageError,
@@ -248,10 +248,12 @@ class Lookup:
         self.max_keys = min(first.max_keys, second.max_keys)
 
     def queries(self, indices: object) -> Iterator[Query]:
-        """Yields queries of at most `max_keys` rows each for indices of any shape."""
-        rows = as_indices(indices, self.client.params.rows, "an index").reshape(-1)
-        for first in range(0, rows.size, self.max_keys):
-            yield self.client.query(rows[first : first + self.max_keys])
+        """Yields queries of at most `max_keys` lookups each for indices of any shape."""
+        params = self.client.params
+        places = self.client.places(indices)
+        flat = places.reshape(-1, *places.shape[places.ndim - params.is_cut :])
+        for first in range(0, len(flat), self.max_keys):
+            yield self.client.query(flat[first : first + self.max_keys])
 
     def max_answer_bytes(self, query: Query) -> int:
         """Returns the length of an answer to a query; the client reads no more than this."""
@@ -260,8 +262,9 @@ class Lookup:
     def assemble(self, indices: object, parts: Sequence[Array]) -> Array:
         """Joins the rows of all queries to one array, equal to `table[indices]`."""
         params = self.client.params
-        shape = as_indices(indices, params.rows, "an index").shape
-        rows = np.empty((sum(map(len, parts)), *params.row_shape), params.dtype)
+        shape = self.client.places(indices).shape
+        slots = (params.slots,) if params.is_cut else ()
+        rows = np.empty((sum(map(len, parts)), *slots, *params.row_shape), params.dtype)
         np.concatenate([rows[:0], *parts], out=rows)
         return rows.reshape((*shape, *params.row_shape))
 

@@ -13,13 +13,13 @@ from ..pir._wire import HEADER_BYTES
 class Quotas:
     """Limits on one request, and on all concurrent requests.
 
-    For one request: `max_keys`; `max_body_bytes` of a query; `max_answer_bytes` of an answer, which
-    also limits the keys; `max_change_bytes` of a change to rows. For all requests of a table:
-    `max_waiting_keys` that wait for an answer. For all tables: `max_held_bytes` of queries and
-    answers in memory. Seconds: `read_seconds` to receive a query, `change_seconds` to receive a
-    change, `answer_seconds` to compute an answer, `write_seconds` to send it; `wrong_token_seconds`
-    until a request with a wrong token is refused. `batch_window`: seconds that the first request of
-    a batch waits for other requests.
+    For one request: `max_keys`, for each bin of a table in bins; `max_body_bytes` of a query;
+    `max_answer_bytes` of an answer, which also limits the keys; `max_change_bytes` of a change to
+    rows. For all requests of a table: `max_waiting_keys` that wait for an answer. For all tables:
+    `max_held_bytes` of queries and answers in memory. Seconds: `read_seconds` to receive a query,
+    `change_seconds` to receive a change, `answer_seconds` to compute an answer, `write_seconds` to
+    send it; `wrong_token_seconds` until a request with a wrong token is refused. `batch_window`:
+    seconds that the first request of a batch waits for other requests.
 
     Raises ArgumentError for numbers that are out of range or contradict each other.
     """
@@ -57,13 +57,14 @@ class Quotas:
             )
 
     def keys(self, params: TableParams) -> int:
-        """Returns the maximum rows per request for a table under all quotas; 0 if none fits.
+        """Returns the maximum lookups per request for a table under all quotas; 0 if none fits.
 
-        Rows are those of a client that checks them: each takes a key for every hash table too.
+        Lookups are those of a client that checks them: each takes keys for every hash table too.
+        `max_keys` limits the keys for a bin, which determine the server's work.
         """
         by_body = (self.max_body_bytes - HEADER_BYTES) // params.verified_key_bytes
         by_answer = (self.max_answer_bytes - HEADER_BYTES) // params.verified_answer_bytes
-        return max(0, min(self.max_keys, by_body, by_answer))
+        return max(0, min(self.max_keys // params.bin_keys, by_body, by_answer))
 
 
 class RefusedError(Exception):
@@ -85,6 +86,11 @@ def unknown_table(name: str, known: list[str]) -> RefusedError:
     return RefusedError(
         404, "unknown_table", f"there is no table {shown(name)} here; there are: {', '.join(known)}"
     )
+
+
+def no_layout(name: str) -> RefusedError:
+    """Makes a 404: the table has no layout."""
+    return RefusedError(404, "no_layout", f"the table {shown(name)} has no layout")
 
 
 def body_too_large(found: str, limit: int) -> RefusedError:

@@ -24,7 +24,7 @@ from ._exchange import (
     table_url,
 )
 from ._http import Closing, Http, LoopThread, both
-from ._trust import Trust, check_verify, fetch_tops
+from ._trust import Trust, check_verify, fetch_layout, fetch_tops
 
 _T = TypeVar("_T")
 
@@ -58,6 +58,7 @@ class AsyncRemoteTable:
         self._http = Http(timeout=timeout, retries=retries, tls=tls)
         self._verify = verify
         self._tops: tuple[bytes, ByteArray] | None = None  # and the id of their version
+        self._layout: tuple[str, bytes] = "", b""  # and its digest
         self._timeout = timeout
         self._insecure_generator = insecure_generator
         self._lookup: Lookup | None = None  # None until both servers are asked (again)
@@ -67,6 +68,11 @@ class AsyncRemoteTable:
     def params(self) -> TableParams | None:
         """The table's parameters, as last fetched from both servers; None before `connect`."""
         return None if self._client is None else self._client.params
+
+    @property
+    def layout(self) -> bytes:
+        """The text that tells which content is where in the bins, as last fetched; or empty."""
+        return self._layout[1]
 
     @property
     def client(self) -> Client | None:
@@ -152,6 +158,9 @@ class AsyncRemoteTable:
         params, allowed = servers[0].params, self._insecure_generator
         client = Client(params, verify=False, insecure_generator=allowed)
         self._trust.check(params)
+        if params.layout != self._layout[0]:
+            layout = await fetch_layout(self._http, servers, params) if params.layout else b""
+            self._layout = params.layout, layout
         if not self._verify:
             return client
         if self._tops is None or self._tops[0] != params.id:
@@ -256,6 +265,11 @@ class RemoteTable(Closing):
         return self.client.params
 
     @property
+    def layout(self) -> bytes:
+        """The text that tells which content is where in the bins; empty for most tables."""
+        return self._here().layout
+
+    @property
     def client(self) -> Client:
         """The client of the version last fetched from both servers, for `exchange`."""
         client = self._here().client
@@ -265,9 +279,10 @@ class RemoteTable(Closing):
     def lookup(self, indices: object) -> Array:
         """Looks up the rows at `indices`: the value of `table[indices]`.
 
-        The servers learn the number of rows. Rows that exceed the servers' quota of one request are
-        split over several requests. Raises IndexRangeError, ServiceError, or MismatchError if the
-        servers' tables still differ after `timeout`.
+        A lookup of a table in bins has a place for each slot, on the last axis of `indices`; see
+        `nescio.Client.query`. The servers learn the number of lookups. Lookups that exceed the
+        servers' quota of one request are split over several requests. Raises IndexRangeError,
+        ServiceError, or MismatchError if the servers' tables still differ after `timeout`.
         """
         remote = self._here()  # may replace the loop
         return self._loop.call(remote.lookup(indices))

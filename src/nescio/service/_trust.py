@@ -7,6 +7,7 @@ from pathlib import Path
 from .._arrays import ByteArray, shown
 from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError, ServiceError
 from ..pir import TableParams
+from ..pir._params import MAX_LAYOUT_BYTES, layout_digest
 from ..pir._tops import max_message_bytes, parse_tops
 from ._exchange import Description, TablesDifferError
 from ._http import Http
@@ -82,6 +83,31 @@ async def fetch_tops(
             return parse_tops(params, body, None if old is None else old[1])
         except (MismatchError, MalformedMessageError, ServiceError) as error:
             wrong = error
+    assert wrong is not None
+    raise wrong
+
+
+async def fetch_layout(http: Http, servers: Sequence[Description], params: TableParams) -> bytes:
+    """Fetches the layout of a table from either server, and checks it against the parameters.
+
+    Raises the last error if neither has it: MismatchError or ServiceError.
+    """
+    wrong: MismatchError | MalformedMessageError | ServiceError | None = None
+    for server in servers:
+        try:
+            layout = await http.get(f"{server.url}/layout", MAX_LAYOUT_BYTES)
+        except (MalformedMessageError, ServiceError) as error:
+            wrong = error
+            continue
+        found = layout_digest(layout)
+        if found == params.layout:
+            return layout
+        wrong = MismatchError(
+            f"{server.url} has a layout of another table or version: its hash is {found[:12]}, "
+            f"expected {params.layout[:12]}",
+            found=found,
+            expected=params.layout,
+        )
     assert wrong is not None
     raise wrong
 
