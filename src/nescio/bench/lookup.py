@@ -181,7 +181,8 @@ def _limits(server: Server, tier: str, batch: int, duration: float, *, verified:
 def _table_limits(server: Server, number: int, tier: str, batch: int, duration: float) -> _Limits:
     """Measures the limits of an answer from the records (0) or from a hash table."""
     params, pool = server.params, _core.ThreadPool(server.threads)
-    rows, _, output = params.layouts[number]
+    layout = params.layouts[number]
+    rows, output = layout.rows, layout.output
     with server.table.reading() as state:
         table = state.table(number)
         one_pass = pass_seconds(table, pool, duration / 2)
