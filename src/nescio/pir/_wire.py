@@ -22,7 +22,7 @@ docs/wire-format.md describes the format for implementations in other languages.
 
 import struct
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -137,7 +137,7 @@ def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
 
 def _split(records: ByteArray, widths: Sequence[int]) -> Iterator[ByteArray]:
     """Yields the parts of all records, by table."""
-    for first, end in pairwise(np.cumsum([0, *widths])):
+    for first, end in pairwise(accumulate(widths, initial=0)):
         yield np.ascontiguousarray(records[:, first:end])
 
 
