@@ -258,7 +258,7 @@ def test_two_answers_of_one_party(client, servers):
 
 def test_answers_to_another_query(client, servers):
     answers = answers_to(client.query([5, 6]), servers)
-    with pytest.raises(MalformedMessageError, match="found 2 rows of 1 tables, expected 1 of 1"):
+    with pytest.raises(MalformedMessageError, match="found 2 lookups of 1 tables, expected 1 of 1"):
         client.decode(client.query([5]), *answers)
 
 

@@ -181,7 +181,7 @@ class Server:
                 # The table has outgrown the GPU, or the GPU has failed: it was not asked for.
                 _LOG.warning("the CPU answers from now on: %s", error)
                 self._replica = None
-        return state.table(number).answer([keys], self._pool, self._tier)
+        return state.table(number).answer(keys, self._pool, self._tier)
 
 
 def _joined(keys: Sequence[_core.Keys]) -> _core.Keys:
