@@ -6,7 +6,7 @@ from math import log2
 import pytest
 
 from nescio.errors import ArgumentError
-from nescio.pir.batch._exact import bins_for, failure_probability
+from nescio.pir.batch import bins_for, failure_probability
 
 BARELY = 1 + 1e-9  # floats
 
