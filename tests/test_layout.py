@@ -28,6 +28,7 @@ SHARED = {
     "nescio.pir._replica",
     "nescio.quant._activations",
     # The service moves the messages of nescio.pir; the commands and the demonstration start it.
+    "nescio.pir._bins",
     "nescio.pir._change",
     "nescio.pir._params",
     "nescio.pir._stored",

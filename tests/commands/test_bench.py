@@ -106,14 +106,17 @@ def test_keys(tmp_path):
     }
 
 
-def test_the_service(tmp_path):
+@pytest.mark.parametrize("bins", [1, 8])
+def test_the_service(tmp_path, bins):
     found = nescio(
         *("bench", "service", "--rows", 5000, "--row-bytes", 40, "--clients", 3, "--batch", 5),
+        *("--bins", bins),
         *("--seconds", 0.5, "--json", tmp_path / "case.json"),
     )
     assert found.returncode == 0, found.stderr
     (case,) = json.loads((tmp_path / "case.json").read_text())
     assert case["requests"] > 0
+    assert case["bins"] == bins
     assert case["queries_per_second"] == pytest.approx(case["requests"] * 5 / 0.5)
     share = case["queries_per_second"] / case["engine_queries_per_second"]
     assert case["share_of_engine"] == pytest.approx(share)
@@ -132,6 +135,7 @@ def test_the_service(tmp_path):
         (["service", "--seconds", "nan"], "seconds: found nan"),
         (["lookup", "--seconds", 0], "seconds: found 0"),
         (["service", "--clients", 0], "clients: found 0"),
+        (["service", "--bins", 7], "expected a multiple of the bins, 7"),
     ],
 )
 def test_what_cannot_be_measured(arguments, words):

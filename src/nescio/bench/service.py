@@ -21,8 +21,9 @@ import numpy as np
 from .._arrays import as_count
 from .._report import Case, Report
 from .._timing import median_seconds
-from ..errors import ServiceError
-from ..pir import Client, Server, Table
+from ..errors import ArgumentError, ServiceError
+from ..pir import Client, Query, Server, Table
+from ..pir._bins import MAX_BINS
 from ..service._spawn import spawned
 from .results import Results
 from .timing import WrongResultError, check_duration
@@ -38,6 +39,7 @@ _COLUMNS = [
     ("row_bytes", "row B", "d"),
     ("generator", "generator", ""),
     ("threads", "threads", "d"),
+    ("bins", "bins", "d"),
     ("clients", "clients", "d"),
     ("batch", "batch", "d"),
     ("queries_per_second", "queries/s", "9,.0f"),
@@ -56,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         values = np.random.default_rng().integers(
             256, size=(arguments.rows, arguments.row_bytes), dtype=np.uint8
         )
-        table = Table(values, generator=arguments.generator)
+        bins = None if arguments.bins == 1 else [(arguments.bins, arguments.rows // arguments.bins)]
+        table = Table(values, generator=arguments.generator, bins=bins)
         del values
         with tempfile.TemporaryDirectory(prefix="nescio-bench-") as folder:
             path = Path(folder, "table.nescio")
@@ -77,6 +80,11 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
     as_count(arguments.rows * arguments.row_bytes, "bytes of the table", 1, _MAX_BYTES)
     as_count(arguments.clients, "clients", 1, _MAX_CLIENTS)
     as_count(arguments.batch, "batch", 1, 1024)
+    as_count(arguments.bins, "bins", 1, min(MAX_BINS, arguments.rows))
+    if arguments.rows % arguments.bins:
+        raise ArgumentError(
+            f"rows: found {arguments.rows}, expected a multiple of the bins, {arguments.bins}"
+        )
     check_duration(arguments.seconds)
 
 
@@ -84,15 +92,9 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
     # Both this process and the server map the table, so it is in memory once.
     server = Server(Table.load(path), threads=arguments.threads, party=0, device="cpu")
     client = Client(server.params, server.tops, insecure_generator=True)
-    random = np.random.default_rng()
-    queries = [
-        client.query(random.integers(arguments.rows, size=arguments.batch)).keys[0]
-        for _ in range(_QUERIES)
-    ]
+    queries = [_query(client, arguments.batch).keys[0] for _ in range(_QUERIES)]
     exchanges = [(query, server.answer(query)) for query in queries]
-    together = client.query(
-        random.integers(arguments.rows, size=arguments.batch * arguments.clients)
-    )
+    together = _query(client, arguments.batch * arguments.clients)
 
     def engine() -> float:
         return median_seconds(lambda: server.answer(together.keys[0]), _ENGINE_SECONDS)
@@ -114,6 +116,7 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
         "row_bytes": arguments.row_bytes,
         "generator": arguments.generator,
         "threads": server.threads,
+        "bins": arguments.bins,
         "clients": arguments.clients,
         "batch": arguments.batch,
         "requests": load.requests,
@@ -123,6 +126,13 @@ def _case(arguments: argparse.Namespace, path: Path) -> Case:
         "median_milliseconds": statistics.median(load.latencies) * 1e3,
         "p99_milliseconds": float(np.quantile(load.latencies, 0.99)) * 1e3,
     }
+
+
+def _query(client: Client, lookups: int) -> Query:
+    """Makes a query of random rows, one from each bin."""
+    params, random = client.params, np.random.default_rng()
+    shape = (lookups, params.slots) if params.is_cut else (lookups,)
+    return client.query(random.integers(params.rows // params.slots, size=shape))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

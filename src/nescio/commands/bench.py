@@ -269,6 +269,12 @@ BENCHMARKS = (
                 "--batch", type=int, default=16, help="queries in a request (default: %(default)s)"
             ),
             Option(
+                "--bins",
+                type=int,
+                default=1,
+                help="bins of the table; a query has a key for each (default: %(default)s)",
+            ),
+            Option(
                 "--threads",
                 type=int,
                 default=1,

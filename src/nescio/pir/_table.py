@@ -14,7 +14,7 @@ from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
-from ._bins import Bins, check_bins
+from ._bins import check_bins
 from ._checksums import Progress
 from ._hash_shape import rows_per_record
 from ._hash_tree import TreeChange
@@ -54,7 +54,7 @@ class Table:
         output: Output = "bit",
         generator: Generator = "chacha20",
         record_rows: int | None = None,
-        bins: Sequence[Bins] | None = None,
+        bins: Sequence[tuple[int, ...]] | None = None,
         layout: bytes = b"",
         threads: int = 0,
         progress: Progress | None = None,

@@ -142,12 +142,14 @@ def _split(records: ByteArray, widths: Sequence[int]) -> Iterator[ByteArray]:
 
 
 def _encode(kind: str, params: TableParams, party: int, parts: Sequence[ByteArray]) -> bytes:
-    records = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-    count, size = records.shape
-    header = _HEADER.pack(
-        _MAGIC[kind], VERSION, party, count, size, len(parts), bytes(3), params.id
-    )
-    return header + records.tobytes()
+    count, size = len(parts[0]), sum(part.shape[1] for part in parts)
+    message = np.empty(HEADER_BYTES + count * size, np.uint8)
+    _HEADER.pack_into(
+        message.data, 0,
+        _MAGIC[kind], VERSION, party, count, size, len(parts), bytes(3), params.id,
+    )  # fmt: skip
+    np.concatenate(parts, axis=1, out=message[HEADER_BYTES:].reshape(count, size))
+    return message.tobytes()
 
 
 def _parse(
