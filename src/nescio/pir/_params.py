@@ -118,12 +118,12 @@ class TableParams:
         if self.record_bytes > MAX_ROW_BYTES:
             yield f"found records of {self.record_bytes} bytes, expected at most {MAX_ROW_BYTES}"
 
-    @property
+    @cached_property
     def row_bytes(self) -> int:
         """The size of one row in bytes."""
         return self.dtype.itemsize * math.prod(self.row_shape)
 
-    @property
+    @cached_property
     def is_cut(self) -> bool:
         """True if a lookup has several keys, or a layout says what they get.
 
@@ -131,12 +131,12 @@ class TableParams:
         """
         return self.layout != "" or self.bins != (Bins(1, self.rows),)
 
-    @property
+    @cached_property
     def slots(self) -> int:
         """The rows that a lookup gets, and its keys for them."""
         return sum(group.slots for group in self.bins)
 
-    @property
+    @cached_property
     def bin_keys(self) -> int:
         """The keys that a lookup has for a bin, at most."""
         return max(group.keys for group in self.bins)
@@ -157,7 +157,7 @@ class TableParams:
         """The number of records of all bins; the last one of a bin may end with zeros."""
         return self.hashes.levels[0].total
 
-    @property
+    @cached_property
     def record_bytes(self) -> int:
         """The size of a record in bytes."""
         return self.record_rows * self.row_bytes
@@ -231,12 +231,12 @@ class TableParams:
         """The bytes of an answer to one lookup that is not checked."""
         return self.answer_widths[0]
 
-    @property
+    @cached_property
     def verified_key_bytes(self) -> int:
         """The bytes of a query for one lookup whose answer is checked."""
         return sum(self.key_widths)
 
-    @property
+    @cached_property
     def verified_answer_bytes(self) -> int:
         """The bytes of an answer to one lookup that is checked."""
         return sum(self.answer_widths)

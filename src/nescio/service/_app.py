@@ -184,9 +184,14 @@ async def _read(request: Request, limit: int, seconds: float, held: Holding | No
     if declared.isdecimal() and int(declared) > limit:
         raise refuse.body_too_large(declared, limit)
     body = bytearray()
+    more = True
     try:
         async with asyncio.timeout(seconds):
-            async for part in request.stream():
+            while more:
+                message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                part, more = message.get("body", b""), message.get("more_body", False)
                 body += part
                 if held is not None:
                     held.add(len(part))

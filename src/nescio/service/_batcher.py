@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from ..errors import DeviceFailedError, MismatchError, ResourceError
@@ -40,6 +41,12 @@ class _Request:
             self.answer.set_exception(answer)
         else:
             self.answer.set_result((answer, seconds))
+
+
+def _resolve_all(answered: Sequence[tuple[_Request, bytes | Exception]], seconds: float) -> None:
+    """Sets the results of a batch in one callback: each wakes the event loop and takes its lock."""
+    for request, answer in answered:
+        request.resolve(answer, seconds)
 
 
 class Batcher:
@@ -124,11 +131,12 @@ class Batcher:
         except Exception as error:  # raised for each request; the service goes on
             answers = [error] * len(batch)
         seconds = time.perf_counter() - begin
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[_Request, bytes | Exception]]] = {}
         for request, answer in zip(batch, answers, strict=True):
-            try:
-                request.loop.call_soon_threadsafe(request.resolve, answer, seconds)
-            except RuntimeError:  # the request's event loop has ended
-                continue
+            loops.setdefault(request.loop, []).append((request, answer))
+        for loop, answered in loops.items():
+            with suppress(RuntimeError):  # the event loop has ended
+                loop.call_soon_threadsafe(_resolve_all, answered, seconds)
 
     def _gather(self) -> list[_Request] | None:
         """Waits for a batch of requests; None when stopped."""
