@@ -8,6 +8,7 @@ A client uses a model that is on a server, and the server does not learn the cli
     nescio.ot                 oblivious transfer
     nescio.net                channels between the two parties of a protocol
     nescio.quant              models with low-bit weights
+    nescio.torch              PyTorch models whose embedding rows are looked up
     nescio.audit              an attack on logs of secure aggregation, and its report
     nescio.compat             GPU-DPF's Python interface
     nescio.errors             the exceptions that Nescio raises
@@ -25,7 +26,7 @@ from .errors import NescioError
 from .pir import Client, Query, Server, Table, TableParams
 
 if TYPE_CHECKING:
-    from . import audit, compat, net, ot, quant, service  # noqa: F401 - see __getattr__
+    from . import audit, compat, net, ot, quant, service, torch  # noqa: F401 - see __getattr__
 
 __all__ = [
     "Client",
@@ -49,6 +50,7 @@ _LAZY: dict[str, tuple[str, ...]] = {
     "ot": (),
     "quant": (),
     "service": ("httpx", "starlette"),
+    "torch": ("safetensors", "torch"),
 }
 
 
