@@ -1,12 +1,14 @@
 """PyTorch for the API reference, where it need not be installed: names without behavior.
 
 Sphinx's own stand-ins are objects, which neither `Tensor | None` nor a base class accepts. Here a
-capitalized name is an empty class, as it is in PyTorch.
+capitalized name is an empty class, as it is in PyTorch, and so are the types in lower case.
 """
 
 import importlib.machinery
 import sys
 import types
+
+_TYPES = {"device", "dtype"}
 
 
 class _Module(types.ModuleType):
@@ -15,7 +17,8 @@ class _Module(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        made = type(name, (), {"__module__": self.__name__}) if name[0].isupper() else _function
+        is_type = name[0].isupper() or name in _TYPES
+        made = type(name, (), {"__module__": self.__name__}) if is_type else _function
         setattr(self, name, made)
         return made
 
