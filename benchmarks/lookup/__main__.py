@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks._main import main as run_main
-from nescio.bench.registry import Benchmark, Option, list_of, seconds
+from nescio.bench.registry import JSON, Benchmark, Option, list_of, seconds
 from nescio.commands import devices
 
 BENCHMARKS = (
@@ -47,6 +47,26 @@ BENCHMARKS = (
                 metavar="SECONDS",
                 help="skip cases that have not started this many seconds after the command",
             ),
+        ),
+    ),
+    Benchmark(
+        "embedding",
+        "benchmarks.lookup.embedding",
+        "a private embedding of PyTorch, on the CPU",
+        "Measures a call of nescio.torch.PrivateEmbedding beside the lookup alone, its parts, and "
+        "nn.Embedding, with both servers in this process. Needs PyTorch.",
+        (
+            Option("--rows", type=int, default=1 << 20, help="rows (default: %(default)s)"),
+            Option("--columns", type=int, default=64, help="float32 a row (default: %(default)s)"),
+            Option(
+                "--indices",
+                type=list_of(int),
+                default=[1, 16, 128],
+                help="numbers of indices of a call (default: 1,16,128)",
+            ),
+            Option("--threads", type=int, default=1, help="of each server (default: %(default)s)"),
+            seconds(1.0),
+            JSON,
         ),
     ),
 )
