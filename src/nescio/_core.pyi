@@ -168,6 +168,48 @@ def check_rows(indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), ord
     Return true if every row has its hash in the rows of the hash tables, up to the top hashes; constant time.
     """
 
+def hash_keys(seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:
+    """
+    Return the words of keys: the first three give its places, the last is its fingerprint.
+    """
+
+class Cuckoo:
+    """The places of a keyed table's keys, by their words: cuckoo hashing."""
+
+    def __init__(self, rows: int) -> None: ...
+
+    @property
+    def rows(self) -> int:
+        """Rows of a subtable."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of memory."""
+
+    def __len__(self) -> int: ...
+
+    def find(self, words: Annotated[NDArray[numpy.uint64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.int64], dict(order='C')]:
+        """Return the slot of each key, or -1."""
+
+    def insert(self, words: Annotated[NDArray[numpy.uint64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> bool:
+        """
+        Insert keys and return true; or insert none, if one is there already or has no place.
+        """
+
+    def erase(self, words: Annotated[NDArray[numpy.uint64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+        """Delete keys, or none if one is not in the table."""
+
+    def moves(self) -> tuple[Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.int64], dict(order='C')]]:
+        """
+        Return slots that keys have left in the last operation, the slots where these keys are now, and slots that are empty now.
+        """
+
+    def undo(self) -> None:
+        """Undo the last operation."""
+
+    def entries(self) -> tuple[Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.uint64], dict(order='C')]]:
+        """Return the slots and the words of all keys, by slot."""
+
 def grow_trees(seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], depth: int, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], key: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None, first_tree: int = 0) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')], Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]]:
     """
     Return the leaves of correlated trees, and the sums of each level's left nodes, by tree.

@@ -14,6 +14,7 @@
 #include "dpf/generate.h"
 #include "dpf/shares.h"
 #include "hash/records.h"
+#include "keyed/key_hash.h"
 #include "ot/check/check.h"
 #include "ot/codes/expand_convolute.h"
 #include "ot/codes/quasi_cyclic.h"
@@ -61,6 +62,17 @@ void check_found_rows(std::size_t lookups, Tier tier) {
   make_secret(records);
   const std::uint8_t* const tables[] = {records.data(), records.data()};
   if (pir::check_rows({indices, rows.data(), kRowBytes, tables, tops}, tier)) std::abort();
+}
+
+/// Hashes secret keys of public lengths.
+void hash_keys_of_a_table() {
+  ThreadPool pool(1);
+  std::vector<std::uint8_t> data(1000, 1);
+  make_secret(data);
+  const std::vector<std::uint8_t> seed(keyed::kSeedBytes, 2);
+  const std::vector<std::uint64_t> ends = {1, 23, 78, 500, 1000};
+  std::vector<keyed::KeyWords> words(ends.size());
+  keyed::hash_keys(seed, {data, ends}, words.data(), pool);
 }
 
 /// Expands both parties' trees, with secret seeds and delta, and secret sums and choices of the
@@ -114,6 +126,7 @@ void leak_on_purpose() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "--leak-on-purpose") == 0) leak_on_purpose();
+  hash_keys_of_a_table();
   for (Tier tier : supported_tiers()) {
     for (std::uint8_t id = 1; prg::is_generator(id); ++id) {
       const auto generator = static_cast<prg::GeneratorId>(id);
