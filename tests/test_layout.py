@@ -32,7 +32,7 @@ SHARED = {
     "nescio.pir._change",
     "nescio.pir._params",
     "nescio.pir._stored",
-    "nescio.pir._table",
+    "nescio.pir._rows",
     "nescio.pir._versions",
     "nescio.pir._tops",
     "nescio.pir._wire",

@@ -5,11 +5,22 @@ Two servers hold the same table. A client looks up rows; neither server learns w
 
 from ._bins import Bins
 from ._client import Client, Query
+from ._keyed import KeyedClient, KeyedResult, KeyedTable
 from ._local import LocalTable, Lookups
 from ._params import TableParams
 from ._server import Server
 from ._table import Table
 
 __all__ = [
-    "Bins", "Client", "LocalTable", "Lookups", "Query", "Server", "Table", "TableParams",
-]  # fmt: skip
+    "Bins",
+    "Client",
+    "KeyedClient",
+    "KeyedResult",
+    "KeyedTable",
+    "LocalTable",
+    "Lookups",
+    "Query",
+    "Server",
+    "Table",
+    "TableParams",
+]

@@ -96,9 +96,9 @@ class HashShape:
         return {"arity": ARITY, "levels": self.height, "tops": self.tops}
 
 
-def rows_per_record(row_bytes: int) -> int:
+def rows_per_record(row_bytes: int, record_bytes: int = RECORD_BYTES) -> int:
     """Returns the largest power of two of rows that fits a record; 1 for long rows."""
-    return 1 << max(0, (RECORD_BYTES // row_bytes).bit_length() - 1)
+    return 1 << max(0, (record_bytes // row_bytes).bit_length() - 1)
 
 
 def digest_of(shape: HashShape, fields: dict[str, object], tops: ByteArray) -> str:

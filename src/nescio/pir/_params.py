@@ -28,7 +28,7 @@ ID_BYTES = 16
 
 # NumPy's own names of fixed-size types that are the same on every machine. No other text from
 # outside reaches NumPy's parser.
-_DTYPE = re.compile(
+DTYPE_NAME = re.compile(
     r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
     r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
 )
@@ -91,7 +91,7 @@ class TableParams:
         """Yields the problems. A check may rely on earlier ones: only the first problem counts."""
         if not 1 <= self.rows <= MAX_ROWS:
             yield f"found {shown(self.rows)} rows, expected 1 to 2^40"
-        if not _DTYPE.fullmatch(self.dtype.str):
+        if not DTYPE_NAME.fullmatch(self.dtype.str):
             yield f"dtype {self.dtype} is not supported; use numbers, bools or fixed-length strings"
         if len(self.row_shape) > MAX_DIMENSIONS or any(n < 1 for n in self.row_shape):
             yield f"found rows of shape {shown(self.row_shape)}, expected at least one element"
@@ -352,7 +352,7 @@ def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
 
 def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
     name = _typed(fields, "dtype", str)
-    if not _DTYPE.fullmatch(name) or np.dtype(name).str != name:
+    if not DTYPE_NAME.fullmatch(name) or np.dtype(name).str != name:
         raise ArgumentError(f"table parameters: dtype {shown(name)} is not supported")
     return np.dtype(name)
 

@@ -1,5 +1,6 @@
 """Tables of rows, which may change while they are served."""
 
+import builtins
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -9,16 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ByteArray, as_array, as_count, as_indices, as_threads
+from .._arrays import Array, ByteArray, as_count, as_indices, as_threads
 from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
-from ._bins import check_bins
+from ._bins import Bins, check_bins
 from ._checksums import Progress
 from ._hash_shape import rows_per_record
 from ._hash_tree import TreeChange
 from ._params import MAX_RECORD_ROWS, TableParams, layout_digest
+from ._rows import as_values, parts_of, rows_as_bytes, servable
 from ._state import DENSE, TableState, build_state, new_version, part_spans
 from ._versions import LastChange, UsedVersions
 
@@ -59,7 +61,7 @@ class Table:
         threads: int = 0,
         progress: Progress | None = None,
     ) -> None:
-        values = _servable(array)
+        values = servable(array)
         if record_rows is None:
             record_rows = rows_per_record(max(1, values[:1].nbytes))
         params = TableParams(  # raises for rows that are too long, before they are copied
@@ -76,13 +78,7 @@ class Table:
         )
         pool = _core.ThreadPool(as_threads(threads))
         rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
-
-        def parts() -> Iterator[ByteArray]:
-            for span in part_spans(params):
-                first = params.grouping.first(span)
-                yield rows[first : first + span.total]
-
-        self._begin(build_state(params, parts(), pool, progress, layout), pool)
+        self._begin(build_state(params, parts_of(rows, params), pool, progress, layout), pool)
 
     @classmethod
     def load(
@@ -164,7 +160,7 @@ class Table:
         """Returns plaintext rows, with NumPy indexing: for tests and the table's owner."""
         with self.reading() as state:
             wanted = as_indices(indices, state.params.rows, "an index")
-            return _as_values(state.load(wanted.reshape(-1)), wanted.shape, state.params)
+            return as_values(state.load(wanted.reshape(-1)), wanted.shape, state.params)
 
     @contextmanager
     def reading(self) -> Iterator[TableState]:
@@ -173,7 +169,7 @@ class Table:
             yield self._state
 
     @contextmanager
-    def _changing(self) -> Iterator[None]:
+    def changing(self) -> Iterator[None]:
         """Lets one thread at a time prepare a change. Raises ArgumentError in one that reads."""
         if self._lock.is_mine:
             raise ArgumentError(
@@ -197,14 +193,14 @@ class Table:
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
         that the table has had before.
         """
-        with self._changing():
+        with self.changing():
             old = self._state
             version = self._versions.choose(version, old.params.version)
             where = as_indices(indices, old.params.rows, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), old.params)
             if len(where) * DENSE >= old.params.records:
                 parts = old.overwritten(where, new, self._pool)
-                return self._replace(parts, replace(old.params, version=version))
+                return self._replace(parts, replace(old.params, version=version), old.layout)
             numbers, records = old.changed(where, new)
             bins = old.params.layouts[0].bins
             changes = _core.RowChanges(numbers, records, bins, self._pool)
@@ -222,7 +218,7 @@ class Table:
         An index of `len(table)` appends. A new copy of the table is built, while the old one
         continues to serve. Raises the errors of `update`, and ArgumentError for a table in bins.
         """
-        with self._changing():
+        with self.changing():
             self._check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
@@ -237,7 +233,7 @@ class Table:
         A new copy of the table is built, as by `insert`. Raises IndexRangeError, or ArgumentError
         if no row would remain, or for a table in bins.
         """
-        with self._changing():
+        with self.changing():
             self._check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows, "an index").reshape(-1)
@@ -245,6 +241,32 @@ class Table:
             if not len(order):
                 raise ArgumentError("a table must keep at least one row")
             return self._rebuild(order, np.zeros((0, params.row_bytes), np.uint8), version)
+
+    def replace(
+        self,
+        rows: object,
+        *,
+        bins: Sequence[Bins],
+        layout: builtins.bytes,
+        version: str | None = None,
+    ) -> TableParams:
+        """Replaces all rows, their bins and the layout; returns the parameters of the new version.
+
+        A new table is built from the array `rows`, whose rows have the shape and dtype of the old
+        ones, while the old table answers. Raises ArgumentError for other rows, bins of another
+        number of rows, or a version that the table has had.
+        """
+        with self.changing():
+            old = self.params
+            params = replace(
+                old,
+                rows=sum(group.total_rows for group in bins),
+                bins=check_bins(bins),
+                layout=layout_digest(layout),
+                version=self._versions.choose(version, old.version),
+            )
+            parts = parts_of(rows_as_bytes(rows, params.rows, params), params)
+            return self._replace(parts, params, layout)
 
     def _check_uncut(self) -> None:
         if self.params.is_cut:
@@ -259,7 +281,7 @@ class Table:
         `make` gets the current parameters and changes the table; no other change can interleave.
         If the last change was the same one, nothing happens.
         """
-        with self._changing():
+        with self.changing():
             if made != self._last:
                 make(self.params)
                 self._last = made
@@ -301,46 +323,13 @@ class Table:
                 part[own < 0] = new[-1 - own[own < 0]]
                 yield part
 
-        return self._replace(parts(), params)
+        return self._replace(parts(), params, self.layout)
 
-    def _replace(self, parts: Iterator[ByteArray], params: TableParams) -> TableParams:
-        """Builds a version from its rows, in parts of `part_rows`, while the old one answers."""
-        state = build_state(params, parts, self._pool, None, self.layout)
+    def _replace(
+        self, parts: Iterator[ByteArray], params: TableParams, layout: builtins.bytes
+    ) -> TableParams:
+        """Builds a version from its rows, in parts of `part_spans`, while the old one answers."""
+        state = build_state(params, parts, self._pool, None, layout)
         with self._lock.writing():
             self._state = state
         return self._changed(state.params)
-
-
-def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
-    """Converts `count` rows to bytes. Raises ArgumentError for another shape or dtype."""
-    values = as_array(rows, "the rows")
-    expected = (count, *params.row_shape)
-    if values.shape != expected or values.dtype != params.dtype:
-        raise ArgumentError(
-            f"the rows have shape {values.shape} and dtype {values.dtype}, "
-            f"expected {expected} and {params.dtype}"
-        )
-    raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return raw.reshape(count, params.row_bytes)
-
-
-def _servable(array: object) -> Array:
-    if isinstance(array, str | Path):
-        raise ArgumentError(
-            "table: found a path, expected an array: load it with numpy.load, or with Table.load"
-        )
-    values = as_array(array, "the table")
-    if values.ndim == 0 or values.size == 0:
-        raise ArgumentError(
-            f"table: found shape {values.shape}, expected at least one row and element"
-        )
-    if values.dtype.hasobject or values.dtype.kind == "V":
-        raise ArgumentError(
-            f"dtype {values.dtype} is not supported; use numbers, bools or fixed-length strings"
-        )
-    return values
-
-
-def _as_values(rows: ByteArray, shape: tuple[int, ...], params: TableParams) -> Array:
-    values: Array = rows.view(params.dtype).reshape((*shape, *params.row_shape))
-    return values

@@ -17,7 +17,7 @@ from ..errors import (
 from ..pir import TableParams
 from ..pir._change import Change, Operation, content_of, head_of
 from ..pir._params import MAX_ROWS
-from ..pir._table import rows_as_bytes
+from ..pir._rows import rows_as_bytes
 from ..pir._versions import check_version, next_version
 from ._exchange import Description, check_servers, check_token, table_url
 from ._http import Closing, Http, LoopThread
