@@ -32,6 +32,7 @@ SHARED = {
     "nescio.pir._change",
     "nescio.pir._params",
     "nescio.pir._stored",
+    "nescio.pir._keyed",
     "nescio.pir._rows",
     "nescio.pir._versions",
     "nescio.pir._tops",

@@ -1,8 +1,9 @@
 """The command `nescio`.
 
 Every command exits with code 0 on success, 1 with one sentence on standard error if it failed, 2
-for an invalid command line, 130 if it was interrupted. In `nescio audit run` 0, 1 and 2 are
-verdicts, and 3 replaces the codes 1 and 2 of the other commands.
+for an invalid command line, 130 if it was interrupted. `nescio lookup` exits with 3 if the table
+lacks a key. In `nescio audit run` 0, 1 and 2 are verdicts, and 3 replaces the codes 1 and 2 of the
+other commands.
 """
 
 import argparse

@@ -3,14 +3,21 @@
 import argparse
 import json
 import math
+import re
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from .._arrays import Array
-from ..errors import FileError
+from .._arrays import Array, shown
+from ..errors import ArgumentError, FileError
+from ..pir import KeyedClient, Lookups
+from ..pir._keyed import KeyKind, is_keyed
 from . import Subparsers
+
+_INTEGER = re.compile("-?[0-9]{1,30}")
+_NOT_FOUND = 3
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -18,17 +25,19 @@ def add_parser(commands: Subparsers) -> None:
     parser = commands.add_parser(
         "lookup",
         help="look up rows on two servers, privately",
-        description="Looks up rows of a table on two servers and prints one row per line. Each "
-        "server learns the number of rows, but not which rows. Rows are checked against the digest "
-        "of the table, on which both servers must agree: one dishonest server cannot change them.",
+        description="Looks up rows of a table on two servers, by number or by key, and prints one "
+        "row per line. Each server learns the number of rows, but not which rows, and not if the "
+        "table has a key. Rows are checked against the digest of the table, on which both servers "
+        "must agree: one dishonest server cannot change them. The exit code is 3 if the table "
+        "lacks one of the keys.",
     )
     add = parser.add_argument
     add(
-        "indices",
+        "keys",
         nargs="+",
-        type=int,
-        metavar="ROW",
-        help="index of a row to look up, counted from 0",
+        metavar="ROW_OR_KEY",
+        help="index of a row to look up, counted from 0; in a table with keys, a key: text, an "
+        "integer, or bytes as hexadecimal digits. A key that begins with '-' needs -- before it",
     )
     add(
         "--servers",
@@ -87,13 +96,50 @@ def _run(arguments: argparse.Namespace) -> int:
         known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
     ) as remote:
-        rows = remote.lookup(arguments.indices)
+        rows, found = _look_up(remote, arguments.keys)
     if arguments.json:
-        print(json.dumps(_plain(rows), allow_nan=False))
+        plain = [_plain(row) if has else None for row, has in zip(rows, found, strict=True)]
+        print(json.dumps(plain, allow_nan=False))
     else:
-        for index, row in zip(arguments.indices, rows, strict=True):
-            print(index, *map(_shown, np.ravel(row)))
-    return 0
+        for key, row, has in zip(arguments.keys, rows, found, strict=True):
+            print(key, *(map(_shown, np.ravel(row)) if has else ["is not in the table"]))
+    return 0 if all(found) else _NOT_FOUND
+
+
+def _look_up(remote: Lookups, texts: Sequence[str]) -> tuple[Array, Sequence[bool]]:
+    """Looks up keys, or rows of a table without keys; returns the values and which exist."""
+    if not is_keyed(remote.layout):
+        return remote.lookup([_row(text) for text in texts]), [True] * len(texts)
+    client = KeyedClient(remote)
+    values, found = client.lookup([_key(client.layout.keys, text) for text in texts])
+    return values, found.tolist()
+
+
+def _row(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ArgumentError(
+            f"row: found {shown(text)}, expected an integer: the table has no keys, but numbers"
+        )
+    return int(text)
+
+
+def _key(kind: KeyKind, text: str) -> str | int | bytes:
+    """Converts an argument to a key of a table whose keys have one type."""
+    if kind == "text":
+        return text
+    if kind == "integer":
+        if not _INTEGER.fullmatch(text):
+            raise ArgumentError(
+                f"key: found {shown(text)}, expected an integer, as all keys of this table are"
+            )
+        return int(text)
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise ArgumentError(
+            f"key: found {shown(text)}, expected hexadecimal digits: the keys of this table are "
+            "bytes"
+        ) from error
 
 
 def _plain(rows: Array) -> object:

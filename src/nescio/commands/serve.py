@@ -1,22 +1,16 @@
 """`nescio serve`: the service of one party."""
 
 import argparse
-import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
-from .._arrays import check_file, load_array
+from .._arrays import check_file
 from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
-from ..pir import Table
-from ..pir import _stored as stored
 from . import Subparsers, devices, generator
-
-_DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
+from ._tables import keys_by_table, open_table, progress_of
 
 
 class _RefusedToken(argparse.Action):
@@ -51,6 +45,15 @@ def add_parser(commands: Subparsers) -> None:
         default=[],
         help="name of a table for clients; repeat the option once per table (default: the file "
         "name without its extension)",
+    )
+    add(
+        "--keys",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="file of the keys of a table's rows, which clients look up instead of row numbers: a "
+        "text file with a key on each line, or a NumPy array of integers, text or bytes; with "
+        "several tables, NAME=FILE for each table that has keys. Such a table is not cached",
     )
     add(
         "--party",
@@ -208,14 +211,17 @@ def _run(arguments: argparse.Namespace) -> int:
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
+    keys = keys_by_table(arguments.keys, names)
+    for path in keys.values():
+        check_file(path, "a file of keys: text with a key on each line, or a NumPy array")
     used = parse_device_list(arguments.device)
     if used:
         _say(f"answers are made on {describe(used)}")
     with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
         for name, path in zip(names, arguments.tables, strict=True):
-            with _progress(f"reading {name}") as progress:
-                table = _open_table(path, arguments, progress)
+            with progress_of(f"reading {name}") as shown:
+                table = open_table(path, keys.get(name), arguments, shown)
             servers[name] = Server(
                 table,
                 threads=arguments.threads,
@@ -235,68 +241,6 @@ def _run(arguments: argparse.Namespace) -> int:
         until_stdin = arguments.exit_with_stdin
         serve(app, address, listener, ready=ready, limits=limits, until_stdin_closes=until_stdin)
     return 0
-
-
-def _open_table(
-    path: Path, arguments: argparse.Namespace, progress: Callable[[int, int], None] | None
-) -> Table:
-    """Opens a table from an array file, a stored table, or the cache of an earlier start."""
-    given: dict[str, Any] = {name: getattr(arguments, name) for name in _DEFAULTS}
-    if stored.is_stored(path):
-        return _stored_table(path, arguments.threads, given, progress)
-    options: dict[str, Any] = {name: given[name] or default for name, default in _DEFAULTS.items()}
-    cache = path.with_name(path.name + ".nescio")
-    source = stored.Source.of(path)
-    if arguments.cache:
-        cached = _cached_table(cache, source, arguments.threads, options, progress)
-        if cached is not None:
-            return cached
-    table = Table(load_array(path), threads=arguments.threads, progress=progress, **options)
-    if stored.Source.of(path) != source:
-        raise FileError(f"{path} has changed while it was read: start again after it is complete")
-    if arguments.cache:
-        table.save(cache, source=source)
-    return table
-
-
-def _cached_table(
-    cache: Path,
-    source: stored.Source,
-    threads: int,
-    options: Mapping[str, str | None],
-    progress: Callable[[int, int], None] | None,
-) -> Table | None:
-    """Loads the cache of an earlier start; returns None, and says why, if it does not apply.
-
-    Raises FileError if the file is not a cache.
-    """
-    stored.check_replaceable(cache)
-    if not cache.exists():
-        return None
-    try:
-        if stored.source_of(cache) == source:
-            return _stored_table(cache, threads, options, progress)
-        reason = f"the file of the table is newer than {cache}"
-    except ArgumentError as error:
-        reason = str(error)
-    print(f"nescio: the table is prepared again: {reason}", file=sys.stderr, flush=True)
-    return None
-
-
-def _stored_table(
-    path: Path,
-    threads: int,
-    given: Mapping[str, str | None],
-    progress: Callable[[int, int], None] | None,
-) -> Table:
-    table = Table.load(path, threads=threads, progress=progress)
-    for name, value in given.items():
-        found = getattr(table.params, name)
-        if value is not None and value != found:
-            raise ArgumentError(
-                f"{path} is stored with the {name} {found!r}: it cannot be served with {value!r}"
-            )
-    return table
 
 
 def _token(path: Path | None) -> str | None:
@@ -327,18 +271,3 @@ def _names(tables: list[Path], names: list[str]) -> list[str]:
     if len(set(chosen)) != len(chosen):
         raise ArgumentError(f"table names: found {', '.join(chosen)}, expected different names")
     return chosen
-
-
-@contextlib.contextmanager
-def _progress(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Shows a progress bar if standard error is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import DownloadColumn, Progress, TransferSpeedColumn  # noqa: PLC0415
-
-    columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        bar = bars.add_task(title)
-        yield lambda done, total: bars.update(bar, completed=done, total=total)

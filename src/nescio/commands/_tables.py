@@ -1,0 +1,179 @@
+"""Opens the tables of `nescio serve`: arrays, stored tables, and tables with keys."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .._arrays import Array, check_file, load_array
+from ..errors import ArgumentError, FileError
+from ..pir import KeyedTable, Table
+from ..pir import _stored as stored
+
+DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
+
+Shown = Callable[[int, int], None] | None
+"""Shows the bytes done and their total; None without a terminal."""
+
+
+def open_table(path: Path, keys: Path | None, arguments: argparse.Namespace, shown: Shown) -> Table:
+    """Opens a table from a file, and the file of its keys if it has any."""
+    given: dict[str, Any] = {name: getattr(arguments, name) for name in DEFAULTS}
+    if keys is not None:
+        return _keyed_table(path, keys, arguments.threads, _options(given), shown)
+    if stored.is_stored(path):
+        return _stored_table(path, arguments.threads, given, shown)
+    options = _options(given)
+    cache = path.with_name(path.name + ".nescio")
+    source = stored.Source.of(path)
+    if arguments.cache:
+        cached = _cached_table(cache, source, arguments.threads, options, shown)
+        if cached is not None:
+            return cached
+    with _unchanged(path):
+        table = Table(load_array(path), threads=arguments.threads, progress=shown, **options)
+    if arguments.cache:
+        table.save(cache, source=source)
+    return table
+
+
+def _options(given: Mapping[str, str | None]) -> dict[str, Any]:
+    return {name: given[name] or default for name, default in DEFAULTS.items()}
+
+
+@contextlib.contextmanager
+def _unchanged(*paths: Path) -> Iterator[None]:
+    """Raises FileError if a file changes within the block."""
+    sources = [stored.Source.of(path) for path in paths]
+    yield
+    for path, source in zip(paths, sources, strict=True):
+        if stored.Source.of(path) != source:
+            raise FileError(
+                f"{path} has changed while it was read: start again after it is complete"
+            )
+
+
+def _keyed_table(
+    path: Path, keys: Path, threads: int, options: Mapping[str, Any], shown: Shown
+) -> Table:
+    if stored.is_stored(path):
+        raise ArgumentError(
+            f"{path} is a stored table: expected an array of a value for each key of {keys}"
+        )
+    with _unchanged(path, keys):
+        names, values = read_keys(keys), load_array(path)
+        if values.ndim == 0 or len(names) != len(values):
+            raise ArgumentError(
+                f"{keys} has {len(names)} keys, {path} has an array of shape {values.shape}: "
+                "expected a key for each row"
+            )
+        try:
+            return KeyedTable(names, values, threads=threads, progress=shown, **options).table
+        except ArgumentError as error:
+            raise ArgumentError(f"{path} with the keys of {keys}: {error}") from error
+
+
+def read_keys(path: Path) -> list[str] | Array:
+    """Reads keys from an array file, or from a text file with a key on each line.
+
+    An array has one dimension; its elements are integers, bytes (`S`) or text (`U`). A text file is
+    UTF-8. Line ends of Unix and of Windows are not a part of a key; spaces are. Raises FileError
+    for other files, and for a text file with an empty line.
+    """
+    check_file(path, "a file of keys: text with a key on each line, or a NumPy array")
+    if path.suffix == ".npy":
+        keys = load_array(path)
+        if keys.ndim != 1:
+            raise FileError(f"{path}: found keys of shape {keys.shape}, expected one dimension")
+        return keys
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FileError(
+            f"{path}, line {line}: found bytes that are not UTF-8, expected a key; convert the "
+            "file, or save an array of keys with numpy.save"
+        ) from error
+    lines = text.removesuffix("\n").replace("\r\n", "\n").removesuffix("\r").split("\n")
+    if "" in lines:
+        raise FileError(f"{path}, line {lines.index('') + 1}: found no key, expected one each line")
+    return lines
+
+
+def keys_by_table(given: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
+    """Parses `--keys`: a file if there is one table, else NAME=FILE. Raises ArgumentError."""
+    found: dict[str, Path] = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        if not (equals and name in names):
+            if len(names) > 1:
+                raise ArgumentError(
+                    f"--keys: found {text!r} and {len(names)} tables, expected NAME=FILE with one "
+                    f"of {', '.join(names)}"
+                )
+            name, file = names[0], text
+        if name in found:
+            raise ArgumentError(f"--keys: found two files for table {name!r}, expected one")
+        found[name] = Path(file)
+    return found
+
+
+def _cached_table(
+    cache: Path,
+    source: stored.Source,
+    threads: int,
+    options: Mapping[str, str | None],
+    shown: Shown,
+) -> Table | None:
+    """Loads the cache of an earlier start; returns None, and says why, if it does not apply.
+
+    Raises FileError if the file is not a cache.
+    """
+    stored.check_replaceable(cache)
+    if not cache.exists():
+        return None
+    try:
+        if stored.source_of(cache) == source:
+            return _stored_table(cache, threads, options, shown)
+        reason = f"the file of the table is newer than {cache}"
+    except ArgumentError as error:
+        reason = str(error)
+    print(f"nescio: the table is prepared again: {reason}", file=sys.stderr, flush=True)
+    return None
+
+
+def _stored_table(
+    path: Path,
+    threads: int,
+    given: Mapping[str, str | None],
+    shown: Shown,
+) -> Table:
+    table = Table.load(path, threads=threads, progress=shown)
+    for name, value in given.items():
+        found = getattr(table.params, name)
+        if value is not None and value != found:
+            raise ArgumentError(
+                f"{path} is stored with the {name} {found!r}: it cannot be served with {value!r}"
+            )
+    return table
+
+
+@contextlib.contextmanager
+def progress_of(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Shows a progress bar if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import DownloadColumn, Progress, TransferSpeedColumn  # noqa: PLC0415
+
+    columns = (*Progress.get_default_columns()[:2], DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        bar = bars.add_task(title)
+        yield lambda done, total: bars.update(bar, completed=done, total=total)
