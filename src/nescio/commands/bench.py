@@ -133,6 +133,30 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "keyed",
+        "nescio.bench.keyed",
+        "lookups of words, compared with lookups of rows by number",
+        "Builds a keyed table, checks lookups of its words and of others, and times a server's "
+        "answers in turns with those of a table of the same rows without keys, with and without "
+        f"the check of rows. {_LISTS}",
+        (
+            Option("--rows", type=count, default=1 << 20, help="number of keys (default: 2^20)"),
+            Option(
+                "--row-bytes", type=int, default=_ROW_BYTES, help="bytes of a value (default: 64)"
+            ),
+            Option(
+                "--batch",
+                type=list_of(int),
+                default=[256],
+                help="keys looked up together (default: 256)",
+            ),
+            _THREADS,
+            _GENERATOR,
+            seconds(2.0),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "ot",
         "nescio.bench.ot",
         "oblivious transfer between two processes",
