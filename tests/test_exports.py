@@ -13,7 +13,7 @@ import nescio
 LAZY = ["audit", "compat", "net", "ot", "quant", "service"]
 MODULES = [
     *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.ot"),
-    *("nescio.pir", "nescio.quant", "nescio.service"),
+    *("nescio.pir", "nescio.pir.batch", "nescio.quant", "nescio.service"),
 ]
 
 

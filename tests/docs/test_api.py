@@ -7,7 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTED = re.findall(r"automodule:: (\S+)", (ROOT / "docs" / "api.md").read_text())
-PACKAGES = {"nescio.ot", "nescio.quant", "nescio.quant.torch", "nescio.torch", "nescio.audit"}
+PACKAGES = {
+    "nescio.pir.batch",
+    "nescio.ot",
+    "nescio.quant",
+    "nescio.quant.torch",
+    "nescio.torch",
+    "nescio.audit",
+}
 
 
 def test_the_packages_are_documented():

@@ -15,7 +15,8 @@ All little-endian:
     ...               n rows of row_bytes each; absent for a deletion
 
 The table id binds a change to one version of the table, so that it is applied only once. The name
-distinguishes a change that is sent again from an equal change that is new.
+distinguishes a change that is sent again from an equal change that is new. The rows are those of
+`row_kind`, which are not always those that the table stores.
 """
 
 import hashlib
@@ -23,13 +24,14 @@ import secrets
 import struct
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .._arrays import ByteArray, IndexArray, as_bytes
 from ..errors import ArgumentError, MalformedMessageError
 from ._params import MAX_VERSION_LENGTH, TableParams
+from ._rows import Operation, RowKind
 from ._table import Table
 from ._versions import LastChange
 from ._wire import wrong_table
@@ -42,7 +44,6 @@ _TABLE = slice(16, 32)
 _NAME = slice(32, 48)
 MAX_HEAD_BYTES = HEADER_BYTES + 4 * MAX_VERSION_LENGTH
 
-Operation = Literal["update", "insert", "delete"]
 OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
 
 
@@ -74,13 +75,13 @@ class _Head(NamedTuple):
             )
         return cls(OPERATIONS[operation], length, count, name)
 
-    def shape(self, params: TableParams) -> tuple[int, int]:
-        """Returns the shape of the rows."""
-        return (self.rows, params.row_bytes) if self.operation != "delete" else (0, 0)
+    def shape(self, kind: RowKind) -> tuple[int, int]:
+        """Returns the shape of the rows as bytes."""
+        return (self.rows, kind.row_bytes) if self.operation != "delete" else (0, 0)
 
-    def total_bytes(self, params: TableParams) -> int:
+    def total_bytes(self, kind: RowKind) -> int:
         """Returns the length of the whole change."""
-        return HEADER_BYTES + self.version_bytes + 8 * self.rows + prod(self.shape(params))
+        return HEADER_BYTES + self.version_bytes + 8 * self.rows + prod(self.shape(kind))
 
     @staticmethod
     def version(text: bytes) -> str:
@@ -116,14 +117,15 @@ class Change:
         return header + version + self.indices.tobytes() + self.rows.tobytes()
 
     @classmethod
-    def parse(cls, params: TableParams, data: object) -> "Change":
-        """Parses a change to the table that `params` describe.
+    def parse(cls, params: TableParams, data: object, kind: RowKind | None = None) -> "Change":
+        """Parses a change to the table that `params` describe, by default of its own rows.
 
         Raises MalformedMessageError, or MismatchError for another table or version.
         """
         raw = as_bytes(data, "a change")
         head = _Head.parse(params, raw[: HEADER_BYTES + 1].tobytes())
-        expected = head.total_bytes(params)
+        kind = RowKind.of(params) if kind is None else kind
+        expected = head.total_bytes(kind)
         if len(raw) != expected:
             raise MalformedMessageError(
                 f"a change of {head.rows} rows: found {len(raw)} bytes, expected {expected}"
@@ -132,17 +134,17 @@ class Change:
         text, numbers, rows = np.split(raw[HEADER_BYTES:], ends)
         new_version = head.version(text.tobytes())
         indices = numbers.copy().view(np.uint64)
-        return cls(
-            head.operation, new_version, indices, rows.reshape(head.shape(params)), head.name
-        )
+        return cls(head.operation, new_version, indices, rows.reshape(head.shape(kind)), head.name)
 
     def apply(self, table: Table) -> TableParams:
         """Applies the change. Raises IndexRangeError and ArgumentError as `Table` does."""
+        kind = row_kind(table)
+        count = len(self.indices) if self.operation != "delete" else 0
+        values = self.rows.reshape(-1).view(kind.dtype).reshape((count, *kind.row_shape))
+        if table.target is not None:
+            return table.target.change(table, self.operation, self.indices, values, self.version)
         if self.operation == "delete":
             return table.delete(self.indices, version=self.version)
-        params = table.params
-        rows = self.rows.reshape(-1).view(params.dtype)
-        values = rows.reshape((len(self.indices), *params.row_shape))
         change = table.update if self.operation == "update" else table.insert
         return change(self.indices, values, version=self.version)
 
@@ -153,7 +155,13 @@ def make_change(table: Table, data: bytes) -> TableParams:
     Raises the errors of `Change.parse` and `Change.apply`.
     """
     made = LastChange(data[_NAME], content_of(data), data[_TABLE])
-    return table.change(made, lambda params: Change.parse(params, data).apply(table))
+    kind = row_kind(table)
+    return table.change(made, lambda params: Change.parse(params, data, kind).apply(table))
+
+
+def row_kind(table: Table) -> RowKind:
+    """Returns the rows that changes of a table are about: its own, or those of its target."""
+    return RowKind.of(table.params) if table.target is None else table.target.row_kind
 
 
 def content_of(data: bytes) -> bytes:
@@ -186,12 +194,22 @@ def check_head(table: Table, data: bytes, max_bytes: int) -> None:
     version = head.version(data[HEADER_BYTES:])
     if table.has_had(version):
         raise ArgumentError(f"version: found {version!r}, which this table has had already")
-    if head.total_bytes(params) > max_bytes:
+    _check_operation(table, head.operation)
+    total = head.total_bytes(row_kind(table))
+    if total > max_bytes:
         raise ArgumentError(
-            f"the change has {head.total_bytes(params)} bytes, this server reads at most "
+            f"the change has {total} bytes, this server reads at most "
             f"{max_bytes}: change fewer rows at a time"
         )
     rows = params.rows + (head.rows if head.operation == "insert" else 0)
     if rows != params.rows and not params.is_cut:
         params = replace(params, rows=rows, bins=())
     replace(params, version=version)  # raises ArgumentError if that is not a table
+
+
+def _check_operation(table: Table, operation: Operation) -> None:
+    """Raises ArgumentError for an operation that a table does not have."""
+    if table.target is not None:
+        table.target.check(operation)
+    elif operation != "update":
+        table.check_uncut()

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -275,6 +275,23 @@ class TableParams:
     def to_json(self) -> str:
         """Encodes canonical JSON: sorted names, no spaces, ASCII. `from_json` is the inverse."""
         return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+
+    def with_rows(self, fields: object) -> "TableParams":
+        """Returns parameters with the rows of `{"rows", "row_shape", "dtype"}`, in one bin.
+
+        Raises MalformedMessageError.
+        """
+        if not isinstance(fields, Mapping) or set(fields) != {"rows", "row_shape", "dtype"}:
+            raise MalformedMessageError(
+                f"rows: found {shown(fields)}, expected their number, row_shape and dtype"
+            )
+        try:
+            rows, shape = _typed(fields, "rows", int), tuple(_integers(fields, "row_shape"))
+            return replace(
+                self, rows=rows, row_shape=shape, dtype=_dtype(fields), bins=(), layout=""
+            )
+        except ArgumentError as error:
+            raise MalformedMessageError(str(error)) from error
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "TableParams":

@@ -1,14 +1,61 @@
-"""Rows of a table: from a caller's array to bytes, and back."""
+"""Rows of a table: from a caller's array to bytes, and back; the rows that changes are about."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, as_array
+from .._arrays import Array, ByteArray, IndexArray, as_array, as_count
+from ..dpf import Generator, Output
 from ..errors import ArgumentError
-from ._params import TableParams
+from ._bins import Bins
+from ._hash_shape import rows_per_record
+from ._params import MAX_RECORD_ROWS, TableParams, layout_digest
 from ._state import part_spans
+
+if TYPE_CHECKING:
+    from ._table import Table
+
+Operation = Literal["update", "insert", "delete"]
+
+
+class RowKind(NamedTuple):
+    """The rows of changes: their number, and their shape and dtype as NumPy's."""
+
+    rows: int
+    row_shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def row_bytes(self) -> int:
+        """The size of one row in bytes."""
+        return int(np.prod(self.row_shape, dtype=np.int64)) * self.dtype.itemsize
+
+    @classmethod
+    def of(cls, params: TableParams) -> "RowKind":
+        """Returns the kind of the rows that a table stores."""
+        return cls(params.rows, params.row_shape, params.dtype)
+
+    def to_dict(self) -> dict[str, object]:
+        """Converts the kind to JSON types, which `TableParams.with_rows` reads."""
+        return {"rows": self.rows, "row_shape": list(self.row_shape), "dtype": self.dtype.str}
+
+
+class Target(Protocol):
+    """The meaning of changes of a table with a layout, whose rows are not those that it stores."""
+
+    @property
+    def row_kind(self) -> RowKind:
+        """The rows of changes."""
+
+    def check(self, operation: Operation) -> None:
+        """Raises ArgumentError for an operation that the table does not have."""
+
+    def change(
+        self, table: "Table", operation: Operation, indices: IndexArray, rows: Array, version: str
+    ) -> TableParams:
+        """Makes a change; a deletion has no `rows`. Raises the errors of `Table.update`."""
 
 
 def parts_of(rows: ByteArray, params: TableParams) -> Iterator[ByteArray]:
@@ -18,21 +65,51 @@ def parts_of(rows: ByteArray, params: TableParams) -> Iterator[ByteArray]:
         yield rows[first : first + span.total]
 
 
-def rows_as_bytes(rows: object, count: int, params: TableParams) -> ByteArray:
+def rows_as_bytes(rows: object, count: int, kind: TableParams | RowKind) -> ByteArray:
     """Converts `count` rows to bytes. Raises ArgumentError for another shape or dtype."""
     values = as_array(rows, "the rows")
-    expected = (count, *params.row_shape)
-    if values.shape != expected or values.dtype != params.dtype:
+    expected = (count, *kind.row_shape)
+    if values.shape != expected or values.dtype != kind.dtype:
         raise ArgumentError(
             f"the rows have shape {values.shape} and dtype {values.dtype}, "
-            f"expected {expected} and {params.dtype}"
+            f"expected {expected} and {kind.dtype}"
         )
     raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return raw.reshape(count, params.row_bytes)
+    return raw.reshape(count, kind.row_bytes)
+
+
+def new_params(
+    kind: RowKind,
+    *,
+    version: object,
+    output: Output,
+    generator: Generator,
+    record_rows: int | None,
+    bins: tuple[Bins, ...],
+    layout: bytes,
+) -> TableParams:
+    """Returns the parameters of a new table, whose digest is not known yet. Raises ArgumentError.
+
+    `record_rows` of None chooses as many as fit 256 bytes.
+    """
+    if record_rows is None:
+        record_rows = rows_per_record(max(1, kind.row_bytes))
+    return TableParams(
+        rows=kind.rows,
+        row_shape=kind.row_shape,
+        dtype=kind.dtype,
+        output=output,
+        generator=generator,
+        version=str(version),
+        digest="0" * 64,
+        record_rows=as_count(record_rows, "rows per record", 1, MAX_RECORD_ROWS),
+        bins=bins,
+        layout=layout_digest(layout),
+    )
 
 
 def servable(array: object) -> Array:
-    """Converts the rows of a table to an array. Raises ArgumentError if there can be no table."""
+    """Converts a value to an array whose rows a table can have. Raises ArgumentError."""
     if isinstance(array, str | Path):
         raise ArgumentError(
             "table: found a path, expected an array: load it with numpy.load, or with Table.load"

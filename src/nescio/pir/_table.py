@@ -10,17 +10,16 @@ from pathlib import Path
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ByteArray, as_count, as_indices, as_threads
+from .._arrays import Array, ByteArray, as_indices, as_threads
 from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
 from ._bins import Bins, check_bins
 from ._checksums import Progress
-from ._hash_shape import rows_per_record
 from ._hash_tree import TreeChange
-from ._params import MAX_RECORD_ROWS, TableParams, layout_digest
-from ._rows import as_values, parts_of, rows_as_bytes, servable
+from ._params import TableParams, layout_digest
+from ._rows import RowKind, Target, as_values, new_params, parts_of, rows_as_bytes, servable
 from ._state import DENSE, TableState, build_state, new_version, part_spans
 from ._versions import LastChange, UsedVersions
 
@@ -62,23 +61,32 @@ class Table:
         progress: Progress | None = None,
     ) -> None:
         values = servable(array)
-        if record_rows is None:
-            record_rows = rows_per_record(max(1, values[:1].nbytes))
-        params = TableParams(  # raises for rows that are too long, before they are copied
-            rows=len(values),
-            row_shape=values.shape[1:],
-            dtype=values.dtype,
+        params = new_params(  # raises for rows that are too long, before they are copied
+            RowKind(len(values), values.shape[1:], values.dtype),
+            version=version,
             output=output,
             generator=generator,
-            version=str(version),
-            digest="0" * 64,
-            record_rows=as_count(record_rows, "rows per record", 1, MAX_RECORD_ROWS),
+            record_rows=record_rows,
             bins=() if bins is None else check_bins(bins),
-            layout=layout_digest(layout),
+            layout=layout,
         )
         pool = _core.ThreadPool(as_threads(threads))
         rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
         self._begin(build_state(params, parts_of(rows, params), pool, progress, layout), pool)
+
+    @classmethod
+    def of_parts(
+        cls,
+        params: TableParams,
+        parts: Iterator[ByteArray],
+        layout: builtins.bytes,
+        threads: int = 0,
+        progress: Progress | None = None,
+    ) -> "Table":
+        """Builds a table from its rows as bytes, in the parts of `part_spans`."""
+        table, pool = cls.__new__(cls), _core.ThreadPool(as_threads(threads))
+        table._begin(build_state(params, parts, pool, progress, layout), pool)
+        return table
 
     @classmethod
     def load(
@@ -122,6 +130,7 @@ class Table:
         self._changes = threading.RLock()
         self._versions = UsedVersions(state.params.version)
         self._last: LastChange | None = None
+        self.target: Target | None = None
 
     @property
     def params(self) -> TableParams:
@@ -219,7 +228,7 @@ class Table:
         continues to serve. Raises the errors of `update`, and ArgumentError for a table in bins.
         """
         with self.changing():
-            self._check_uncut()
+            self.check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows + 1, "an index").reshape(-1)
             new = rows_as_bytes(rows, len(where), params)
@@ -234,7 +243,7 @@ class Table:
         if no row would remain, or for a table in bins.
         """
         with self.changing():
-            self._check_uncut()
+            self.check_uncut()
             params = self._state.params
             where = as_indices(indices, params.rows, "an index").reshape(-1)
             order = np.delete(np.arange(params.rows), where.astype(np.int64))
@@ -268,7 +277,15 @@ class Table:
             parts = parts_of(rows_as_bytes(rows, params.rows, params), params)
             return self._replace(parts, params, layout)
 
-    def _check_uncut(self) -> None:
+    def rewrite(self, parts: Iterator[ByteArray], version: str | None) -> TableParams:
+        """Replaces all rows by as many others, in the parts of `part_spans`; see `update`."""
+        with self.changing():
+            params = self._state.params
+            version = self._versions.choose(version, params.version)
+            return self._replace(parts, replace(params, version=version), self.layout)
+
+    def check_uncut(self) -> None:
+        """Raises ArgumentError for a table in bins, which has no insertions and deletions."""
         if self.params.is_cut:
             raise ArgumentError(
                 "found an insertion or deletion of rows in a table in bins, which have places by "

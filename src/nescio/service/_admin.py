@@ -15,9 +15,9 @@ from ..errors import (
     ServerRefusedError,
 )
 from ..pir import TableParams
-from ..pir._change import Change, Operation, content_of, head_of
+from ..pir._change import Change, content_of, head_of
 from ..pir._params import MAX_ROWS
-from ..pir._rows import rows_as_bytes
+from ..pir._rows import Operation, RowKind, rows_as_bytes
 from ..pir._versions import check_version, next_version
 from ._exchange import Description, check_servers, check_token, table_url
 from ._http import Closing, Http, LoopThread
@@ -96,7 +96,7 @@ class TableAdmin(Closing):
             )
         versions = [version] if version is not None else _next_versions(servers)
         for new in versions:
-            body = _make(operation, indices, rows, new, first).encode(first)
+            body = _make(operation, indices, rows, new, servers[0].changes).encode(first)
             try:
                 await self._check(servers, body)
                 break
@@ -176,9 +176,9 @@ def _made_last(
     servers: Sequence[Description], operation: Operation, indices: object, rows: object
 ) -> bool:
     """Tests if the last change of both servers was this one."""
-    params = servers[0].params
+    params, kind = servers[0].params, servers[0].changes
     with contextlib.suppress(ArgumentError, IndexRangeError, ValueError):
-        change = _make(operation, indices, rows, params.version, params, limit=MAX_ROWS)
+        change = _make(operation, indices, rows, params.version, kind, limit=MAX_ROWS)
         return all(
             server.changed_id is not None
             and content_of(change.encode(params, bytes.fromhex(server.changed_id))).hex()
@@ -203,7 +203,8 @@ def _unfinished(
         new = ahead.params.version
         if version in (None, new) and ahead.last_change is not None:
             with contextlib.suppress(ArgumentError):  # it does not fit this server
-                body = _make(operation, indices, rows, new, behind.params).encode(behind.params)
+                change = _make(operation, indices, rows, new, behind.changes)
+                body = change.encode(behind.params)
                 if content_of(body).hex() == ahead.last_change:
                     return [behind], body
     raise _different(
@@ -216,7 +217,7 @@ def _make(
     indices: object,
     rows: object,
     version: str,
-    params: TableParams,
+    kind: RowKind,
     *,
     limit: int | None = None,
 ) -> Change:
@@ -224,8 +225,8 @@ def _make(
 
     `limit` is a bound on the indices other than that of the table.
     """
-    limit = params.rows + (operation == "insert") if limit is None else limit
+    limit = kind.rows + (operation == "insert") if limit is None else limit
     where = as_indices(indices, limit, "an index").reshape(-1)
     if operation == "delete":
         return Change(operation, version, where, np.zeros((0, 0), np.uint8))
-    return Change(operation, version, where, rows_as_bytes(rows, len(where), params))
+    return Change(operation, version, where, rows_as_bytes(rows, len(where), kind))

@@ -32,7 +32,7 @@ from starlette.types import Receive, Scope, Send
 from .._arrays import as_count, shown
 from ..errors import ArgumentError, MessageError, ResourceError
 from ..pir import Server, Table, TableParams
-from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
+from ..pir._change import MAX_HEAD_BYTES, check_head, make_change, row_kind
 from ..pir._tops import encode_tops, max_message_bytes
 from ..pir._wire import estimate
 from . import _quotas as refuse
@@ -157,6 +157,7 @@ class _Service:
             "party": self._party,
             "id": params.id.hex(),
             "params": params.to_dict(),
+            "changes": row_kind(self._servers[name].table).to_dict(),
             "last_change": None if last is None else last.content.hex(),
             "changed_id": None if last is None else last.changed.hex(),
             "next_version": self._servers[name].table.next_version,

@@ -26,6 +26,7 @@ from ..errors import (
     ServiceError,
 )
 from ..pir import Client, Query, TableParams
+from ..pir._rows import RowKind
 from ..pir._wire import HEADER_BYTES
 
 MAX_TEXT_BYTES = 64 << 10
@@ -165,6 +166,8 @@ class Description:
     url: str
     party: int
     params: TableParams
+    changes: RowKind
+    """The rows of changes: those of a batch table are not the rows in its bins."""
     max_keys: int
     last_change: str | None = None
     """A hash of the last change, which TableAdmin recognizes; see docs/wire-format.md."""
@@ -182,6 +185,8 @@ class Description:
             params, id_ = TableParams.from_dict(fields["params"]), fields["id"]
             names = "last_change", "changed_id", "next_version"
             texts = [fields.get(name) for name in names]
+            changes = fields.get("changes", RowKind.of(params).to_dict())
+            kind = RowKind.of(params.with_rows(changes))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
@@ -197,7 +202,7 @@ class Description:
                 raise MalformedMessageError(
                     f"{url}: {name}: found {printable(shown(text))}, expected text or null"
                 )
-        return cls(url, party, params, max_keys, *texts)
+        return cls(url, party, params, kind, max_keys, *texts)
 
 
 def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:

@@ -1,0 +1,165 @@
+"""Layouts from access logs, and tables from layouts."""
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ... import _core
+from ..._arrays import IndexArray, as_count
+from ...dpf import Generator, Output
+from ...errors import ArgumentError
+from .._checksums import Progress
+from .._params import MAX_ROWS
+from .._rows import RowKind, new_params, servable
+from .._table import Table
+from ._cut import Cut, bytes_of
+from ._exact import MAX_HASHES, MAX_LOOKUPS, bins_for
+from ._layout import Layout
+from ._log import AccessLog
+from ._parts import MAX_TOGETHER, FullPart, HotPart, Together
+from ._plan import Planner
+from ._positions import DROPPED
+from ._table import BatchTable
+
+MIN_COUNT = 5
+"""Users, or inferences, that must have a row or a pair before it shapes a layout."""
+
+_SEEDS = 100
+
+
+def make_layout(
+    rows: int,
+    log: AccessLog,
+    *,
+    lookups: int | None = None,
+    hashes: int | None = None,
+    failure: float = 2.0**-40,
+    bins: int | None = None,
+    keys: int = 1,
+    hot: int = 0,
+    hot_bins: int = 1,
+    hot_keys: int = 1,
+    together: int = 0,
+    min_count: int = MIN_COUNT,
+) -> Layout:
+    """Makes a layout for a table of `rows` rows from the log of past inferences.
+
+    Without `bins` it is for exact mode: an inference of up to `lookups` different rows (by default
+    the most in the log) gets all of them, except with the probability `failure`, and no inference
+    of the log fails. There are `hashes` copies of all rows (4), in as many bins as that takes.
+    Where `lookups` is no larger than `hashes`, one bin and `lookups` keys cost as little, and the
+    layout has these; a warning says so. With `bins` and `keys` it is for partial mode: so many bins
+    for each of the `hashes` (1), and keys for each.
+
+    The `hot` rows that most inferences have are also in `hot_bins` bins, with `hot_keys` keys each.
+    Up to `together` rows arrive with each row: those that most inferences have with it. Only rows
+    and pairs that at least `min_count` users have count (inferences, where users are not known):
+    everybody can read the layout.
+
+    Raises ArgumentError for sizes that cannot be, IndexRangeError for a log of other rows.
+    """
+    rows = as_count(rows, "rows", 1, MAX_ROWS)
+    log.check(rows)
+    min_count = as_count(min_count, "min_count", 1, MAX_ROWS)
+    near = _together(log, as_count(together, "together", 0, MAX_TOGETHER), min_count)
+    own_hot = None
+    if as_count(hot, "hot", 0, rows):
+        own_hot = HotPart(_hot_rows(rows, log, hot, min_count, hot_bins), hot_bins, hot_keys)
+    with_full = partial(Layout, rows, hot=own_hot, together=near)
+    if bins is not None:
+        if lookups is not None:
+            raise ArgumentError("found lookups and bins: expected lookups (exact mode), or bins")
+        return with_full(FullPart(bins, keys, 1 if hashes is None else hashes))
+    longest = int(log.lengths.max())
+    lookups = as_count(longest if lookups is None else lookups, "lookups", 1, MAX_LOOKUPS)
+    hashes = as_count(4 if hashes is None else hashes, "hashes", 1, MAX_HASHES)
+    count = 1 if lookups <= hashes else bins_for(lookups, hashes, failure) // hashes
+    if lookups <= hashes or count > rows:
+        warnings.warn(
+            f"found {lookups} lookups in a table of {rows} rows, for {hashes} hashes: whole "
+            f"lookups cost as little, so the layout has one bin and {lookups} keys",
+            stacklevel=2,
+        )
+        return with_full(FullPart(1, lookups), lookups=lookups)
+    return _with_seed(
+        lambda seed: with_full(FullPart(count, 1, hashes, seed), lookups=lookups),
+        log,
+    )
+
+
+def _with_seed(make: Callable[[int], Layout], log: AccessLog) -> Layout:
+    """Returns a layout in which no inference of a log fails that has at most its `lookups` rows."""
+    layout, pool = make(0), _core.ThreadPool()
+    fitting = np.flatnonzero(log.lengths <= layout.lookups)
+    if not log.lengths[fitting].any():
+        return layout
+    log = log.select(fitting)
+    rows = log.rows.astype(np.uint64)
+    for seed in range(_SEEDS):
+        layout = make(seed)
+        if not (Planner(layout, pool).assign(log.offsets, rows) == DROPPED).any():
+            return layout
+    raise ArgumentError(
+        f"lookups: found inferences of the log that do not fit {layout.describe()}, with any of "
+        f"{_SEEDS} seeds; expected a lower failure probability, or more hashes"
+    )
+
+
+def build(
+    array: object,
+    source: Layout | AccessLog,
+    *,
+    version: str = "1",
+    output: Output = "bit",
+    generator: Generator = "chacha20",
+    record_rows: int | None = None,
+    threads: int = 0,
+    progress: Progress | None = None,
+) -> BatchTable:
+    """Builds a batch table from rows, (rows, *row_shape), and a layout or an access log.
+
+    A log makes the layout of `make_layout` for exact mode. The other arguments are those of
+    `nescio.Table`. In addition to the array, building takes little more memory than the table.
+    Raises ArgumentError for a layout of another number of rows, IndexRangeError for a log of other
+    rows.
+    """
+    values = servable(array)
+    layout = make_layout(len(values), source) if isinstance(source, AccessLog) else source
+    if len(values) != layout.rows:
+        raise ArgumentError(
+            f"layout: found one of {layout.rows} rows for a table of {len(values)}, expected as "
+            "many: make a layout for this table"
+        )
+    params = new_params(
+        RowKind(layout.table_rows, (layout.slot_rows, *values.shape[1:]), values.dtype),
+        version=version,
+        output=output,
+        generator=generator,
+        record_rows=record_rows,
+        bins=layout.bins,
+        layout=layout.to_bytes(),
+    )
+    parts = Cut(layout).parts(params, bytes_of(values))
+    return BatchTable(Table.of_parts(params, parts, layout.to_bytes(), threads, progress))
+
+
+def _hot_rows(rows: int, log: AccessLog, hot: int, min_count: int, hot_bins: int) -> IndexArray:
+    """Returns the rows that most inferences have, of those that enough users have."""
+    common = np.flatnonzero(log.counts(rows, users=True) >= min_count)
+    if len(common) < hot_bins:
+        raise ArgumentError(
+            f"hot: found {len(common)} rows that at least {min_count} users have, expected at "
+            f"least {hot_bins}, one for each bin; lower min_count, or hot_bins"
+        )
+    order = np.argsort(-log.counts(rows)[common], kind="stable")
+    return np.sort(common[order[:hot]]).astype(np.uint64)
+
+
+def _together(log: AccessLog, count: int, min_count: int) -> Together | None:
+    """Returns up to `count` neighbors of each row; None if there are none."""
+    if not count:
+        return None
+    pairs = log.pairs(count, min_count)
+    return Together(pairs.rows.astype(np.uint64), pairs.neighbors) if len(pairs.rows) else None
