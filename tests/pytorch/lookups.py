@@ -6,10 +6,9 @@ import nescio
 class Recorded:
     """Lookups of a table whose two servers are in this process; `sent` has all queries."""
 
-    def __init__(self, array, **options):
-        self.table = nescio.Table(array, **options)
-        self.params = self.table.params
-        self.layout = b""
+    def __init__(self, rows):
+        self.table = rows if isinstance(rows, nescio.Table) else nescio.Table(rows)
+        self.params, self.layout = self.table.params, self.table.layout
         self.sent = []
         self._servers = [nescio.Server(self.table, party=party, threads=1) for party in (0, 1)]
         self._client = nescio.Client(self.params, self.table.tops)

@@ -115,6 +115,20 @@ def test_any_bags(data):
     same(private(flat, offsets), plain(flat, offsets))
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("padding", [None, 3])
+def test_bags_on_a_gpu(mode, padding):
+    if not torch.cuda.is_available():
+        pytest.skip("this machine has no GPU that PyTorch can use")
+    plain, private = pair(mode, padding_idx=padding)
+    x, flat = random(5, 7, below=5).cuda(), random(30, below=5).cuda()
+    plain.cuda()
+    same(private(x), plain(x))
+    same(private(flat, OFFSETS.cuda()), plain(flat, OFFSETS.cuda()))
+    assert private(x).device == private.last_missing.device == x.device
+
+
 def test_it_follows_the_dtype_of_a_model():
     plain, private = pair("sum")
     plain, private = plain.to(torch.bfloat16), private.to(torch.bfloat16)

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 import nescio
+import nescio.pir.batch
 from pytorch.movielens import Model, histories, share_above_others, torch, trained
 from service.conftest import QUOTAS, running
 
 nt = pytest.importorskip("nescio.torch")
+batch = nescio.pir.batch
 service = pytest.importorskip("nescio.service")
 
 
@@ -26,13 +28,21 @@ def services(folder):
     """Serves all tables of a folder of servers; gives the addresses of both parties."""
     apps = []
     for party in (0, 1):
-        tables = {path.stem: nescio.Table(np.load(path)) for path in folder.glob("*.npy")}
+        tables = {path.stem: table_of(path) for path in folder.glob("*.npy")}
         servers = {
             name: nescio.Server(table, party=party, threads=1) for name, table in tables.items()
         }
         apps.append(service.create_app(servers, party=party, quotas=QUOTAS))
     with running(apps[0]) as first, running(apps[1]) as second:
         yield first, second
+
+
+def table_of(path):
+    """Returns the table of an array, with its layout if it has one."""
+    layout = path.with_suffix(".layout")
+    if not layout.exists():
+        return nescio.Table(np.load(path))
+    return batch.build(np.load(path), batch.Layout.load(layout)).table
 
 
 def test_the_model_learns_from_the_data(data):
@@ -50,6 +60,27 @@ def test_scores_over_http_are_those_of_the_plain_model(data, tmp_path):
             for own in torch.arange(24).split(8):
                 expected = model(history[own], film[own])
                 assert torch.equal(private(history[own], film[own]), expected)
+        for module in (private.history, private.film):
+            module.lookups.close()
+
+
+@pytest.mark.parametrize("mode", ["exact", "partial"])
+def test_scores_with_a_layout_made_from_the_histories(data, tmp_path, mode):
+    """A history is one inference: in exact mode the scores are those of the plain model."""
+    films, history, film, model = data
+    log = batch.AccessLog([row[row > 0] for row in history.numpy()])
+    options = {} if mode == "exact" else {"bins": 16, "hot": 200, "hot_bins": 8, "together": 1}
+    layout = batch.make_layout(films, log, **options)
+    assert layout.mode == mode
+    nt.export(model, tmp_path, layouts={"history": layout})
+    own = slice(0, 16)
+    with services(tmp_path / "servers") as urls, torch.no_grad():
+        private = nt.load(lambda: Model(films), tmp_path / "device", urls, missing="zeros")
+        found, expected = private(history[own], film[own]), model(history[own], film[own])
+        gone = private.history.last_missing
+        assert bool(gone.any()) == (mode == "partial")
+        whole = ~gone.any(1)
+        assert torch.equal(found[whole], expected[whole])
         for module in (private.history, private.film):
             module.lookups.close()
 

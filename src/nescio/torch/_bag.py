@@ -16,10 +16,13 @@ class PrivateEmbeddingBag(PrivateModule):
 
     PyTorch's own kernel reduces the rows, so the bits are those of the plain module. Arguments,
     errors and `load_state_dict` are those of PrivateEmbedding; `mode` and `include_last_offset`
-    those of nn.EmbeddingBag. Rows of `padding_idx` are looked up, and left out of the reduction.
+    those of nn.EmbeddingBag. Rows of `padding_idx` are left out of the reduction, and with
+    `missing="skip"` missing rows too.
 
-    The reduction is local. The servers learn the number of all indices of a call, and not how many
-    are in which bag.
+    The reduction is local. In an ordinary table every index is looked up, padding included: the
+    servers learn the number of all indices of a call, and not how many are in which bag. In a table
+    with a batch layout each bag is an inference, whose padding takes no place, and the servers
+    learn the number of bags alone.
     """
 
     CHOICES = ("zeros", "error", "skip")
@@ -67,15 +70,19 @@ class PrivateEmbeddingBag(PrivateModule):
         if per_sample_weights is not None:
             self._check_weights(input, per_sample_weights)
             per_sample_weights = per_sample_weights.detach()
-        rows, gone = self._look_up(input.reshape(-1), ends)
+        flat = input.reshape(-1)
+        padding = None if self.padding_idx is None else flat == self.padding_idx
+        rows, gone = self._look_up(flat, ends, padding)
         self.last_missing = gone.reshape(input.shape)
-        return self._reduced(input, rows, gone, offsets, per_sample_weights)
+        if self._missing == "skip" and bool(gone.any()):
+            padding = gone if padding is None else padding | gone
+        return self._reduced(input, rows, padding, offsets, per_sample_weights)
 
     def _reduced(
         self,
         indices: torch.Tensor,
         rows: torch.Tensor,
-        gone: torch.Tensor,
+        excluded: torch.Tensor | None,
         offsets: torch.Tensor | None,
         weights: torch.Tensor | None,
     ) -> torch.Tensor:
@@ -84,12 +91,8 @@ class PrivateEmbeddingBag(PrivateModule):
         Excluded indices name a row after the last, which is the local `padding_idx`. It is set
         exactly where the plain module's is, because PyTorch adds in another order without it.
         """
-        count, excluded = len(rows), None
+        count = len(rows)
         local = torch.arange(count, dtype=indices.dtype, device=indices.device)
-        if self.padding_idx is not None:
-            excluded = indices.reshape(-1) == self.padding_idx
-        if self._missing == "skip" and bool(gone.any()):
-            excluded = gone if excluded is None else excluded | gone
         if excluded is not None:
             local = local.masked_fill(excluded, count)
             rows = torch.cat([rows, rows.new_zeros(1, self.embedding_dim)])

@@ -6,27 +6,27 @@ from typing import Any
 from .._arrays import shown
 from ..errors import ArgumentError, MismatchError
 from ._description import TableEntry
-from ._source import source_of, stored_dtype
+from ._source import Source, source_of, stored_dtype
 
 
 def connect(
     tables: Mapping[str, TableEntry], lookups: object, *, check_digest: bool
-) -> dict[str, object]:
-    """Returns the lookups of each table. Raises as `load` does, and then closes what it opened."""
+) -> dict[str, Source]:
+    """Returns the source of each table. Raises as `load` does, and then closes what it opened."""
     if _is_pair(lookups):
         lookups = dict.fromkeys(tables, lookups)
     check_names("lookups", lookups, tables)
     assert isinstance(lookups, Mapping)
     opened: list[Any] = []
-    found: dict[str, object] = {}
+    found: dict[str, Source] = {}
     try:
         for name, entry in tables.items():
             one = lookups[name]
             if _is_pair(one):
                 one = _remote(one, name, entry.digest if check_digest else None)
                 opened.append(one)
-            _check_table(name, entry, one, check_digest=check_digest)
-            found[name] = one
+            found[name] = source_of(one)
+            _check_table(name, entry, found[name], check_digest=check_digest)
     except BaseException:
         for table in opened:
             table.close()
@@ -56,11 +56,12 @@ def _remote(servers: Any, name: str, digest: str | None) -> object:  # noqa: ANN
     return RemoteTable(servers, name, digest=digest)
 
 
-def _check_table(name: str, entry: TableEntry, lookups: object, *, check_digest: bool) -> None:
-    """Raises MismatchError unless some lookups are those of a table."""
-    source = source_of(lookups)
+def _check_table(name: str, entry: TableEntry, source: Source, *, check_digest: bool) -> None:
+    """Raises MismatchError unless the rows of a source are those of a table."""
     found = f"{source.params.dtype.name} of shape {(source.rows, *source.row_shape)}"
     expected = f"{stored_dtype(entry.dtype).name} of shape {(entry.rows, entry.columns)}"
+    if found == expected:
+        found, expected = _layout(source.params.layout), _layout(entry.layout)
     if found == expected and check_digest:
         found, expected = f"the digest {source.params.digest}", f"the digest {entry.digest}"
     if found != expected:
@@ -70,3 +71,7 @@ def _check_table(name: str, entry: TableEntry, lookups: object, *, check_digest:
             found=found,
             expected=expected,
         )
+
+
+def _layout(digest: str) -> str:
+    return f"the layout {digest}" if digest else "no layout"

@@ -9,13 +9,17 @@ from ._module import Missing, PrivateModule, check_indices
 class PrivateEmbedding(PrivateModule):
     """`torch.nn.Embedding` at inference, whose rows are looked up privately.
 
-    `lookups` looks up rows of one table: a `nescio.pir.LocalTable` or `nescio.service.RemoteTable`.
-    The rows are those of the table bit for bit, on the device of the input, without a gradient.
+    `lookups` looks up rows of one table: a `nescio.pir.LocalTable`, a
+    `nescio.service.RemoteTable`, or a `nescio.pir.batch.BatchClient` with a cache. The rows are
+    those of the table bit for bit, on the device of the input, without a gradient.
     `dtype=torch.bfloat16` takes a table of uint16 with the bits of bfloat16; otherwise the dtype is
     the table's. `padding_idx` is kept and has no effect: the row is that of the table.
 
-    Every index is looked up, duplicates and padding included: the servers learn the number of
-    indices, and nothing else of them.
+    In an ordinary table every index is looked up, duplicates and padding included: the servers
+    learn the number of indices, and nothing else of them. In a table with a batch layout, each
+    sample of dimension 0 is an inference, and the servers learn the number of samples alone. Rows
+    that do not fit the layout are missing: `missing` is "zeros", "error" or a row of its own, and
+    `last_missing` has a flag for each index of the last call.
 
     The module has no weight and no state. `load_state_dict` passes over the weight of a plain
     model if it has the shape, the dtype and, where known, the `weight_digest` of the table. Any

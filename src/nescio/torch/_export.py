@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from .._arrays import Array
+from .._arrays import Array, shown
 from ..errors import ArgumentError, FileError
 from ..pir import Table, TableParams
+from ..pir.batch import Layout, build
 from ..quant.torch import quantize as quantized_copy
 from ..quant.torch._models import replace_modules
 from ._cut import Cut, Tables, cut
@@ -27,6 +28,7 @@ def export(
     folder: str | os.PathLike[str],
     *,
     tables: Tables = None,
+    layouts: Mapping[str, Layout] | None = None,
     version: str = "1",
     tied: str = "refuse",
     quantize: Mapping[str, tuple[int, int] | None] | None = None,
@@ -37,6 +39,7 @@ def export(
     mapping, it names the tables too (default: the module's name). `folder` is created:
 
         servers/NAME.npy            a table, for both servers: nescio serve NAME.npy --version 1
+        servers/NAME.layout         its layout, if `layouts` has one for it by the table's name
         device/model.json           the modules, their options and tables, and digests
         device/model.safetensors    all other weights and buffers
 
@@ -51,13 +54,15 @@ def export(
     empty or cannot be written.
     """
     made = cut(model, tables, tied)
+    layouts = _checked_layouts(layouts, made)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileError(f"{target} exists, expected an empty or new folder: choose another")
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
     try:
         try:
-            params = _write(model, made, temporary, str(version), quantize)
+            rest = _rest(model, made, quantize)
+            params = _write(rest, made, temporary, str(version), layouts)
             temporary.replace(target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -67,21 +72,22 @@ def export(
 
 
 def _write(
-    model: torch.nn.Module,
+    rest: torch.nn.Module,
     made: Cut,
     folder: Path,
     version: str,
-    plan: Mapping[str, Any] | None,
+    layouts: Mapping[str, Layout],
 ) -> dict[str, TableParams]:
     for name in (SERVERS, DEVICE):
         (folder / name).mkdir(parents=True)
-    rest = _rest(model, made, plan)
     write_weights(folder / DEVICE / WEIGHTS, _state(rest, made))
     params, entries = {}, {}
     for name, weight in made.tables.items():
         array = as_stored(weight)
         np.save(folder / SERVERS / f"{name}.npy", array, allow_pickle=False)
-        params[name] = Table(array, version=version).params
+        params[name] = _served(array, version, layouts.get(name))
+        if name in layouts:
+            layouts[name].save(folder / SERVERS / f"{name}.layout")
         entries[name] = _entry(array, str(dtype_name(weight.dtype)), params[name])
     description = Description(
         tables=entries,
@@ -91,6 +97,30 @@ def _write(
     )
     (folder / DEVICE / DESCRIPTION).write_text(description.to_json())
     return params
+
+
+def _checked_layouts(layouts: Mapping[str, Layout] | None, made: Cut) -> Mapping[str, Layout]:
+    """Raises ArgumentError for a layout of no table, or of a table of other rows."""
+    for name, layout in (layouts or {}).items():
+        if name not in made.tables:
+            raise ArgumentError(
+                f"layouts: found {shown(name)}, expected names of tables such as "
+                f"{shown(next(iter(made.tables)))}"
+            )
+        rows = len(made.tables[name])
+        if not isinstance(layout, Layout) or layout.rows != rows:
+            found = layout.describe() if isinstance(layout, Layout) else type(layout).__name__
+            raise ArgumentError(
+                f"layouts, {name!r}: found {found}, expected a Layout of {rows} rows"
+            )
+    return layouts or {}
+
+
+def _served(array: Array, version: str, layout: Layout | None) -> TableParams:
+    """Returns the parameters that a table of the servers will have."""
+    if layout is None:
+        return Table(array, version=version).params
+    return build(array, layout, version=version).params
 
 
 def _rest(model: torch.nn.Module, made: Cut, plan: Mapping[str, Any] | None) -> torch.nn.Module:
@@ -121,6 +151,6 @@ def _entry(array: Array, dtype: str, params: TableParams) -> TableEntry:
         dtype=dtype,
         version=params.version,
         digest=params.digest,
-        layout="",
+        layout=params.layout,
         weight=digest_of(array),
     )

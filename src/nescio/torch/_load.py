@@ -18,7 +18,7 @@ from ._embedding import PrivateEmbedding
 from ._files import read
 from ._module import Missing, PrivateModule
 from ._quantized import without_weights
-from ._source import TORCH_DTYPES
+from ._source import TORCH_DTYPES, Source
 
 
 def load(
@@ -33,11 +33,12 @@ def load(
 
     `model` makes the plain model, or is an instance, which is copied; its weights are not used, so
     its embeddings may be on the meta device. `folder` is the one that `export` wrote, or its
-    `device`. `lookups` maps each table to its lookups (a LocalTable, a RemoteTable) or to the
-    addresses of two servers; a pair of addresses serves all tables.
+    `device`. `lookups` maps each table to its lookups (a LocalTable, a RemoteTable, a BatchClient)
+    or to the addresses of two servers; a pair of addresses serves all tables. `missing` is that of
+    PrivateEmbedding, for all tables or by table.
 
-    The servers' tables must have the digests of the export. `check_digest=False` accepts tables
-    whose rows have changed since, and still compares shapes and dtypes.
+    The servers' tables must have the layouts and digests of the export. `check_digest=False`
+    accepts tables whose rows have changed since, and still compares shapes, dtypes and layouts.
 
     Raises FileError for files that are invalid or belong to another model, MismatchError for
     another table, ArgumentError for lookups that do not fit the tables by name, and the errors of
@@ -111,7 +112,7 @@ def _check_modules(model: torch.nn.Module, description: Description) -> None:
 
 
 def _private(
-    module: ModuleEntry, table: TableEntry, lookups: object, missing: Missing
+    module: ModuleEntry, table: TableEntry, source: Source, missing: Missing
 ) -> PrivateModule:
     options: dict[str, Any] = {
         "padding_idx": module.padding_idx,
@@ -120,9 +121,9 @@ def _private(
         "weight_digest": table.weight,
     }
     if module.mode is None:
-        return PrivateEmbedding(lookups, **options)
+        return PrivateEmbedding(source, **options)
     last = module.include_last_offset
-    return PrivateEmbeddingBag(lookups, mode=module.mode, include_last_offset=last, **options)
+    return PrivateEmbeddingBag(source, mode=module.mode, include_last_offset=last, **options)
 
 
 def _load_rest(model: torch.nn.Module, state: Mapping[str, torch.Tensor]) -> None:

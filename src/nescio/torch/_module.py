@@ -49,8 +49,8 @@ class PrivateModule(torch.nn.Module):
     ) -> None:
         super().__init__()
         _refuse_training_options(max_norm, sparse)
-        self.lookups = lookups
         self._source = source_of(lookups)
+        self.lookups = self._source.lookups
         self._stored = table_dtype(self._source.params, dtype)
         if len(self._source.row_shape) != 1:
             raise ArgumentError(
@@ -80,17 +80,21 @@ class PrivateModule(torch.nn.Module):
         self._missing = "default" if default is not None else missing
         self.register_buffer("_default", default, persistent=False)
 
-    def _look_up(self, indices: torch.Tensor, ends: Array) -> tuple[torch.Tensor, torch.Tensor]:
+    def _look_up(
+        self, indices: torch.Tensor, ends: Array, unused: torch.Tensor | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Looks up flat indices, cut into inferences that end at `ends`.
 
-        Returns the rows, on the device of the indices, and a flag for each missing row.
+        Returns the rows, on the device of the indices, and a flag for each missing row. Rows that
+        are `unused` have any values, and are not missing.
         """
         if self.training:
             raise ArgumentError(
                 f"{type(self).__name__}: found training mode, expected evaluation: call .eval() on "
                 "the model; rows on servers cannot be trained"
             )
-        found, missing = self._source.fetch(indices.detach().cpu().numpy(), ends)
+        skipped = None if unused is None else unused.cpu().numpy()
+        found, missing = self._source.fetch(indices.detach().cpu().numpy(), ends, skipped)
         check_rows(found, len(indices), self.embedding_dim, self._stored)
         rows = as_tensor(found, self._stored).to(indices.device, self._like.dtype)
         gone = torch.from_numpy(missing).to(indices.device)

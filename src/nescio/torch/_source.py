@@ -9,18 +9,20 @@ import torch
 from .._arrays import Array
 from ..errors import ArgumentError, MismatchError
 from ..pir import Lookups, TableParams
+from ..pir.batch import BatchClient
 
 
 class Source:
     """An ordinary table: each index is one lookup, duplicates and padding included."""
 
     def __init__(self, lookups: Lookups) -> None:
-        self._lookups = lookups
+        self.lookups: object = lookups
+        self._table = lookups
 
     @property
     def params(self) -> TableParams:
         """The parameters of the table that is served."""
-        return self._lookups.params
+        return self._table.params
 
     @property
     def rows(self) -> int:
@@ -32,28 +34,79 @@ class Source:
         """The shape of a row."""
         return self.params.row_shape
 
-    def fetch(self, indices: Array, ends: Array) -> tuple[Array, Array]:  # noqa: ARG002
+    def fetch(
+        self,
+        indices: Array,
+        ends: Array,  # noqa: ARG002
+        unused: Array | None,  # noqa: ARG002
+    ) -> tuple[Array, Array]:
         """Looks up flat indices, cut into inferences that end at `ends`.
 
-        Returns the rows, and a flag for each index whose row is missing. Raises IndexRangeError
-        before anything is sent, and the errors of the lookup.
+        `unused` has a flag for each index whose row the caller does not need. Returns the rows, and
+        a flag for each that is missing. Raises IndexRangeError before anything is sent, and the
+        errors of the lookup.
         """
-        return self._lookups.lookup(indices), np.zeros(len(indices), np.bool_)
+        return self._table.lookup(indices), np.zeros(len(indices), np.bool_)
+
+
+class BatchSource(Source):
+    """A table with a batch layout: each inference is one lookup, whatever its indices are."""
+
+    def __init__(self, client: BatchClient, lookups: object) -> None:
+        self.lookups = lookups
+        self._client = client
+
+    @property
+    def params(self) -> TableParams:
+        """The parameters of the table in bins."""
+        return self._client.params
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that indices count."""
+        return self._client.row_kind.rows
+
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """The shape of a row."""
+        return self._client.row_kind.row_shape
+
+    def fetch(self, indices: Array, ends: Array, unused: Array | None) -> tuple[Array, Array]:
+        """Looks up flat indices; unused ones take no slot, and their rows are zeros."""
+        wanted = np.ones(len(indices), np.bool_) if unused is None else ~unused
+        kind = self._client.row_kind
+        rows = np.zeros((len(indices), *kind.row_shape), kind.dtype)
+        missing = np.zeros(len(indices), np.bool_)
+        if len(ends):  # an empty list would be one inference
+            firsts = [0, *ends[:-1]]
+            own = [slice(first, end) for first, end in zip(firsts, ends, strict=True)]
+            result = self._client.lookup([indices[part][wanted[part]] for part in own])
+            rows[wanted] = np.concatenate(result.rows)
+            missing[wanted] = ~np.concatenate(result.found)
+        return rows, missing
 
 
 def source_of(lookups: object) -> Source:
     """Returns the source of some lookups. Raises ArgumentError for anything else."""
-    if not isinstance(getattr(lookups, "params", None), TableParams):
+    if isinstance(lookups, Source):
+        return lookups
+    if isinstance(lookups, BatchClient):
+        return BatchSource(lookups, lookups)
+    params = getattr(lookups, "params", None)
+    if not isinstance(params, TableParams):
         raise ArgumentError(
             f"lookups: found {type(lookups).__name__}, expected lookups of a table, such as a "
             "nescio.pir.LocalTable or a nescio.service.RemoteTable"
         )
-    lookup: Any = lookups
-    if lookup.params.is_cut:
+    table: Any = lookups
+    if params.layout:
+        return BatchSource(BatchClient(table), lookups)
+    if params.is_cut:
         raise ArgumentError(
-            f"lookups: found {lookup.params.describe()}, expected a table in one bin"
+            f"lookups: found {params.describe()} and no layout, expected a table in one bin, or "
+            "one that nescio.pir.batch.build made"
         )
-    return Source(lookup)
+    return Source(table)
 
 
 # The dtypes of tables and of their tensors. NumPy has no bfloat16: its bits are in uint16.
