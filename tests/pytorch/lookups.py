@@ -1,4 +1,6 @@
-"""Lookups in this process, which keep what left for each server."""
+"""Lookups in this process, some of which keep what left for each server."""
+
+import numpy as np
 
 import nescio
 
@@ -33,3 +35,13 @@ def stored(weight):
     if weight.dtype == torch.bfloat16:
         return weight.detach().view(torch.int16).numpy().view("u2")
     return weight.detach().numpy()
+
+
+def served(folder, **options):
+    """Returns lookups of all tables in a folder of servers."""
+    paths = sorted((folder / "servers").glob("*.npy"))
+    return {path.stem: local(np.load(path), **options) for path in paths}
+
+
+def local(array, **options):
+    return nescio.pir.LocalTable(nescio.Table(array, **options), threads=1)
