@@ -1,16 +1,18 @@
-"""Opens the tables of `nescio serve`: arrays, stored tables, and tables with keys."""
+"""Opens the tables of `nescio serve`: arrays, stored tables, batch tables, tables with keys."""
 
 import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._arrays import Array, check_file, load_array
 from ..errors import ArgumentError, FileError
 from ..pir import KeyedTable, Table
 from ..pir import _stored as stored
+from ..pir.batch import BatchTable, Layout, build
+from ..pir.batch._layout_file import is_batch
 
 DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
@@ -18,25 +20,62 @@ Shown = Callable[[int, int], None] | None
 """Shows the bytes done and their total; None without a terminal."""
 
 
-def open_table(path: Path, keys: Path | None, arguments: argparse.Namespace, shown: Shown) -> Table:
-    """Opens a table from a file, and the file of its keys if it has any."""
+class TableFiles(NamedTuple):
+    """The name of a table, its file, and the file of its keys or of its layout if it has one."""
+
+    name: str
+    path: Path
+    keys: Path | None
+    layout: Path | None
+
+
+def table_files(arguments: argparse.Namespace, names: Sequence[str]) -> list[TableFiles]:
+    """Returns the files of all tables, which exist. Raises ArgumentError and FileError."""
+    for path in arguments.tables:
+        check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
+    keys = keys_by_table(arguments.keys, names)
+    for path in keys.values():
+        check_file(path, "a file of keys: text with a key on each line, or a NumPy array")
+    layouts = keys_by_table(arguments.layout, names, "--layout")
+    for name, path in layouts.items():
+        check_file(path, "a layout file")
+        if name in keys:
+            raise ArgumentError(f"table {name!r}: found keys and a layout, expected one of them")
+    return [
+        TableFiles(name, path, keys.get(name), layouts.get(name))
+        for name, path in zip(names, arguments.tables, strict=True)
+    ]
+
+
+def open_table(files: TableFiles, arguments: argparse.Namespace, shown: Shown) -> Table:
+    """Opens a table from its files."""
+    path, threads = files.path, arguments.threads
     given: dict[str, Any] = {name: getattr(arguments, name) for name in DEFAULTS}
-    if keys is not None:
-        return _keyed_table(path, keys, arguments.threads, _options(given), shown)
+    if files.keys is not None:
+        return _keyed_table(path, files.keys, threads, _options(given), shown)
+    layout = None if files.layout is None else Layout.load(files.layout)
     if stored.is_stored(path):
-        return _stored_table(path, arguments.threads, given, shown)
+        given["layout"] = None if layout is None else layout.digest
+        return _as_batch(_stored_table(path, threads, given, shown))
     options = _options(given)
     cache = path.with_name(path.name + ".nescio")
     source = stored.Source.of(path)
     if arguments.cache:
-        cached = _cached_table(cache, source, arguments.threads, options, shown)
+        wanted = {**options, "layout": "" if layout is None else layout.digest}
+        cached = _cached_table(cache, source, threads, wanted, shown)
         if cached is not None:
-            return cached
+            return _as_batch(cached)
     with _unchanged(path):
-        table = Table(load_array(path), threads=arguments.threads, progress=shown, **options)
+        array, options = load_array(path), {**options, "threads": threads, "progress": shown}
+        table = Table(array, **options) if layout is None else build(array, layout, **options).table
     if arguments.cache:
         table.save(cache, source=source)
     return table
+
+
+def _as_batch(table: Table) -> Table:
+    """Returns a table; changes of one with a batch layout are then about the layout's rows."""
+    return BatchTable(table).table if is_batch(table.layout) else table
 
 
 def _options(given: Mapping[str, str | None]) -> dict[str, Any]:
@@ -106,20 +145,22 @@ def read_keys(path: Path) -> list[str] | Array:
     return lines
 
 
-def keys_by_table(given: Sequence[str], names: Sequence[str]) -> dict[str, Path]:
-    """Parses `--keys`: a file if there is one table, else NAME=FILE. Raises ArgumentError."""
+def keys_by_table(
+    given: Sequence[str], names: Sequence[str], option: str = "--keys"
+) -> dict[str, Path]:
+    """Parses an option: a file if there is one table, else NAME=FILE. Raises ArgumentError."""
     found: dict[str, Path] = {}
     for text in given:
         name, equals, file = text.partition("=")
         if not (equals and name in names):
             if len(names) > 1:
                 raise ArgumentError(
-                    f"--keys: found {text!r} and {len(names)} tables, expected NAME=FILE with one "
-                    f"of {', '.join(names)}"
+                    f"{option}: found {text!r} and {len(names)} tables, expected NAME=FILE with "
+                    f"one of {', '.join(names)}"
                 )
             name, file = names[0], text
         if name in found:
-            raise ArgumentError(f"--keys: found two files for table {name!r}, expected one")
+            raise ArgumentError(f"{option}: found two files for table {name!r}, expected one")
         found[name] = Path(file)
     return found
 
@@ -157,11 +198,20 @@ def _stored_table(
     table = Table.load(path, threads=threads, progress=shown)
     for name, value in given.items():
         found = getattr(table.params, name)
+        if name == "layout" and value is not None and value != found:
+            raise ArgumentError(
+                f"{path} is stored with {_layout_name(found)}: it cannot be served with "
+                f"{_layout_name(value)}"
+            )
         if value is not None and value != found:
             raise ArgumentError(
                 f"{path} is stored with the {name} {found!r}: it cannot be served with {value!r}"
             )
     return table
+
+
+def _layout_name(digest: str) -> str:
+    return f"the layout {digest[:12]}" if digest else "no layout"
 
 
 @contextlib.contextmanager

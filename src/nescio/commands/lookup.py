@@ -14,6 +14,8 @@ from .._arrays import Array, shown
 from ..errors import ArgumentError, FileError
 from ..pir import KeyedClient, Lookups
 from ..pir._keyed import KeyKind, is_keyed
+from ..pir.batch import BatchClient, Layout
+from ..pir.batch._layout_file import is_batch
 from . import Subparsers
 
 _INTEGER = re.compile("-?[0-9]{1,30}")
@@ -28,8 +30,9 @@ def add_parser(commands: Subparsers) -> None:
         description="Looks up rows of a table on two servers, by number or by key, and prints one "
         "row per line. Each server learns the number of rows, but not which rows, and not if the "
         "table has a key. Rows are checked against the digest of the table, on which both servers "
-        "must agree: one dishonest server cannot change them. The exit code is 3 if the table "
-        "lacks one of the keys.",
+        "must agree: one dishonest server cannot change them. The rows of a batch table are those "
+        "of one inference, and the servers do not learn how many there are. The exit code is 3 if "
+        "the table lacks one of the keys, or one of the rows does not fit the layout.",
     )
     add = parser.add_argument
     add(
@@ -48,6 +51,12 @@ def add_parser(commands: Subparsers) -> None:
     )
     add("--table", required=True, help="name of the table on both servers")
     add("--json", action="store_true", help="print the rows as a JSON array")
+    add(
+        "--layout",
+        type=Path,
+        metavar="FILE",
+        help="layout that a batch table must have (default: the layout that the servers have)",
+    )
     add(
         "--timeout",
         type=float,
@@ -96,23 +105,32 @@ def _run(arguments: argparse.Namespace) -> int:
         known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
     ) as remote:
-        rows, found = _look_up(remote, arguments.keys)
+        rows, found, missing = _look_up(remote, arguments.keys, arguments.layout)
     if arguments.json:
         plain = [_plain(row) if has else None for row, has in zip(rows, found, strict=True)]
         print(json.dumps(plain, allow_nan=False))
     else:
         for key, row, has in zip(arguments.keys, rows, found, strict=True):
-            print(key, *(map(_shown, np.ravel(row)) if has else ["is not in the table"]))
+            print(key, *(map(_shown, np.ravel(row)) if has else [missing]))
     return 0 if all(found) else _NOT_FOUND
 
 
-def _look_up(remote: Lookups, texts: Sequence[str]) -> tuple[Array, Sequence[bool]]:
-    """Looks up keys, or rows of a table without keys; returns the values and which exist."""
+def _look_up(
+    remote: Lookups, texts: Sequence[str], layout: Path | None
+) -> tuple[Array, Sequence[bool], str]:
+    """Looks up keys, or rows of a table without keys.
+
+    Returns the values, which of them there are, and what to say of the others.
+    """
+    if layout is not None or is_batch(remote.layout):
+        own = None if layout is None else Layout.load(layout)
+        result = BatchClient(remote, layout=own).lookup([_row(text) for text in texts])
+        return result.rows[0], result.found[0].tolist(), "is missing: it does not fit the layout"
     if not is_keyed(remote.layout):
-        return remote.lookup([_row(text) for text in texts]), [True] * len(texts)
+        return remote.lookup([_row(text) for text in texts]), [True] * len(texts), ""
     client = KeyedClient(remote)
     values, found = client.lookup([_key(client.layout.keys, text) for text in texts])
-    return values, found.tolist()
+    return values, found.tolist(), "is not in the table"
 
 
 def _row(text: str) -> int:

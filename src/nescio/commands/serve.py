@@ -9,8 +9,10 @@ from .._arrays import check_file
 from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
+from ..pir.batch import Layout
+from ..pir.batch._layout_file import is_batch
 from . import Subparsers, devices, generator
-from ._tables import keys_by_table, open_table, progress_of
+from ._tables import open_table, progress_of, table_files
 
 
 class _RefusedToken(argparse.Action):
@@ -54,6 +56,14 @@ def add_parser(commands: Subparsers) -> None:
         help="file of the keys of a table's rows, which clients look up instead of row numbers: a "
         "text file with a key on each line, or a NumPy array of integers, text or bytes; with "
         "several tables, NAME=FILE for each table that has keys. Such a table is not cached",
+    )
+    add(
+        "--layout",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="layout of a table for lookups of all rows of an inference, which nescio tune or "
+        "Layout.save wrote; with several tables, NAME=FILE for each table that has one",
     )
     add(
         "--party",
@@ -203,25 +213,22 @@ def _run(arguments: argparse.Namespace) -> int:
         max_per_address=arguments.max_connections_per_address,
         write_seconds=quotas.write_seconds,
     )
-    for path in arguments.tables:
-        check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
     token = _token(arguments.admin_token_file)
     if token is not None:
         check_token(token)
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
-    keys = keys_by_table(arguments.keys, names)
-    for path in keys.values():
-        check_file(path, "a file of keys: text with a key on each line, or a NumPy array")
+    tables = table_files(arguments, names)
     used = parse_device_list(arguments.device)
     if used:
         _say(f"answers are made on {describe(used)}")
     with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
-        for name, path in zip(names, arguments.tables, strict=True):
+        for files in tables:
+            name = files.name
             with progress_of(f"reading {name}") as shown:
-                table = open_table(path, keys.get(name), arguments, shown)
+                table = open_table(files, arguments, shown)
             servers[name] = Server(
                 table,
                 threads=arguments.threads,
@@ -231,6 +238,8 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             _say(f"table {name}: {table.params.describe()}")
             _say(f"digest of {name}: {table.params.digest}")
+            if is_batch(table.layout):
+                _say(f"layout of {name}: {Layout.from_bytes(table.layout).describe()}")
             if arguments.device == "auto" and servers[name].devices != ("cpu",):
                 _say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
 

@@ -126,6 +126,17 @@ def _to_together(together: "_Reader", rows: int) -> Together:
     return Together(own, np.where(near == rows, -1, near).reshape(owners, count))
 
 
+def is_batch(data: bytes) -> bool:
+    """Tests if bytes claim to be a batch layout. Only `Layout.from_bytes` checks them."""
+    if len(data) > MAX_LAYOUT_BYTES:
+        return False
+    try:
+        values = json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(values, dict) and values.get("kind") == "batch"
+
+
 class _Reader:
     """A JSON object whose names are known. Raises MalformedMessageError for other values."""
 
