@@ -42,9 +42,8 @@ class Assigner {
     chosen_ = out + first_;
     std::fill_n(chosen_, count_, kDropped);
     slots_.resize(static_cast<std::size_t>(count_));
-    for (std::int32_t access = 0; access < count_; ++access) {
-      if (chosen_[access] == kDropped && place(access)) cover(access);
-    }
+    gains_.assign(static_cast<std::size_t>(count_), static_cast<std::int32_t>(sets_.neighbors));
+    for (auto gain = static_cast<std::int32_t>(sets_.neighbors); gain >= 0; --gain) pass(gain);
   }
 
  private:
@@ -70,6 +69,28 @@ class Assigner {
     };
     check_range(sets_.candidates, sets_.choices, std::ssize(capacity_), "the bin of an access");
     check_range(sets_.together, sets_.neighbors, count_, "an access that arrives with another");
+  }
+
+  /// Places the accesses that bring so many others. `gains_` has upper bounds: what an access brings
+  /// only becomes less, so none that a pass has gone by would be next again.
+  void pass(std::int32_t gain) {
+    for (std::int32_t access = 0; access < count_; ++access) {
+      std::int32_t& bound = gains_[static_cast<std::size_t>(access)];
+      if (bound != gain || chosen_[access] != kDropped) continue;
+      bound = brings(access);
+      if (bound != gain) continue;
+      bound = kNone;
+      if (place(access)) cover(access);
+    }
+  }
+
+  /// Counts the accesses that one would bring and that still need a bin.
+  std::int32_t brings(std::int32_t access) const {
+    std::int32_t count = 0;
+    for (const std::int32_t other : row_of(sets_.together, sets_.neighbors, access)) {
+      count += other != kNone && chosen_[other] == kDropped ? 1 : 0;
+    }
+    return count;
   }
 
   /// Marks the accesses that one brings, except those that have a bin already.
@@ -146,7 +167,8 @@ class Assigner {
   std::vector<Bin> bins_;
   std::vector<std::int32_t> holders_;
   std::vector<std::int32_t> waiting_;  // full bins that the search found
-  std::vector<std::int64_t> slots_;    // for each access that has a bin: its place in holders_
+  std::vector<std::int32_t> gains_;
+  std::vector<std::int64_t> slots_;  // for each access that has a bin: its place in holders_
   std::uint64_t stamp_ = 0;
   std::uint64_t search_ = 0;
   std::int64_t first_ = 0;

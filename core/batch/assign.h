@@ -32,10 +32,10 @@ struct Sets {
 
 /// Assigns the accesses of each set to bins, of which bin b serves capacity[b] accesses of a set.
 ///
-/// Accesses are taken in their order. One that an earlier one brings is skipped. Otherwise it gets a
-/// bin if there is an augmenting path (the shortest; earlier accesses may change their bins, and none
-/// loses its own): without neighbors, that serves the most accesses that any assignment serves. Writes
-/// for each access the number of its candidate, kDropped, or kCovered.
+/// The access that brings the most others which still need one is next; of equal ones, the first. It
+/// gets a bin if there is an augmenting path (the shortest; accesses before it may change their bins,
+/// and none loses its own): without neighbors, that serves the most accesses that any assignment
+/// serves. Writes for each access the number of its candidate, kDropped, or kCovered.
 ///
 /// Threads take sets. Time and memory accesses depend on the accesses: this runs where they are
 /// known, on the device of their owner or on a log. Throws Error(argument) for offsets that do not

@@ -112,8 +112,25 @@ def test_an_access_without_a_slot_is_brought_by_a_later_one():
 
 
 def test_what_a_dropped_access_would_bring_does_not_arrive():
-    together = [[[-1], [2], [-1]]]
-    assert assign([[[0], [0], [0]]], [1], together) == [[0, DROPPED, DROPPED]]
+    together = [[[3], [2], [-1], [-1]]]
+    assert assign([[[0], [0], [0], [0]]], [1], together) == [[0, DROPPED, DROPPED, COVERED]]
+
+
+def test_the_access_that_brings_the_most_others_goes_first():
+    together = [[[-1, -1], [0, -1], [3, 1], [-1, -1]]]
+    assert assign([[[0]] * 4], [1], together) == [[DROPPED, COVERED, 0, COVERED]]
+    assert assign([[[0]] * 4], [2], together) == [[0, COVERED, 0, COVERED]]
+
+
+def test_what_arrives_already_does_not_count():
+    # The second access would bring two others, but one of them arrives with the first.
+    together = [
+        [[2, 3, 4], [3, 5, -1], [-1] * 3, [-1] * 3, [-1] * 3, [-1] * 3, [7, -1, -1], [-1] * 3]
+    ]
+    chosen = assign([[[0]] * 8], [3], together)[0]
+    assert chosen == [0, 0, COVERED, COVERED, COVERED, COVERED, 0, COVERED]
+    chosen = assign([[[0]] * 8], [2], together)[0]
+    assert chosen == [0, 0, COVERED, COVERED, COVERED, COVERED, DROPPED, DROPPED]
 
 
 def test_sets_are_independent_and_all_numbers_of_threads_agree(rng):

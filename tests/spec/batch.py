@@ -135,15 +135,24 @@ def assign(
     """Assign the accesses of one set to bins.
 
     Access i may use any bin of `candidates[i]` (-1: none), the first of them by preference, and
-    brings the accesses `together[i]` (-1: none). Accesses are taken in their order. One that an
-    earlier one brings is skipped. Otherwise it gets a bin if there is an augmenting path, the
-    shortest one, and no access before it loses its own. Return for each access the number of the
-    candidate that it uses, DROPPED, or COVERED if it has none and another access brings it.
+    brings the accesses `together[i]` (-1: none). The access that brings the most others which are
+    still without a bin and not brought is next; of equal ones, the first. It gets a bin if there is
+    an augmenting path, the shortest one, and no access before it loses its own. Return for each
+    access the number of the candidate that it uses, DROPPED, or COVERED if it has none and another
+    access brings it.
     """
     holders: list[list[int]] = [[] for _ in capacity]  # the accesses that each bin serves
     chosen = [DROPPED] * len(candidates)
     brought: set[int] = set()
-    for access in range(len(candidates)):
+
+    def gain(access: int) -> int:
+        wanted = [i for i in together[access] if i >= 0 and i not in brought and chosen[i] < 0]
+        return len(wanted)
+
+    left = list(range(len(candidates)))
+    while left:
+        access = max(left, key=gain)
+        left.remove(access)
         if access not in brought and augment(access, candidates, capacity, holders, chosen):
             brought.update(other for other in together[access] if other >= 0)
     return [

@@ -387,3 +387,13 @@ def test_a_table_that_changes_all_the_time():
     lookups.asked = []
     assert BatchClient(lookups).lookup([1]).found[0].all()  # without a cache, nothing to mix
     assert len(lookups.asked) == 1
+
+
+def test_carried_rows_never_displace_those_of_the_inference():
+    near = Together(np.array([10]), np.array([[20, 30]]))
+    client = client_of(Layout(ROWS, FullPart(1), together=near), carry=True)
+    assert client.lookup([5, 10]).missing[0].tolist() == [10]
+    result = client.lookup([1, 20, 30])  # 10 would bring two of them
+    assert result.missing[0].tolist() == [20, 30]
+    assert result.carried.tolist() == []
+    assert sorted(client.lookup([]).carried.tolist()) == [10, 20, 30]

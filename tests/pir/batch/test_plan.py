@@ -95,6 +95,6 @@ def test_a_random_place_does_not_come_from_a_generator_with_a_seed(monkeypatch):
 def test_rows_that_arrive_with_others_need_no_slot():
     near = Together(np.array([7]), np.array([[8, 9]]))
     layout = Layout(100, FullPart(1), together=near)
-    made = plan(layout, [[7, 8, 9], [8, 7], [9]])
-    assert made.slots.tolist() == [0, 0, 0, 0, -1, 0]
-    assert made.parts.tolist() == [0, 1, 2, 0, 0, 0]
+    made = plan(layout, [[7, 8, 9], [8, 7], [8, 9]])
+    assert made.slots.tolist() == [0, 0, 0, 0, 0, 0, -1]
+    assert made.parts.tolist() == [0, 1, 2, 1, 0, 0, 0]

@@ -81,8 +81,9 @@ class BatchClient:
         """Looks up the rows of one inference (a list of rows) or several (a list of lists).
 
         Sends one lookup for each inference, also for one without rows. Rows may repeat. If not all
-        fit, those that come first have priority. If the table changes meanwhile, a client with a
-        cache sends all lookups again, whatever it has cached, so that all rows are of one version.
+        fit, rows with which others of the inference arrive have priority, and then the first ones.
+        If the table changes meanwhile, a client with a cache sends all lookups again, whatever it
+        has cached, so that all rows are of one version.
 
         Raises IndexRangeError for rows that are not in the table, MismatchError if the table has
         another layout now or keeps changing, and the errors of `lookups`; nothing is remembered of

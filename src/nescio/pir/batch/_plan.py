@@ -36,7 +36,8 @@ class Planner:
     """Plans inferences for a layout, one on a device or the many of a log.
 
     Sets follow each other: set s has the accesses `offsets[s]` to `offsets[s + 1] - 1`, all of
-    different rows. If not all fit, earlier accesses of a set have priority.
+    different rows. If not all fit, those have priority that bring the most others of their set;
+    then the first ones.
     """
 
     def __init__(self, layout: Layout, pool: _core.ThreadPool) -> None:
@@ -65,10 +66,14 @@ class Planner:
     def _assign(self, offsets: Offsets, bins: BinArray, together: BinArray) -> ChoiceArray:
         return _core.assign(offsets, bins, self.positions.capacity, together, self._pool)
 
-    def plan(self, offsets: Offsets, rows: IndexArray) -> Plan:
-        """Plans the lookups of sets. Slots without a row get a random place."""
+    def plan(self, offsets: Offsets, rows: IndexArray, late: int = 0) -> Plan:
+        """Plans the lookups of sets. Slots without a row get a random place.
+
+        The last `late` accesses come after all others, also if they bring more.
+        """
         bins, places = self.positions.candidates(rows)
         together = self.positions.together(offsets, rows, self._pool)
+        together[len(rows) - late :] = -1
         choices = self._assign(offsets, bins, together)
         sets = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         used = np.flatnonzero(choices > DROPPED)

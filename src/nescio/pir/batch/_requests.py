@@ -100,7 +100,7 @@ def _request_set(
             request.cached[at] = entry
     late = [row for row in memory.waiting if row not in wanted]
     fetched = np.array([*wanted, *late], np.uint64)
-    plan = planner.plan(np.array([0, len(fetched)], np.int64), fetched)
+    plan = planner.plan(np.array([0, len(fetched)], np.int64), fetched, len(late))
     request.places[number] = plan.places[0]
     own = list(wanted.values())
     request.sets[own] = number
