@@ -12,6 +12,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
+import make_keyed  # noqa: E402 - found next to this file
+
 from spec import dpf, pir, prg  # noqa: E402 - found next to this file
 
 DOMAINS = (1, 2, 100, 512, 513, 5000)
@@ -166,6 +168,7 @@ def main() -> None:
     contents = {
         "prg": [prg_case(g, node) for g in prg.GENERATORS.values() for node in nodes],
         "dpf": [dpf_case(shape) for shape in dpf_shapes()],
+        "keyed": make_keyed.content(),
         "wire": {
             "lookups": [
                 *(wire_case(*case, checked=True) for case in WIRE_CASES),
