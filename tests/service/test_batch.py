@@ -241,7 +241,12 @@ def test_a_change_of_the_rows_in_the_bins_is_refused(own_pair):
 
 def test_the_description_names_the_rows_of_changes(own_pair):
     fields = json.loads(httpx.get(f"{own_pair.urls[0]}/v1/tables/items").content)
-    assert fields["changes"] == {"rows": ROWS, "row_shape": [5], "dtype": "<f4"}
+    assert fields["changes"] == {
+        "rows": ROWS,
+        "row_shape": [5],
+        "dtype": "<f4",
+        "words": 1,
+    }
     assert fields["params"]["rows"] == own_pair.tables[0].layout.table_rows
 
 

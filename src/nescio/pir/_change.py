@@ -11,7 +11,7 @@ All little-endian:
     16        16      id of the table to change
     32        16      random name of this change
     48        v       the new version, UTF-8
-    48 + v    8 n     indices, 64 bits each
+    48 + v    8 n     indices, 64 bits each; in a keyed table 32 n, hashed keys
     ...               n rows of row_bytes each; absent for a deletion
 
 The table id binds a change to one version of the table, so that it is applied only once. The name
@@ -81,7 +81,8 @@ class _Head(NamedTuple):
 
     def total_bytes(self, kind: RowKind) -> int:
         """Returns the length of the whole change."""
-        return HEADER_BYTES + self.version_bytes + 8 * self.rows + prod(self.shape(kind))
+        names = kind.name_bytes * self.rows
+        return HEADER_BYTES + self.version_bytes + names + prod(self.shape(kind))
 
     @staticmethod
     def version(text: bytes) -> str:
@@ -94,7 +95,10 @@ class _Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """Rows to update, insert or delete; `rows` is (n, row_bytes), or (0, ...) for a deletion."""
+    """Rows to update, insert or delete; `rows` is (n, row_bytes), or (0, ...) for a deletion.
+
+    `indices` are (n,), or (n, 4) for hashed keys.
+    """
 
     operation: Operation
     version: str
@@ -130,10 +134,11 @@ class Change:
             raise MalformedMessageError(
                 f"a change of {head.rows} rows: found {len(raw)} bytes, expected {expected}"
             )
-        ends = [head.version_bytes, head.version_bytes + 8 * head.rows]
+        ends = [head.version_bytes, head.version_bytes + kind.name_bytes * head.rows]
         text, numbers, rows = np.split(raw[HEADER_BYTES:], ends)
         new_version = head.version(text.tobytes())
-        indices = numbers.copy().view(np.uint64)
+        shape = (head.rows,) if kind.words == 1 else (head.rows, kind.words)
+        indices = numbers.copy().view(np.uint64).reshape(shape)
         return cls(head.operation, new_version, indices, rows.reshape(head.shape(kind)), head.name)
 
     def apply(self, table: Table) -> TableParams:

@@ -1,14 +1,14 @@
 """Rows of a table: from a caller's array to bytes, and back; the rows that changes are about."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from .._arrays import Array, ByteArray, IndexArray, as_array, as_count
+from .._arrays import Array, ByteArray, IndexArray, as_array, as_count, shown
 from ..dpf import Generator, Output
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MalformedMessageError
 from ._bins import Bins
 from ._hash_shape import rows_per_record
 from ._params import MAX_RECORD_ROWS, TableParams, layout_digest
@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from ._table import Table
 
 Operation = Literal["update", "insert", "delete"]
+_WORDS = (1, 4)
 
 
 class RowKind(NamedTuple):
-    """The rows of changes: their number, and their shape and dtype as NumPy's."""
+    """The rows of changes: their number, and their shape and dtype as NumPy's.
+
+    A change names each of its rows by `words` words of 64 bits: one, the row's index, or four, its
+    hashed key.
+    """
 
     rows: int
     row_shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    words: int = 1
 
     @property
     def row_bytes(self) -> int:
@@ -37,9 +43,28 @@ class RowKind(NamedTuple):
         """Returns the kind of the rows that a table stores."""
         return cls(params.rows, params.row_shape, params.dtype)
 
+    @property
+    def name_bytes(self) -> int:
+        """The size of the name of one row in bytes."""
+        return 8 * self.words
+
     def to_dict(self) -> dict[str, object]:
-        """Converts the kind to JSON types, which `TableParams.with_rows` reads."""
-        return {"rows": self.rows, "row_shape": list(self.row_shape), "dtype": self.dtype.str}
+        """Converts the kind to JSON types."""
+        return {
+            "rows": self.rows,
+            "row_shape": list(self.row_shape),
+            "dtype": self.dtype.str,
+            "words": self.words,
+        }
+
+    @classmethod
+    def from_dict(cls, params: TableParams, fields: object) -> "RowKind":
+        """Parses the fields of `to_dict` for a table. Raises MalformedMessageError."""
+        rest = dict(fields) if isinstance(fields, Mapping) else {}
+        words = rest.pop("words", None)
+        if type(words) is not int or words not in _WORDS:
+            raise MalformedMessageError(f"changes: found {shown(fields)}, expected words of 1 or 4")
+        return cls.of(params.with_rows(rest))._replace(words=words)
 
 
 class Target(Protocol):
@@ -55,7 +80,10 @@ class Target(Protocol):
     def change(
         self, table: "Table", operation: Operation, indices: IndexArray, rows: Array, version: str
     ) -> TableParams:
-        """Makes a change; a deletion has no `rows`. Raises the errors of `Table.update`."""
+        """Makes a change; a deletion has no `rows`. Raises the errors of `Table.update`.
+
+        `indices` are (n,), or (n, row_kind.words) if that is not 1.
+        """
 
 
 def parts_of(rows: ByteArray, params: TableParams) -> Iterator[ByteArray]:

@@ -2,11 +2,9 @@
 
 import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-import numpy as np
-
-from .._arrays import as_indices
 from ..errors import (
     ArgumentError,
     IndexRangeError,
@@ -17,10 +15,24 @@ from ..errors import (
 from ..pir import TableParams
 from ..pir._change import Change, content_of, head_of
 from ..pir._params import MAX_ROWS
-from ..pir._rows import Operation, RowKind, rows_as_bytes
+from ..pir._rows import Operation
 from ..pir._versions import check_version, next_version
 from ._exchange import Description, check_servers, check_token, table_url
 from ._http import Closing, Http, LoopThread
+from ._row_names import RowNames
+
+
+class _Call(NamedTuple):
+    """A call of the operator: what to change, and the version that it names."""
+
+    operation: Operation
+    names: object
+    rows: object
+    version: str | None
+
+    def change(self, names: RowNames, version: str, *, limit: int | None = None) -> Change:
+        """Makes the change of a version. Raises the errors of `RowNames.change`."""
+        return names.change(self.operation, self.names, self.rows, version, limit=limit)
 
 
 class TableAdmin(Closing):
@@ -34,6 +46,9 @@ class TableAdmin(Closing):
     then, lookups fail. An insertion or a deletion that both servers made last is refused unless it
     names a version, because it may repeat a call whose reply was lost. Raises MismatchError if
     another operator was faster.
+
+    In a keyed table, `update`, `insert` and `delete` take keys, and do what `nescio.pir.KeyedTable`
+    does; the keys' hashes travel, and both servers move the same rows.
 
     Both tokens together allow reading and writing the table, but reveal nothing about lookups.
     """
@@ -60,35 +75,35 @@ class TableAdmin(Closing):
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.update` on both servers; returns the new parameters."""
-        return self._loop.call(self._change("update", indices, rows, version))
+        return self._loop.call(self._change(_Call("update", indices, rows, version)))
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.insert` on both servers; returns the new parameters."""
-        return self._loop.call(self._change("insert", indices, rows, version))
+        return self._loop.call(self._change(_Call("insert", indices, rows, version)))
 
     def delete(self, indices: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.delete` on both servers; returns the new parameters."""
-        return self._loop.call(self._change("delete", indices, None, version))
+        return self._loop.call(self._change(_Call("delete", indices, None, version)))
 
     def close(self) -> None:
         """Closes the connections; a second call has no effect."""
         self._loop.close(self._http.close)
 
-    async def _change(
-        self, operation: Operation, indices: object, rows: object, version: str | None
-    ) -> TableParams:
+    async def _change(self, call: _Call) -> TableParams:
+        version = call.version
         if version is not None:
             check_version(version)
         servers = await self._describe()
+        names = {server.url: await RowNames.fetch(self._http, server) for server in servers}
         first, second = (server.params for server in servers)
         if first != second:
-            behind, body = _unfinished(servers, operation, indices, rows, version)
+            behind, body = _unfinished(servers, names, call)
             await self._check(behind, body)
             return await self._make_all(servers, behind, body)
-        if version in (None, first.version) and _made_last(servers, operation, indices, rows):
+        if version in (None, first.version) and _made_last(servers, names, call):
             if version is not None:
                 return first
-            if operation != "update":
+            if call.operation != "update":
                 raise _repeated(first)
         if version == first.version:
             raise ArgumentError(
@@ -96,7 +111,7 @@ class TableAdmin(Closing):
             )
         versions = [version] if version is not None else _next_versions(servers)
         for new in versions:
-            body = _make(operation, indices, rows, new, servers[0].changes).encode(first)
+            body = call.change(names[servers[0].url], new).encode(first)
             try:
                 await self._check(servers, body)
                 break
@@ -172,13 +187,11 @@ def _next_versions(servers: Sequence[Description]) -> list[str]:
     return list(dict.fromkeys(chosen))
 
 
-def _made_last(
-    servers: Sequence[Description], operation: Operation, indices: object, rows: object
-) -> bool:
+def _made_last(servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call) -> bool:
     """Tests if the last change of both servers was this one."""
-    params, kind = servers[0].params, servers[0].changes
+    params = servers[0].params
     with contextlib.suppress(ArgumentError, IndexRangeError, ValueError):
-        change = _make(operation, indices, rows, params.version, kind, limit=MAX_ROWS)
+        change = call.change(names[servers[0].url], params.version, limit=MAX_ROWS)
         return all(
             server.changed_id is not None
             and content_of(change.encode(params, bytes.fromhex(server.changed_id))).hex()
@@ -189,11 +202,7 @@ def _made_last(
 
 
 def _unfinished(
-    servers: Sequence[Description],
-    operation: Operation,
-    indices: object,
-    rows: object,
-    version: str | None,
+    servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call
 ) -> tuple[list[Description], bytes]:
     """Finds the server that lacks this change, which the other server made last.
 
@@ -201,32 +210,11 @@ def _unfinished(
     """
     for ahead, behind in (servers, servers[::-1]):
         new = ahead.params.version
-        if version in (None, new) and ahead.last_change is not None:
+        if call.version in (None, new) and ahead.last_change is not None:
             with contextlib.suppress(ArgumentError):  # it does not fit this server
-                change = _make(operation, indices, rows, new, behind.changes)
-                body = change.encode(behind.params)
+                body = call.change(names[behind.url], new).encode(behind.params)
                 if content_of(body).hex() == ahead.last_change:
                     return [behind], body
     raise _different(
         servers, "; if a change was interrupted, repeat the same call to finish it at both"
     )
-
-
-def _make(
-    operation: Operation,
-    indices: object,
-    rows: object,
-    version: str,
-    kind: RowKind,
-    *,
-    limit: int | None = None,
-) -> Change:
-    """Makes a change to the table. Raises ArgumentError or IndexRangeError if it does not fit.
-
-    `limit` is a bound on the indices other than that of the table.
-    """
-    limit = kind.rows + (operation == "insert") if limit is None else limit
-    where = as_indices(indices, limit, "an index").reshape(-1)
-    if operation == "delete":
-        return Change(operation, version, where, np.zeros((0, 0), np.uint8))
-    return Change(operation, version, where, rows_as_bytes(rows, len(where), kind))

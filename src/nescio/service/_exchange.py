@@ -185,8 +185,7 @@ class Description:
             params, id_ = TableParams.from_dict(fields["params"]), fields["id"]
             names = "last_change", "changed_id", "next_version"
             texts = [fields.get(name) for name in names]
-            changes = fields.get("changes", RowKind.of(params).to_dict())
-            kind = RowKind.of(params.with_rows(changes))
+            kind = RowKind.from_dict(params, fields.get("changes", RowKind.of(params).to_dict()))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error

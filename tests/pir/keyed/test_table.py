@@ -73,7 +73,7 @@ def test_a_large_table_has_a_load_of_nine_tenths(rng):
     keys = rng.permutation(100_000)
     keyed = KeyedTable(keys, keys)
     assert keyed.layout.rows == spec.least_rows(100_000) == 37_038
-    slots = keyed._places.find(keyed._hashed(keyed._packed(keys)))
+    slots = keyed._rows.places.find(keyed._hashed(keyed._packed(keys)))
     assert_same(keyed.table[slots][:, 8:].copy().view("i8")[:, 0], keys)
 
 
@@ -132,7 +132,7 @@ def test_growth_is_one_version_and_keeps_every_key(rng):
     assert (keyed.params.version, keyed.params.output, keyed.params.record_rows) == ("8", "u32", 4)
     assert keyed.layout.seed == seed
     assert keyed.bytes > memory
-    slots = keyed._places.find(keyed._hashed(keyed._packed([*keys, "one more"])))
+    slots = keyed._rows.places.find(keyed._hashed(keyed._packed([*keys, "one more"])))
     found = keyed.table[slots][:, 8:].copy().view("u2")
     assert_same(found, np.concatenate([values, values[:1]]))
 
@@ -220,7 +220,7 @@ def test_keys_that_somebody_chose_so_that_they_have_no_places():
     values = np.zeros((4, 6), "u1")
 
     def insert(words, values):
-        keyed.insert_words(words, values, version=None, name=str)
+        keyed._rows.insert(keyed.table, words, values, None, str)
 
     insert(words[:3], values[:3])
     before, rows = keyed.params, physical(keyed)
@@ -249,7 +249,7 @@ def test_a_seed_of_the_callers_own():
 def test_values_of_any_type(dtype, rng):
     values = rng.integers(0, 2, (50, 2)).astype(dtype)
     keyed = KeyedTable(range(50), values)
-    slots = keyed._places.find(keyed._hashed(keyed._packed(range(50))))
+    slots = keyed._rows.places.find(keyed._hashed(keyed._packed(range(50))))
     found = keyed.table[slots][:, 8:].copy().view(dtype)
     assert_same(found, values)
 

@@ -1,8 +1,16 @@
 """Keyed tables: lookups of text, bytes and integers rather than of row numbers."""
 
 from ._client import KeyedClient, KeyedResult
-from ._keys import KeyKind
+from ._keys import KeyKind, pack_keys
 from ._layout import KeyedLayout, is_keyed
 from ._table import KeyedTable
 
-__all__ = ["KeyKind", "KeyedClient", "KeyedLayout", "KeyedResult", "KeyedTable", "is_keyed"]
+__all__ = [
+    "KeyKind",
+    "KeyedClient",
+    "KeyedLayout",
+    "KeyedResult",
+    "KeyedTable",
+    "is_keyed",
+    "pack_keys",
+]

@@ -26,6 +26,7 @@ NAMES: dict[KeyKind, str] = {"text": "text", "bytes": "bytes", "integer": "integ
 Words: TypeAlias = IndexArray
 """Hashed keys, (n, 4): three words for the places, and the fingerprint."""
 
+WORDS = 4
 MAX_KEY_BYTES = 4096
 SEED_BYTES = 32
 _SEED_TAG = b"NescioKeyedSeed"
