@@ -24,10 +24,12 @@ from nescio.pir import _params as params
 from nescio.pir import _stored as stored
 from nescio.pir import _tops as tops
 from nescio.pir import _wire as wire
+from nescio.pir._keyed import KeyedLayout
+from nescio.pir._keyed import _layout as keyed_layout
 
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (_frame, _base_ot, wire, tops, params, params.TableParams, change, change.Change, stored)
-for module in (*MODULES, change._Head):
+for module in (*MODULES, change._Head, keyed_layout, KeyedLayout):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
@@ -50,6 +52,21 @@ CHANGES = [
         ("insert", np.ones((2, 3), np.uint8)),
         ("delete", np.ones((0, 3), np.uint8)),
     ]
+]
+
+KEYS = ["a", "b", "c"]
+
+
+def keyed_table() -> nescio.pir.KeyedTable:
+    """Makes a small table with keys."""
+    return nescio.pir.KeyedTable(KEYS, np.ones((3, 4), np.uint8), threads=1)
+
+
+KEYED = keyed_table()
+KEYED_CHANGES = [
+    change.Change(operation, "2", words, np.ones((rows, 4), np.uint8)).encode(KEYED.params)
+    for words in [np.arange(1, 9, dtype=np.uint64).reshape(2, 4)]
+    for operation, rows in [("update", 2), ("insert", 2), ("delete", 0)]
 ]
 
 with TABLE.reading() as state:
@@ -115,6 +132,25 @@ def fuzz_change_head(provider: atheris.FuzzedDataProvider) -> None:
     change.check_head(TABLE, damaged(provider, sound), 1 << 20)
 
 
+def fuzz_keyed_change(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes changes of keys; what is refused changes nothing."""
+    table, number = keyed_table(), provider.ConsumeIntInRange(0, len(KEYED_CHANGES) - 1)
+    try:
+        change.make_change(table.table, damaged(provider, KEYED_CHANGES[number]))
+    except nescio.NescioError:
+        assert table.params == KEYED.params
+        assert all(key in table for key in KEYS)
+        raise
+    rows = table.table[np.arange(len(table.table))]
+    assert (rows[:, :8].any(axis=1)).sum() == len(table)
+
+
+def fuzz_keyed_layout(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes layouts of keyed tables; only their own bytes are accepted."""
+    data = damaged(provider, KEYED.layout.to_bytes())
+    assert KeyedLayout.from_bytes(data).to_bytes() == data
+
+
 def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     """Fuzzes stored tables."""
     FILE.write_bytes(damaged(provider, STORED))
@@ -168,7 +204,7 @@ def one_input(data: bytes) -> None:
     target = provider.PickValueInList(
         [
             *(fuzz_query, fuzz_answer, fuzz_tops, fuzz_params, fuzz_change, fuzz_stored),
-            fuzz_change_head,
+            *(fuzz_change_head, fuzz_keyed_change, fuzz_keyed_layout),
             *(fuzz_frames, fuzz_points),
         ]
     )
