@@ -18,21 +18,23 @@ Error different_shapes(const Shape& found, const Shape& expected) {
   return Error("the keys of one call have one shape", found.describe(), expected.describe());
 }
 
-/// Columns first..first+count-1 of a matrix; an element is a run of `run` keys.
-struct Columns {
-  std::size_t rows, columns, run, first, count;
-
-  /// Copies them, one column after the other, where each key has `width` values.
-  template <class T>
-  void copy(const T* from, std::size_t width, T* to) const {
-    const std::size_t step = run * width;
-    for (std::size_t c = first; c < first + count; ++c) {
-      for (std::size_t r = 0; r < rows; ++r, to += step) {
-        std::copy_n(from + (r * columns + c) * step, step, to);
+/// Copies the values of a part of keys, `width` for each key.
+template <std::size_t width, class T>
+void copy_part(const ColumnsOfKeys& part, const T* from, T* to) {
+  const std::size_t row = part.from / part.run, key = part.from % part.run;
+  for (std::size_t c = part.first; c < part.first + part.count; ++c) {
+    const T* next = from + ((row * part.columns + c) * part.run + key) * width;
+    std::size_t left = part.run - key;  // keys to the end of the run
+    for (std::size_t i = 0; i < part.keys; ++i, next += width, to += width) {
+      if (left == 0) {
+        next += (part.columns - 1) * part.run * width;
+        left = part.run;
       }
+      --left;
+      for (std::size_t k = 0; k < width; ++k) to[k] = next[k];
     }
   }
-};
+}
 
 template <class T>
 T read_as(const std::uint8_t* from) {
@@ -188,17 +190,19 @@ Keys Keys::join(std::span<const Keys* const> parts) {
   return all;
 }
 
-Keys Keys::take_columns(std::size_t columns, std::size_t run, std::size_t first,
-                        std::size_t count) const {
-  const Columns wanted = {size() / (columns * run), columns, run, first, count};
-  Keys taken(shape_, wanted.rows * run * count);
-  wanted.copy(parties_.data(), 1, taken.parties_.data());
-  wanted.copy(roots_.data(), 1, taken.roots_.data());
+void Keys::take(const Keys& from, const ColumnsOfKeys& part) {
+  const std::size_t count = part.count * part.keys;
+  if (size() != count || shape_ != from.shape_) *this = Keys(from.shape_, count);
+  copy_part<1>(part, from.parties_.data(), parties_.data());
+  copy_part<1>(part, from.roots_.data(), roots_.data());
   for (unsigned k = 0; k < shape_.depth(); ++k) {
-    wanted.copy(level(k), std::size_t{1} << shape_.radix_bits(), taken.level(k));
+    if (shape_.radix_bits() == 1) {
+      copy_part<2>(part, from.level(k), level(k));
+    } else {
+      copy_part<prg::kMaxArity>(part, from.level(k), level(k));
+    }
   }
-  wanted.copy(leaf_corrections_.data(), prg::kLeafBlocks, taken.leaf_corrections_.data());
-  return taken;
+  copy_part<prg::kLeafBlocks>(part, from.leaf_corrections_.data(), leaf_corrections_.data());
 }
 
 ggm::Forest Keys::forest(std::size_t first, std::size_t count, Tier tier) const {

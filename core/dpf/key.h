@@ -66,6 +66,15 @@ struct Shape {
   std::string describe() const;   ///< "bit keys over 1000 points from aes128", for messages
 };
 
+/// A part of keys that are a matrix: its rows have `columns` columns of `run` keys. The part has columns
+/// first..first+count-1, one after the other; of each the keys from..from+keys-1, counted from the first
+/// row to the last.
+struct ColumnsOfKeys {
+  std::size_t columns, run;
+  std::size_t first, count;
+  std::size_t from, keys;
+};
+
 /// Keys of one shape, stored level by level, so that operations on all keys are contiguous.
 ///
 /// The only parser of serialized keys: the content of a Keys is safe to evaluate.
@@ -81,11 +90,8 @@ class Keys {
   /// Concatenates keys. Throws Error(mismatch) for keys of different shapes.
   static Keys join(std::span<const Keys* const> parts);
 
-  /// Returns columns first..first+count-1 of the keys as a matrix whose rows have `columns` columns of
-  /// `run` keys: one column after the other, each from its first row to its last. The keys must be whole
-  /// rows.
-  Keys take_columns(std::size_t columns, std::size_t run, std::size_t first,
-                    std::size_t count) const;
+  /// Copies a part of other keys here; in the memory that is here if it has the size.
+  void take(const Keys& from, const ColumnsOfKeys& part);
 
   std::size_t size() const { return parties_.size(); }
   const Shape& shape() const { return shape_; }

@@ -13,7 +13,12 @@ Walk::Walk(const Forest& forest, unsigned chunk_bits)
       path_((path_levels_ + 1) * forest.trees),
       siblings_((path_levels_ * forest.trees) << radix_bits_) {
   for (Buffer<Block>& level : levels_) level = Buffer<Block>(forest.trees << chunk_bits_);
-  std::copy_n(forest.roots, forest.trees, path_.data());
+  restart();
+}
+
+void Walk::restart() {
+  std::copy_n(forest_.roots, forest_.trees, path_.data());
+  started_ = false;
 }
 
 const Block* Walk::seek(std::uint64_t index) {

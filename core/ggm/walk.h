@@ -62,6 +62,9 @@ class Walk {
   /// costs less than one expansion per tree on average.
   Nodes nodes(std::uint64_t first, std::uint64_t last);
 
+  /// Begins anew, with other trees in the memory that the forest points to.
+  void restart();
+
  private:
   const Block* seek(std::uint64_t index);
   std::uint64_t prefix(std::uint64_t index, unsigned level) const {

@@ -2,28 +2,18 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <memory>
 #include <vector>
 
 #include "base/buffer.h"
-#include "base/error.h"
 #include "base/math.h"
 #include "dpf/shares.h"
 #include "ggm/walk.h"
-#include "pir/answer.h"
 #include "pir/plan.h"
-#include "pir/product/bit_product.h"
-#include "pir/product/word_product.h"
+#include "pir/sums.h"
 
 namespace nescio::pir {
 namespace {
-
-/// The rows of one bin.
-struct Bin {
-  const std::uint8_t* data;
-  Extent extent;
-};
 
 /// Keys first..first+count-1 of a batch.
 struct KeyRange {
@@ -31,16 +21,6 @@ struct KeyRange {
   std::size_t first;
   std::size_t count;
   Tier tier;
-};
-
-/// Shares of a chunk. Those of key q, beginning with row first_row, are at data + q * stride.
-struct Shares {
-  const std::uint8_t* data;
-  std::size_t stride;
-  std::uint64_t first_row;
-
-  /// Returns the shares of the keys from key q on.
-  Shares from(std::size_t q) const { return {data + q * stride, stride, first_row}; }
 };
 
 /// Expands the keys of a pass over one chunk after the other.
@@ -55,6 +35,9 @@ class Expansion {
 
   std::uint64_t rows() const { return walk_.chunk() * leaf_rows_; }
 
+  /// Begins anew, with other keys in the memory of the first ones.
+  void restart() { walk_.restart(); }
+
   Shares over(std::uint64_t begin, std::uint64_t end) {
     const ggm::Nodes nodes = walk_.nodes(begin / leaf_rows_, ceil_div(end, leaf_rows_));
     leaf_shares_.write(range_.first, range_.count, nodes.data, nodes.per_tree, shares_[0].data());
@@ -68,88 +51,6 @@ class Expansion {
   ggm::Walk walk_;
   dpf::LeafShares leaf_shares_;
   Buffer<dpf::Leaf> shares_;
-};
-
-/// Sums of bit shares over a sliced table.
-class SlicedSums {
- public:
-  SlicedSums(const Bin& bin, const KeyRange& range)
-      : bin_(bin),
-        product_(bit_product(range.tier)),
-        keys_(range.count),
-        blocks_(bin.extent.blocks()),
-        scratch_(product_.scratch_bytes(keys_)),
-        sums_(product_.sum_bytes(keys_, blocks_)) {
-    std::memset(sums_.data(), 0, sums_.size());
-  }
-
-  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
-    for (std::uint64_t row = begin; row < end; row += kTileRows) {
-      const Tile tile = {bin_.data + row / kTileRows * bin_.extent.tile_bytes(), blocks_,
-                         bin_.extent.lines(row)};
-      product_.lay_out(shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
-                       scratch_.data());
-      product_.add_tile(tile, scratch_.data(), keys_, sums_.data());
-    }
-  }
-
-  void merge(const SlicedSums& other) {
-    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] ^= other.sums_[i];
-  }
-
-  void read(std::uint8_t* answers) const {
-    const std::size_t row_bytes = bin_.extent.row_bytes;
-    for (std::size_t first = 0; first < keys_; first += kKeyGroup) {
-      product_.read_sums(sums_.data(), first, std::min(kKeyGroup, keys_ - first), row_bytes,
-                         answers + first * row_bytes);
-    }
-  }
-
- private:
-  Bin bin_;
-  const BitProduct& product_;
-  std::size_t keys_, blocks_;
-  Buffer<std::uint8_t> scratch_;
-  Buffer<std::uint8_t> sums_;
-};
-
-/// Sums of shares over rows in the unsliced layout.
-class RowSums {
- public:
-  RowSums(const Bin& bin, const KeyRange& range)
-      : bin_(bin),
-        output_(range.keys.shape().output),
-        add_rows_(word_product(output_, range.tier)),
-        keys_(range.count),
-        bytes_(answer_bytes(output_, bin.extent.row_bytes)),
-        rows_(Plan::rows_per_step(bin.extent.row_bytes)),
-        sums_(keys_ * bytes_) {
-    std::memset(sums_.data(), 0, sums_.size());
-  }
-
-  void add(std::uint64_t begin, std::uint64_t end, const Shares& shares) {
-    const std::size_t row_bytes = bin_.extent.row_bytes;
-    const unsigned share_bits = dpf::element_bits(output_);
-    for (std::uint64_t row = begin; row < end; row += rows_) {
-      const std::size_t count = std::min<std::uint64_t>(rows_, end - row);
-      add_rows_(bin_.data + row * row_bytes, count, row_bytes,
-                shares.data + (row - shares.first_row) * share_bits / 8, shares.stride, keys_,
-                sums_.data(), bytes_);
-    }
-  }
-
-  void merge(const RowSums& other) {
-    dpf::combine(output_, sums_.data(), other.sums_.data(), sums_.size(), sums_.data());
-  }
-
-  void read(std::uint8_t* answers) const { std::memcpy(answers, sums_.data(), sums_.size()); }
-
- private:
-  Bin bin_;
-  dpf::Output output_;
-  AddRows add_rows_;
-  std::size_t keys_, bytes_, rows_;
-  Buffer<std::uint8_t> sums_;
 };
 
 /// Distributes chunks among workers. Each first takes the chunks of its own range of the table, which
@@ -181,12 +82,13 @@ class WorkStealingRanges {
   std::vector<std::uint64_t> end_;
 };
 
-/// One pass over the table for some keys.
-template <class Sums>
-void pass(const Bin& bin, const KeyRange& range, unsigned chunk_bits, std::uint8_t* out,
-          ThreadPool& pool) {
+/// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows.
+template <class Sums, class Place>
+void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, ThreadPool& pool,
+                  Place place) {
   struct Worker {
-    Worker(const Bin& b, const KeyRange& r, unsigned bits) : expansion(r, bits), sums(b, r) {}
+    Worker(const Bin& b, const KeyRange& r, unsigned bits)
+        : expansion(r, bits), sums(b.extent, r.keys.shape().output, 1, r.count, r.tier) {}
     Expansion expansion;
     Sums sums;
   };
@@ -198,93 +100,121 @@ void pass(const Bin& bin, const KeyRange& range, unsigned chunk_bits, std::uint8
     ranges.work(w, [&](std::uint64_t chunk) {
       if (!workers[w]) workers[w] = std::make_unique<Worker>(bin, range, chunk_bits);
       const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
-      workers[w]->sums.add(begin, end, workers[w]->expansion.over(begin, end));
+      workers[w]->sums.add(0, bin, begin, end, workers[w]->expansion.over(begin, end));
     });
   });
   for (std::size_t w = 1; w < workers.size(); ++w) {
     if (workers[w]) workers[0]->sums.merge(workers[w]->sums);
   }
-  workers[0]->sums.read(out);
+  workers[0]->sums.read(0, place);
 }
 
-/// One pass over some bins for the keys of each, by one thread.
+/// Bins first..first+count-1, and of the keys to each those from..from+keys-1.
+struct Part {
+  std::size_t first, count;
+  std::size_t from, keys;
+};
+
+/// A thread's memory for passes over some bins together, for some keys of each.
 template <class Sums>
-void pass_together(const BinRun& bins, const KeyRange& range, unsigned chunk_bits,
-                   std::uint8_t* out, std::size_t answer_size) {
-  const std::size_t each = range.count / bins.count;
-  std::vector<Sums> sums;
-  sums.reserve(bins.count);
-  for (std::size_t i = 0; i < bins.count; ++i) {
-    sums.emplace_back(Bin{bins.data + i * bins.bytes, bins.extent},
-                      KeyRange{range.keys, range.first + i * each, each, range.tier});
+class Together {
+ public:
+  Together(const BinQueries& queries, const Part& part, unsigned chunk_bits, Tier tier)
+      : queries_(queries),
+        count_(part.count),
+        keys_(part.keys),
+        expansion_(take(part, tier), chunk_bits),
+        sums_(queries.extent, queries.keys.shape().output, count_, keys_, tier) {}
+
+  bool suits(const Part& part) const { return part.count == count_ && part.keys == keys_; }
+
+  void answer(const Part& part, Tier tier) {
+    take(part, tier);
+    expansion_.restart();
+    sums_.clear();
+    const std::uint64_t chunk_rows = expansion_.rows(), rows = queries_.extent.rows;
+    for (std::uint64_t begin = 0; begin < rows; begin += chunk_rows) {
+      const std::uint64_t end = std::min(begin + chunk_rows, rows);
+      const Shares shares = expansion_.over(begin, end);
+      for (std::size_t i = 0; i < count_; ++i) {
+        sums_.add(i, Bin(queries_, part.first + i), begin, end, shares.from(i * keys_));
+      }
+    }
+    for (std::size_t i = 0; i < count_; ++i) {
+      sums_.read(i,
+                 [&](std::size_t key) { return queries_.place(part.first + i, part.from + key); });
+    }
   }
-  Expansion expansion(range, chunk_bits);
-  const std::uint64_t chunk_rows = expansion.rows(), rows = bins.extent.rows;
-  for (std::uint64_t begin = 0; begin < rows; begin += chunk_rows) {
-    const std::uint64_t end = std::min(begin + chunk_rows, rows);
-    const Shares shares = expansion.over(begin, end);
-    for (std::size_t i = 0; i < bins.count; ++i) sums[i].add(begin, end, shares.from(i * each));
+
+ private:
+  KeyRange take(const Part& part, Tier tier) {
+    own_.take(queries_.keys,
+              {queries_.bins, queries_.run, part.first, part.count, part.from, part.keys});
+    return {own_, 0, own_.size(), tier};
   }
-  for (std::size_t i = 0; i < bins.count; ++i) sums[i].read(out + i * each * answer_size);
+
+  BinQueries queries_;
+  std::size_t count_, keys_;
+  dpf::Keys own_;
+  Expansion expansion_;
+  Sums sums_;
+};
+
+/// Returns how many bins, with `keys` keys each, a thread walks together: as many as fill a pass, in the
+/// memory for its sums, if every thread gets some tasks.
+std::size_t bins_together(std::size_t bins, std::size_t keys, const SumsSize& size,
+                          unsigned threads) {
+  const std::size_t bin_bytes = ceil_div(keys, size.group_keys) * size.group_bytes;
+  const std::size_t most = std::min(Plan::kKeysPerPass / keys, Plan::kSumBytes / bin_bytes);
+  const std::size_t tasks = threads == 1 ? 1 : threads * Plan::kChunksPerThread;
+  return std::max<std::size_t>(1, std::min(most, bins / tasks));
 }
 
-/// Returns the memory of a thread for the sums of a pass.
-SumsSize sums_size(const Extent& bin, dpf::Output output, Tier tier) {
-  if (bin.layout == Layout::rows) return {answer_bytes(output, bin.row_bytes), 1};
-  const BitProduct& product = bit_product(tier);
-  const std::size_t keys = product.keys_per_line;
-  return {product.sum_bytes(keys, bin.blocks()), keys};
-}
-
-/// Calls `use` with the class of the sums of a layout.
-template <class Use>
-void with_sums(Layout layout, Use use) {
-  if (layout == Layout::sliced) {
-    use.template operator()<SlicedSums>();
-  } else {
-    use.template operator()<RowSums>();
-  }
+template <class Sums>
+void answer_by_bins(const BinQueries& queries, std::size_t bins, ThreadPool& pool, Tier tier) {
+  const dpf::Shape& shape = queries.keys.shape();
+  const SumsSize size = sums_size(queries.extent, shape.output, tier);
+  const std::size_t all = queries.keys_per_bin();
+  const std::size_t keys = Plan(shape, all, size, 1).keys_per_pass;
+  const std::size_t step = bins_together(bins, keys, size, pool.threads());
+  const unsigned chunk_bits = Plan(shape, step * keys, size, 1).chunk_bits;
+  std::vector<std::unique_ptr<Together<Sums>>> workers(pool.threads());
+  pool.run(ceil_div(bins, step), [&](std::size_t task, unsigned w) {
+    const std::size_t first = task * step;
+    for (std::size_t from = 0; from < all; from += keys) {
+      const Part part = {first, std::min(step, bins - first), from, std::min(keys, all - from)};
+      if (!workers[w] || !workers[w]->suits(part)) {
+        workers[w] = std::make_unique<Together<Sums>>(queries, part, chunk_bits, tier);
+      }
+      workers[w]->answer(part, tier);
+    }
+  });
 }
 
 }  // namespace
 
-void answer_bin(const BinRun& bin, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
-                Tier tier) {
-  const dpf::Output output = keys.shape().output;
-  const Plan plan(keys.shape(), keys.size(), sums_size(bin.extent, output, tier), pool.threads());
-  const std::size_t bytes = answer_bytes(output, bin.extent.row_bytes);
+void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier) {
+  const dpf::Shape& shape = queries.keys.shape();
+  dpf::Keys taken;
+  if (queries.bins > 1) {
+    taken.take(queries.keys, {queries.bins, queries.run, bin, 1, 0, queries.keys_per_bin()});
+  }
+  const dpf::Keys& keys = queries.bins > 1 ? taken : queries.keys;
+  const Plan plan(shape, keys.size(), sums_size(queries.extent, shape.output, tier),
+                  pool.threads());
   for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
     const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
-    with_sums(bin.extent.layout, [&]<class Sums>() {
-      pass<Sums>({bin.data, bin.extent}, {keys, first, count, tier}, plan.chunk_bits,
-                 out + first * bytes, pool);
+    const auto place = [&](std::size_t i) { return queries.place(bin, first + i); };
+    with_sums(queries.extent.layout, [&]<class Sums>() {
+      pass_by_rows<Sums>(Bin(queries, bin), {keys, first, count, tier}, plan.chunk_bits, pool,
+                         place);
     });
   }
 }
 
-void answer_bins(const BinRun& bins, const dpf::Keys& keys, std::uint8_t* out, Tier tier) {
-  const dpf::Output output = keys.shape().output;
-  const std::size_t each = keys.size() / bins.count;
-  const std::size_t bytes = answer_bytes(output, bins.extent.row_bytes);
-  const Plan plan(keys.shape(), keys.size(), sums_size(bins.extent, output, tier), 1);
-  const bool together = keys.size() <= plan.keys_per_pass;
-  const std::size_t step = together ? keys.size() : std::min(plan.keys_per_pass, each);
-  for (std::size_t first = 0; first < keys.size();) {
-    const std::size_t left = together ? step : std::min(step, each - first % each);
-    const BinRun own = {bins.data + first / each * bins.bytes, bins.extent, bins.bytes,
-                        together ? bins.count : 1};
-    with_sums(bins.extent.layout, [&]<class Sums>() {
-      pass_together<Sums>(own, {keys, first, left, tier}, plan.chunk_bits, out + first * bytes,
-                          bytes);
-    });
-    first += left;
-  }
-}
-
-std::size_t bins_per_pass(const Extent& bin, const dpf::Shape& shape, std::size_t keys, Tier tier) {
-  const std::size_t most =
-      Plan(shape, SIZE_MAX, sums_size(bin, shape.output, tier), 1).keys_per_pass;
-  return std::max<std::size_t>(1, most / keys);
+void answer_bins(const BinQueries& queries, std::size_t bins, ThreadPool& pool, Tier tier) {
+  with_sums(queries.extent.layout,
+            [&]<class Sums>() { answer_by_bins<Sums>(queries, bins, pool, tier); });
 }
 
 }  // namespace nescio::pir

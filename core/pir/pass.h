@@ -1,7 +1,7 @@
 #pragma once
 
-// A pass over bins of one size, each for keys of its own: the walks over the trees of all keys, fused
-// with the products of their shares and the bins' rows.
+// Passes over bins of one size: the walks over the trees of all keys, fused with the products of their
+// shares and the bins' rows.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,24 +13,33 @@
 
 namespace nescio::pir {
 
-/// Bins of one size that follow each other in memory. Not owned.
-struct BinRun {
+/// Bins of one size, the keys of lookups to them, and the places of the answers. Not owned.
+struct BinQueries {
   const std::uint8_t* data;
   Extent extent;
-  std::size_t bytes;  ///< of each bin
-  std::size_t count;
+  std::size_t bin_bytes;
+  std::size_t bins;
+
+  const dpf::Keys& keys;  ///< in the order lookup, bin, key
+  std::size_t run;        ///< keys of a lookup to a bin
+
+  std::uint8_t* out;         ///< of the first key
+  std::size_t lookup_bytes;  ///< from a lookup's answers to the next one's
+  std::size_t bytes_per_answer;
+
+  /// Returns the keys to each bin. They are counted in the order lookup, key.
+  std::size_t keys_per_bin() const { return keys.size() / bins; }
+  /// Returns the place of the answer to a key to a bin.
+  std::uint8_t* place(std::size_t bin, std::size_t key) const {
+    return out + key / run * lookup_bytes + (bin * run + key % run) * bytes_per_answer;
+  }
 };
 
-/// Writes the answer to key i of one bin to out + i * answer_bytes(...). Threads divide the rows.
-void answer_bin(const BinRun& bin, const dpf::Keys& keys, std::uint8_t* out, ThreadPool& pool,
-                Tier tier);
+/// Answers the keys to one bin. Threads divide its rows.
+void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier);
 
-/// Writes the answers to the keys of some bins, the same number for each, bin by bin. The calling thread
-/// walks the trees of several bins together, which fills the generators' wide kernels where a bin has
-/// few keys.
-void answer_bins(const BinRun& bins, const dpf::Keys& keys, std::uint8_t* out, Tier tier);
-
-/// Returns the bins with `keys` keys each that are worth a call of answer_bins.
-std::size_t bins_per_pass(const Extent& bin, const dpf::Shape& shape, std::size_t keys, Tier tier);
+/// Answers the keys to the first `bins` bins. Threads divide the bins. Each walks the trees of several
+/// bins together where one has few keys: that fills the wide kernels of the generators.
+void answer_bins(const BinQueries& queries, std::size_t bins, ThreadPool& pool, Tier tier);
 
 }  // namespace nescio::pir

@@ -44,21 +44,6 @@ void add_block(const std::uint8_t* block, std::size_t lines, const std::uint8_t*
 
 }  // namespace
 
-void read_group_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
-                     std::size_t row_bytes, std::uint8_t* rows) {
-  const std::size_t blocks = block_count(row_bytes);
-  const std::uint8_t* from = sums + first / kKeyGroup * blocks * kLineBytes;
-  for (std::size_t at = 0; at < row_bytes; at += kBlockColumnBytes, from += kLineBytes) {
-    std::uint64_t words[kKeyGroup];
-    std::memcpy(words, from, sizeof(words));
-    unslice_words(words);
-    const std::size_t bytes = std::min(kBlockColumnBytes, row_bytes - at);
-    for (std::size_t q = 0; q < count; ++q) {
-      std::memcpy(rows + q * row_bytes + at, &words[q], bytes);
-    }
-  }
-}
-
 const BitProduct& bit_product(Tier tier) { return NESCIO_PICK(tier, kBitProduct); }
 
 namespace portable {

@@ -58,9 +58,4 @@ NESCIO_TIERS(std::size_t scratch_bytes(std::size_t keys);
                            std::uint8_t* sums);
              extern const BitProduct kBitProduct;)
 
-/// read_sums of the wide tiers, whose sums have a line for each group of eight keys and block: bit q of
-/// byte c is the sum of the group's key q in bit column c.
-void read_group_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
-                     std::size_t row_bytes, std::uint8_t* rows);
-
 }  // namespace nescio::pir

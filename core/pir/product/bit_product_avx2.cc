@@ -3,6 +3,7 @@
 
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
+#include "pir/slicer.h"
 
 // An 8 x 8 bit matrix (eight keys' shares of eight rows) times a byte (a column's bits in those rows)
 // is one lookup in a table of 16 bytes for each half of the byte. PSHUFB does 32 such lookups at once in
@@ -102,6 +103,13 @@ inline void add_block(const std::uint8_t* block, std::size_t lines, const __m256
   }
 }
 
+/// The lines of a group's sums, one for each block, are a tile of eight rows: those of its keys.
+void read_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
+               std::size_t row_bytes, std::uint8_t* rows) {
+  const std::uint8_t* own = sums + first / kKeyGroup * block_count(row_bytes) * kLineBytes;
+  kSlicer.unslice(own, 1, count, row_bytes, rows);
+}
+
 }  // namespace
 
 std::size_t scratch_bytes(std::size_t keys) { return key_groups(keys) * kTables * 32; }
@@ -135,6 +143,6 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_group_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_sums};
 
 }  // namespace nescio::pir::avx2

@@ -3,6 +3,7 @@
 
 #include "pir/product/bit_product.h"
 #include "pir/sliced.h"
+#include "pir/slicer.h"
 
 // GF2P8AFFINEQB multiplies an 8 x 8 bit matrix with each byte of a register. With eight keys' shares of
 // eight rows as the matrix and a line of the table, 64 columns of those rows, as the bytes, one
@@ -170,6 +171,13 @@ inline void add_all(const std::uint8_t* block, std::size_t lines, const std::uin
   }
 }
 
+/// The lines of a group's sums, one for each block, are a tile of eight rows: those of its keys.
+void read_sums(const std::uint8_t* sums, std::size_t first, std::size_t count,
+               std::size_t row_bytes, std::uint8_t* rows) {
+  const std::uint8_t* own = sums + first / kKeyGroup * block_count(row_bytes) * kLineBytes;
+  kSlicer.unslice(own, 1, count, row_bytes, rows);
+}
+
 }  // namespace
 
 std::size_t scratch_bytes(std::size_t keys) { return key_groups(keys) * kMatrices * 8; }
@@ -197,6 +205,6 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_group_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_sums};
 
 }  // namespace nescio::pir::avx512
