@@ -179,7 +179,7 @@ step_test() {
     skip test "pytest is missing"
     return
   fi
-  for file in tests/pir/test_answer_gpu.py tests/ot/test_device.py tests/bitserial/test_device.py \
+  for file in tests/pir/test_answer_gpu.py tests/pir/test_bins_gpu.py tests/ot/test_device.py tests/bitserial/test_device.py \
     tests/pir/test_devices.py tests/ot/test_devices.py tests/bitserial/test_device_arguments.py \
     tests/quant/test_device.py tests/quant/torch/test_gpu.py; do
     [ -e "$file" ] && files+=("$file") || skip "$file" "the file does not exist"

@@ -9,6 +9,7 @@ import numpy as np
 from nescio import _core
 from nescio._device import Device
 from nescio._timing import median_seconds
+from nescio.pir._bins import Bins
 from nescio.pir._device_table import open_shard
 
 from .work import Work
@@ -95,9 +96,9 @@ class DeviceLimits:
         rows = _ROWS[device.kind]
         table = open_shard(
             device,
+            bins=[Bins(1, rows)],
             first_row=0,
             rows=rows,
-            domain=rows,
             row_bytes=_ROW_BYTES,
             output="bit",
         )

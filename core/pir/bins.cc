@@ -72,6 +72,23 @@ std::uint64_t Bins::row(const Place& at) const {
   return before(at.group).row + at.bin * groups_[at.group].rows + at.row;
 }
 
+std::vector<BinPart> Bins::parts(std::uint64_t first, std::uint64_t count) const {
+  std::vector<BinPart> all;
+  for (std::uint64_t end = first + count; first < end;) {
+    const Place at = place(first);
+    const std::uint64_t rows = groups_[at.group].rows, left = end - first;
+    const std::uint64_t whole = std::min(left / rows, groups_[at.group].count - at.bin);
+    if (at.row == 0 && whole > 0) {
+      all.push_back({at.group, at.bin, whole, 0, rows});
+      first += whole * rows;
+    } else {
+      all.push_back({at.group, at.bin, 1, at.row, std::min(left, rows - at.row)});
+      first += all.back().rows;
+    }
+  }
+  return all;
+}
+
 std::uint64_t Bins::tile_of(const Place& at) const {
   return before(at.group).tile + at.bin * tiles_of(groups_[at.group]) + at.row / kTileRows;
 }

@@ -23,6 +23,13 @@ struct BinGroup {
   friend bool operator==(const BinGroup&, const BinGroup&) = default;
 };
 
+/// Some rows of each of some bins of a group.
+struct BinPart {
+  std::size_t group;
+  std::uint64_t first_bin, bins;
+  std::uint64_t first_row, rows;  ///< of each bin
+};
+
 /// The places of rows, tiles and keys among bins.
 class Bins {
  public:
@@ -55,6 +62,9 @@ class Bins {
   std::uint64_t row(const Place& at) const;
   /// Returns the number of the tile that holds a place.
   std::uint64_t tile_of(const Place& at) const;
+  /// Returns rows first..first+count-1, which must be in the table, as parts in their order: the whole
+  /// bins of each group together, and what is left of a bin at either end.
+  std::vector<BinPart> parts(std::uint64_t first, std::uint64_t count) const;
 
   friend bool operator==(const Bins& a, const Bins& b) { return a.groups_ == b.groups_; }
 

@@ -101,8 +101,8 @@ def test_one_call_asks_the_device_once(rng, monkeypatch, pool):
             self._rows.store(first, rows, pool)
 
         def answer(self, keys):
-            calls.append(len(keys))
-            answers = self._rows.answer([keys], pool)
+            calls.append(len(keys[0]))
+            answers = self._rows.answer(keys, pool)
             answers.flags.writeable = False
             return answers
 

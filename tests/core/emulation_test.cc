@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "dpf/generate.h"
+#include "dpf/shares.h"
 #include "gpu/emulated/device.h"
 #include "pir/answer.h"
 #include "pir/gpu/answer_gpu.h"
@@ -189,13 +190,12 @@ void check_answers(const Case& of, dpf::Output output, prg::GeneratorId generato
   const dpf::Keys* own = &keys;
   pir::answer({table.data(), extent}, {&own, 1}, expected.data(), pool, Tier::portable);
   for (unsigned device = 0; device < gpu::EmulatedDevice::count(); ++device) {
-    pir::GpuTable<gpu::EmulatedDevice> on_device(device, {0, of.rows, of.rows}, of.row_bytes,
-                                                 output);
+    pir::GpuTable<gpu::EmulatedDevice> on_device(device, extent, {0, of.rows});
     on_device.store(0, rows.data(), of.rows,
                     device == 1 ? std::optional<unsigned>(1) : std::nullopt);
     for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
       std::vector<std::uint8_t> found(expected.size());
-      on_device.answer(keys, {static_cast<pir::Strategy>(strategy), 64}, found.data());
+      on_device.answer({&own, 1}, {static_cast<pir::Strategy>(strategy), 64}, found.data());
       CHECK(found == expected);
     }
   }
@@ -212,8 +212,43 @@ void test_answers() {
   check_answers({1200, 5, 70}, dpf::Output::bit, prg::GeneratorId::chacha20);
 }
 
+/// Two devices hold a table with bins, one of them from the middle of a bin on: their answers add up.
+void test_bins(dpf::Output output) {
+  const pir::TableExtent extent(pir::Bins({{3, 60, 2}, {1, 1100, 1}, {2, 1, 1}}), 9, output);
+  std::vector<std::uint8_t> rows(extent.rows() * 9), table(extent.bytes());
+  for (auto& byte : rows) byte = static_cast<std::uint8_t>(rng());
+  ThreadPool pool(1);
+  pir::store_rows(extent, rows.data(), 0, extent.rows(), table.data(), pool, Tier::portable);
+  std::vector<dpf::Keys> keys;
+  for (const pir::BinGroup& group : extent.bins().groups()) {
+    const dpf::Shape shape = {group.rows, output, prg::GeneratorId::chacha20};
+    const std::size_t count = 2 * group.count * group.keys;
+    const std::vector<std::uint64_t> points(count, group.rows - 1);
+    const std::vector<Block> payloads(count, Block{1, 0});
+    std::vector<std::uint8_t> bytes(count * shape.key_bytes()), others(bytes.size());
+    dpf::generate(shape, points, payloads, bytes.data(), others.data(), Tier::portable);
+    keys.emplace_back(bytes.data(), count, shape.key_bytes());
+  }
+  const std::vector<const dpf::Keys*> groups = {&keys[0], &keys[1], &keys[2]};
+  std::vector<std::uint8_t> expected(2 * extent.bins().slots() * pir::answer_bytes(output, 9));
+  pir::answer({table.data(), extent}, groups, expected.data(), pool, Tier::portable);
+  constexpr std::uint64_t kFirst = 180 + 512;  // a tile of the large bin
+  pir::GpuTable<gpu::EmulatedDevice> low(0, extent, {0, kFirst});
+  pir::GpuTable<gpu::EmulatedDevice> high(1, extent, {kFirst, extent.rows() - kFirst});
+  low.store(0, rows.data(), kFirst, std::nullopt);
+  high.store(0, rows.data() + kFirst * 9, extent.rows() - kFirst, std::nullopt);
+  for (std::size_t strategy = 0; strategy < std::size(pir::kStrategies); ++strategy) {
+    std::vector<std::uint8_t> found(expected.size()), other(expected.size());
+    low.answer(groups, {static_cast<pir::Strategy>(strategy), 64}, found.data());
+    high.answer(groups, {static_cast<pir::Strategy>(strategy), 64}, other.data());
+    dpf::combine(output, found.data(), other.data(), found.size(), found.data());
+    CHECK(found == expected);
+  }
+}
+
 void test_probes() {
-  pir::GpuTable<gpu::EmulatedDevice> on_device(0, {0, 600, 600}, 8, dpf::Output::bit);
+  const pir::TableExtent extent(pir::Bins({{1, 600, 1}}), 8, dpf::Output::bit);
+  pir::GpuTable<gpu::EmulatedDevice> on_device(0, extent, {0, 600});
   const std::vector<std::uint8_t> rows(600 * 8);
   on_device.store(0, rows.data(), 600, std::nullopt);
   CHECK(on_device.seconds_per_pass() > 0);
@@ -234,5 +269,7 @@ int main() {
   test_matrix_instructions();
   test_generators();
   test_answers();
+  test_bins(dpf::Output::bit);
+  test_bins(dpf::Output::u32);
   test_probes();
 }

@@ -12,6 +12,7 @@ import devices
 from nescio import _core, dpf
 from nescio._device import Device
 from nescio.errors import ArgumentError, IndexRangeError, MismatchError, ResourceError
+from nescio.pir._bins import Bins
 from nescio.pir._device_table import STRATEGIES, DeviceTable
 
 
@@ -34,7 +35,9 @@ def expected(values, keys, pool):
 
 
 def on_devices(values, output, *names):
-    table = DeviceTable([Device.parse(name) for name in names], *values.shape, output)
+    table = DeviceTable(
+        [Device.parse(name) for name in names], [Bins(1, len(values))], values.shape[1], output
+    )
     table.store(0, values)
     return table
 
@@ -53,7 +56,7 @@ def test_every_output_and_strategy(device, strategy, output, rng, pool):
     for rows, row_bytes, batch in shapes:
         values = table_of(rng, rows, row_bytes)
         keys = keys_of(rng, rows, output, "chacha20", batch)
-        found, _ = on_devices(values, output, device).answer_by(strategy, keys)
+        found, _ = on_devices(values, output, device).answer_by(strategy, [keys])
         assert np.array_equal(found, expected(values, keys, pool)), (rows, row_bytes, batch)
 
 
@@ -64,7 +67,7 @@ def test_every_output_and_strategy(device, strategy, output, rng, pool):
 def test_every_generator(device, strategy, output, generator, rng, pool):
     values = table_of(rng, 1300, 24)
     keys = keys_of(rng, 1300, output, generator, 5)
-    found, _ = on_devices(values, output, device).answer_by(strategy, keys)
+    found, _ = on_devices(values, output, device).answer_by(strategy, [keys])
     assert np.array_equal(found, expected(values, keys, pool))
 
 
@@ -89,7 +92,7 @@ def test_several_slabs(device, output, rng, pool):
     rows, row_bytes, batch = slabs[output]
     values = table_of(rng, rows, row_bytes)
     keys = keys_of(rng, rows, output, "chacha20", batch)
-    found, work = on_devices(values, output, device).answer_by("auto", keys)
+    found, work = on_devices(values, output, device).answer_by("auto", [keys])
     assert np.array_equal(found, expected(values, keys, pool))
     assert work.launches > launches_of_one_slab(rows, output)
 
@@ -101,7 +104,7 @@ def test_one_slab_on_a_card(rng, pool):
     keys = keys_of(
         rng, rows, "bit", "chacha20", 5 * batch
     )  # fewer would be expanded from their roots
-    found, work = on_devices(values, "bit", "emulated:3").answer_by("auto", keys)
+    found, work = on_devices(values, "bit", "emulated:3").answer_by("auto", [keys])
     assert np.array_equal(found, expected(values, keys, pool))
     assert work.launches == launches_of_one_slab(rows, "bit")
 
@@ -111,7 +114,7 @@ def test_more_keys_than_one_batch(device, rng, pool):
     values = table_of(rng, 600, 1)
     keys = keys_of(rng, 600, "bit", "chacha8", (1 << 14) + 5)
     assert np.array_equal(
-        on_devices(values, "bit", device).answer(keys), expected(values, keys, pool)
+        on_devices(values, "bit", device).answer([keys]), expected(values, keys, pool)
     )
 
 
@@ -121,7 +124,7 @@ def test_nodes_per_step(device, run, rng, pool):
     values = table_of(rng, 5000, 16)
     for output in ("bit", "u64"):
         keys = keys_of(rng, 5000, output, "aes128", 3)
-        found, _ = on_devices(values, output, device).answer_by("bounded", keys, run)
+        found, _ = on_devices(values, output, device).answer_by("bounded", [keys], run)
         assert np.array_equal(found, expected(values, keys, pool))
 
 
@@ -131,7 +134,7 @@ def test_rows_split_over_devices(strategy, output, rng, pool):
     values = table_of(rng, 3000, 20)
     keys = keys_of(rng, 3000, output, "aes128", 4)
     table = on_devices(values, output, *devices.EMULATED)
-    found, work = table.answer_by(strategy, keys)
+    found, work = table.answer_by(strategy, [keys])
     assert np.array_equal(found, expected(values, keys, pool))
     assert work.leaves >= 4 * -(-3000 // (512 if output == "bit" else 64))
 
@@ -147,18 +150,18 @@ def test_overwritten_rows(device, output, rng, pool):
     for index, row in zip(indices, rows, strict=True):
         values[index] = row
     keys = keys_of(rng, 1400, output, "chacha20", 9)
-    assert np.array_equal(table.answer(keys), expected(values, keys, pool))
+    assert np.array_equal(table.answer([keys]), expected(values, keys, pool))
 
 
 @pytest.mark.parametrize("device", devices.FIRST)
 def test_rows_that_come_in_parts_and_from_other_libraries(device, rng, pool, dlpack):
     values = table_of(rng, 1500, 12)
-    table = DeviceTable([Device.parse(device)], 1500, 12, "bit")
+    table = DeviceTable([Device.parse(device)], [Bins(1, 1500)], 12, "bit")
     table.store(1024, values[1024:])
     table.store(512, values[512:1024])
     table.shards[0].store(0, dlpack(values[:512]))
     keys = keys_of(rng, 1500, "bit", "chacha20", 2)
-    assert np.array_equal(table.answer(keys), expected(values, keys, pool))
+    assert np.array_equal(table.answer([keys]), expected(values, keys, pool))
 
 
 @pytest.mark.parametrize("generator", dpf.GENERATORS)
@@ -167,7 +170,7 @@ def test_the_work_of_the_strategies(generator, rng):
     rows = 1 << 15  # 64 leaves of 512 bits
     table = on_devices(table_of(rng, rows, 8), "bit", "emulated")
     keys = keys_of(rng, rows, "bit", generator, 3)
-    work = {s: table.answer_by(s, keys)[1] for s in ("bounded", "branch", "level", "cooperative")}
+    work = {s: table.answer_by(s, [keys])[1] for s in ("bounded", "branch", "level", "cooperative")}
     depth = 3 if generator.startswith(("chacha", "salsa")) else 6
     nodes = (4**3 - 1) // 3 if depth == 3 else 63
     assert {w.leaves for w in work.values()} == {3 * 64}
@@ -178,21 +181,21 @@ def test_the_work_of_the_strategies(generator, rng):
 
 def test_no_keys(rng):
     table = on_devices(table_of(rng, 100, 8), "bit", "emulated", *[])
-    assert table.answer(_core.Keys(np.zeros((0, 0), np.uint8))).shape == (0, 8)
+    assert table.answer([_core.Keys(np.zeros((0, 0), np.uint8))]).shape == (0, 8)
 
 
 def test_keys_for_another_table(rng):
     table = on_devices(table_of(rng, 1000, 8), "bit", "emulated")
     for rows, output in ((1001, "bit"), (1000, "u8")):
         with pytest.raises(MismatchError, match="does not match the table"):
-            table.answer(keys_of(rng, rows, output, "aes128", 1))
+            table.answer([keys_of(rng, rows, output, "aes128", 1)])
 
 
 @pytest.mark.parametrize("run", [0, 63, 100, 1024])
 def test_invalid_nodes(run, rng):
     table = on_devices(table_of(rng, 10, 8), "bit", "emulated")
     with pytest.raises(ArgumentError, match="expected a power of two from 64 to 512"):
-        table.answer_by("bounded", keys_of(rng, 10, "bit", "aes128", 1), run)
+        table.answer_by("bounded", [keys_of(rng, 10, "bit", "aes128", 1)], run)
 
 
 def test_invalid_rows(rng):
@@ -210,6 +213,6 @@ def test_invalid_rows(rng):
 
 def test_too_large_a_table():
     with pytest.raises(ResourceError, match=r"out of memory: requested \d+ of \d+ bytes"):
-        DeviceTable([Device.parse("emulated")], 1 << 30, 64, "bit")
+        DeviceTable([Device.parse("emulated")], [Bins(1, 1 << 30)], 64, "bit")
     with pytest.raises(ArgumentError, match="invalid table size"):
-        DeviceTable([Device.parse("emulated")], 1 << 60, 1 << 20, "bit")
+        DeviceTable([Device.parse("emulated")], [Bins(1, 1 << 60)], 1 << 20, "bit")

@@ -58,7 +58,7 @@ def engine_tables():
     pool = _core.ThreadPool(1)
     processor = _core.Table([(1, 1000, 1)], 12, "bit")
     emulated = _emulated.Table(
-        device=0, first_row=0, rows=1000, domain=1000, row_bytes=12, output="bit"
+        device=0, bins=[(1, 1000, 1)], first_row=0, rows=1000, row_bytes=12, output="bit"
     )
     return {
         "stored on the processor": lambda rows: processor.store(0, rows, pool),

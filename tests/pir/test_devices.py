@@ -298,7 +298,7 @@ def test_threads_run_while_a_table_is_allocated():
     sys.setswitchinterval(60)  # only who releases the interpreter loses it
     try:
         before = turns[0]
-        facts = {"domain": 1 << 20, "row_bytes": 256, "output": "bit"}
+        facts = {"bins": [(1, 1 << 20, 1)], "row_bytes": 256, "output": "bit"}
         engine.Table(device=0, first_row=0, rows=1 << 20, **facts)  # 268 MB, which it fills
         during = turns[0] - before
     finally:

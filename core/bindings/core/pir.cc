@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
+#include "bindings/bins.h"
 #include "hash/records.h"
 #include "pir/answer.h"
 #include "pir/check.h"
@@ -15,18 +16,6 @@ namespace {
 
 using TierName = std::optional<std::string>;
 using OutRows = nb::ndarray<std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-using Groups = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>;
-
-pir::Bins bins_of(const Groups& groups) {
-  std::vector<pir::BinGroup> bins;
-  for (const auto& [count, rows, keys] : groups) bins.push_back({count, rows, keys});
-  return pir::Bins(std::move(bins));
-}
-
-pir::TableExtent extent_of(const Groups& groups, std::size_t row_bytes, const std::string& output) {
-  return {bins_of(groups), row_bytes, dpf::parse_output(output)};
-}
 
 /// A table in memory of its own, or in the memory of a Python array.
 class TableBuffer {
@@ -79,13 +68,8 @@ class TableBuffer {
     return to_array(std::move(rows), {indices.size(), extent_.row_bytes()});
   }
 
-  OutBytes answer(const std::vector<const dpf::Keys*>& keys, ThreadPool& pool,
-                  const TierName& tier) const {
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (keys[i] != nullptr) continue;
-      throw Error(ErrorKind::argument,
-                  "keys of group " + std::to_string(i) + ": found None, expected Keys");
-    }
+  OutBytes answer(const GroupKeys& keys, ThreadPool& pool, const TierName& tier) const {
+    check_present(keys);
     const std::size_t bytes = pir::answer_bytes(extent_.output(), extent_.row_bytes());
     const std::size_t answers =
         checked_product(pir::count_lookups(extent_, keys), extent_.bins().slots());

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "bindings/bindings.h"
+#include "bindings/bins.h"
 #include "bindings/errors.h"
 #include "pir/answer.h"
 #include "pir/gpu/answer_gpu.h"
@@ -41,7 +42,7 @@ inline nb::dict to_dict(const pir::GpuWork& work) {
 
 template <gpu::ComputeDevice Device>
 void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& rows) {
-  check_width(rows.shape(1), table.row_bytes());
+  check_width(rows.shape(1), table.extent().row_bytes());
   std::optional<unsigned> device;
   if (rows.device_type() != nb::device::cpu::value) {
     if (!Device::kReadsCuda || rows.device_type() != nb::device::cuda::value) {
@@ -57,7 +58,7 @@ void store(pir::GpuTable<Device>& table, std::uint64_t first, const AnyRows& row
 
 template <gpu::ComputeDevice Device>
 void replace(pir::GpuTable<Device>& table, const Numbers& indices, const ByteRows& rows) {
-  check_width(rows.shape(1), table.row_bytes());
+  check_width(rows.shape(1), table.extent().row_bytes());
   if (rows.shape(0) != indices.size()) {
     throw Error(ErrorKind::argument, "each index requires one row");
   }
@@ -66,17 +67,21 @@ void replace(pir::GpuTable<Device>& table, const Numbers& indices, const ByteRow
 }
 
 template <gpu::ComputeDevice Device>
-std::pair<OutBytes, nb::dict> answer(pir::GpuTable<Device>& table, const dpf::Keys& keys,
+std::pair<OutBytes, nb::dict> answer(pir::GpuTable<Device>& table, const GroupKeys& keys,
                                      const std::string& strategy, unsigned run) {
+  check_present(keys);
   const pir::GpuOptions options = {pir::parse_strategy(strategy), run};
-  const std::size_t bytes = pir::answer_bytes(table.output(), table.row_bytes());
-  Buffer<std::uint8_t> out(checked_product(keys.size(), bytes));
+  const pir::TableExtent& extent = table.extent();
+  const std::size_t bytes = pir::answer_bytes(extent.output(), extent.row_bytes());
+  const std::size_t answers =
+      checked_product(pir::count_lookups(extent, keys), extent.bins().slots());
+  Buffer<std::uint8_t> out(checked_product(answers, bytes));
   pir::GpuWork work;
   {
     const nb::gil_scoped_release release;
     work = table.answer(keys, options, out.data());
   }
-  return {to_array(std::move(out), {keys.size(), bytes}), to_dict(work)};
+  return {to_array(std::move(out), {answers, bytes}), to_dict(work)};
 }
 
 template <gpu::ComputeDevice Device>
@@ -96,21 +101,25 @@ void bind_pir_device(nb::module_& m) {
   nb::class_<Table>(m, "Table", "Rows of a table in a device's memory; uninitialized.")
       .def(
           "__init__",
-          [](Table* self, unsigned device, std::uint64_t first_row, std::uint64_t rows,
-             std::uint64_t domain, std::size_t row_bytes, const std::string& output) {
-            const dpf::Output parsed = dpf::parse_output(output);
+          [](Table* self, unsigned device, const Groups& bins, std::uint64_t first_row,
+             std::uint64_t rows, std::size_t row_bytes, const std::string& output) {
+            const pir::TableExtent extent = extent_of(bins, row_bytes, output);
             const nb::gil_scoped_release release;  // a first use of the device takes a second
-            new (self) Table(device, {first_row, rows, domain}, row_bytes, parsed);
+            new (self) Table(device, extent, {first_row, rows});
           },
-          nb::arg("device"), nb::arg("first_row"), nb::arg("rows"), nb::arg("domain"),
+          nb::arg("device"), nb::arg("bins"), nb::arg("first_row"), nb::arg("rows"),
           nb::arg("row_bytes"), nb::arg("output"))
       .def("store", &store<Device>, nb::arg("first"), nb::arg("rows"),
-           "Store rows, beginning with row `first`, a multiple of 512; they may be on the device.")
+           "Store rows, beginning with row `first`, a multiple of 512 in its bin; they may be on "
+           "the "
+           "device.")
       .def("replace", &replace<Device>, nb::arg("indices"), nb::arg("rows"),
            "Overwrite the rows at some distinct indices.")
       .def("answer", &answer<Device>, nb::arg("keys"), nb::arg("strategy") = "auto",
            nb::arg("run") = pir::GpuPlan::kRun,
-           "Return this shard's part of the answers, one per row, and the work done.")
+           "Return this shard's part of the answers, one per row, and the work done. `keys` has "
+           "those of "
+           "each group of bins.")
       .def("seconds_per_pass", &Table::seconds_per_pass, nb::call_guard<nb::gil_scoped_release>(),
            "Measure the seconds to read the table once.")
       .def("products_per_second", &Table::products_per_second,

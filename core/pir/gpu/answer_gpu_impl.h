@@ -7,108 +7,41 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "dpf/keys_gpu.h"
 #include "pir/answer.h"
 #include "pir/gpu/answer_gpu.h"
+#include "pir/gpu/batch_gpu_impl.h"
 #include "pir/gpu/fused_gpu.h"
 #include "pir/gpu/table_gpu_impl.h"
 #include "probes/pir_gpu_impl.h"
 
 namespace nescio::pir {
 
-/// Keys that are answered together, in device memory, with the levels of their trees that are expanded
-/// so far.
-template <gpu::ComputeDevice Device>
-struct GpuTable<Device>::Group {
-  dpf::GpuKeys keys;
-  prg::GeneratorId generator;
-  unsigned radix_bits;
-  std::uint64_t first_leaf;  ///< first leaf of the shard in the domain
-  std::uint64_t leaves;
-  std::vector<ggm::GpuNodes> levels;  ///< the stored nodes of each level
-  GpuWork work;
-
-  std::uint32_t count() const { return keys.forest.trees; }
-  std::uint64_t rows() const { return std::uint64_t{count()} * keys.shape.planes(); }
-  /// Returns the ancestors of leaves begin..end-1 at a level.
-  ggm::GpuNodes ancestors(unsigned level, std::uint64_t begin, std::uint64_t end) const {
-    const unsigned shift = radix_bits * (keys.forest.depth - level);
-    return {nullptr, begin >> shift, ((end - 1) >> shift) + 1 - (begin >> shift)};
-  }
-};
-
-template <gpu::ComputeDevice Device>
-void GpuTable<Device>::check(const dpf::Keys& keys, const GpuOptions& options) const {
-  dpf::Shape expected = keys.shape();
-  expected.domain = shard_.domain;
-  expected.output = output_;
-  if (keys.shape() != expected) {
-    throw Error("a key does not match the table", keys.shape().describe(), expected.describe());
-  }
-  const bool power = std::has_single_bit(options.run);
-  if (!power || options.run < GpuPlan::kMinRun || options.run > GpuPlan::kMaxRun) {
-    throw Error(ErrorKind::argument,
-                "run: found " + std::to_string(options.run) + ", expected a power of two from " +
-                    std::to_string(GpuPlan::kMinRun) + " to " + std::to_string(GpuPlan::kMaxRun));
-  }
+inline void check_run(unsigned run) {
+  if (std::has_single_bit(run) && run >= GpuPlan::kMinRun && run <= GpuPlan::kMaxRun) return;
+  throw Error(ErrorKind::argument,
+              "run: found " + std::to_string(run) + ", expected a power of two from " +
+                  std::to_string(GpuPlan::kMinRun) + " to " + std::to_string(GpuPlan::kMaxRun));
 }
 
 template <gpu::ComputeDevice Device>
-GpuWork GpuTable<Device>::answer(const dpf::Keys& keys, const GpuOptions& options,
+GpuWork GpuTable<Device>::answer(std::span<const dpf::Keys* const> keys, const GpuOptions& options,
                                  std::uint8_t* out) {
-  if (keys.size() == 0) return {};
-  check(keys, options);
+  const std::size_t lookups = count_lookups(extent_, keys);
+  if (lookups == 0) return {};
+  check_run(options.run);
+  if (shard_.rows < extent_.rows()) {
+    const std::size_t bytes = answer_bytes(extent_.output(), extent_.row_bytes());
+    std::memset(out, 0, lookups * extent_.bins().slots() * bytes);
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
   device_.reset_peak();
-  const std::size_t sum_bytes =
-      table_.shape.bits()
-          ? sum_words<BitOp>(table_.columns) * sizeof(BitOp::Sum)
-          : table_.shape.planes() * sum_words<ByteOp>(table_.columns) * sizeof(ByteOp::Sum);
-  const GpuPlan plan(keys.size(), table_.shape, sum_bytes);
-  const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
   GpuWork work;
-  for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_group) {
-    const std::size_t count = std::min(plan.keys_per_group, keys.size() - first);
-    Group group{};
-    load(group, keys, first, count);
-    if (table_.shape.bits()) {
-      answer_group<BitOp>(group, options, out + first * bytes);
-    } else {
-      answer_group<ByteOp>(group, options, out + first * bytes);
-    }
-    work.expansions += group.work.expansions;
-    work.leaves += group.work.leaves;
-    work.launches += group.work.launches;
+  for (const std::vector<Part>& parts : batches(keys, lookups)) {
+    answer_batch(parts, options, work, out);
   }
   const std::size_t permanent = table_bytes_ + aes_.size() * sizeof(std::uint32_t);
   work.peak_bytes = device_.memory_use().peak - permanent;
   return work;
-}
-
-/// Copies keys to the device.
-template <gpu::ComputeDevice Device>
-void GpuTable<Device>::load(Group& group, const dpf::Keys& keys, std::size_t first,
-                            std::size_t count) {
-  const ggm::Forest forest = keys.forest(first, count, Tier::portable);
-  const dpf::KeysLayout layout(forest, count);
-  std::uint8_t* host = host_keys_.at_least(layout.bytes());
-  layout.write(keys, first, forest, host);
-  Block* own = keys_.at_least(device_, ceil_div(layout.bytes(), sizeof(Block)));
-  device_.upload(own, host, layout.bytes());
-
-  const std::uint64_t elements = dpf::leaf_elements(output_);
-  group.keys = {{static_cast<std::uint32_t>(count), forest.depth, own, own + layout.corrections,
-                 layout.level_blocks, tables_},
-                own + layout.leaf_corrections,
-                reinterpret_cast<const std::uint8_t*>(own + layout.parties),
-                table_.shape};
-  group.generator = keys.shape().generator;
-  group.radix_bits = forest.generator->radix_bits;
-  group.first_leaf = shard_.first_row / elements;
-  group.leaves = ceil_div(shard_.first_row + shard_.rows, elements) - group.first_leaf;
-  group.levels.assign(forest.depth + 1, {nullptr, 0, 0});
-  group.levels[0] = {own, 0, 1};
-  if (levels_.size() <= forest.depth) levels_.resize(forest.depth + 1);
 }
 
 template <gpu::ComputeDevice Device>
@@ -119,40 +52,89 @@ void GpuTable<Device>::launch(Group& group, const Kernel& kernel) {
 }
 
 template <gpu::ComputeDevice Device>
-template <class Op>
-void GpuTable<Device>::answer_group(Group& group, const GpuOptions& options, std::uint8_t* out) {
-  const std::size_t row_words = sum_words<Op>(table_.columns);
-  const std::size_t sum_bytes = group.rows() * row_words * sizeof(typename Op::Sum);
-  sums_.at_least(device_, ceil_div(sum_bytes, sizeof(std::uint64_t)));
-  device_.zero(sums_.data(), sum_bytes);
-  prg::with_gpu_generator(group.generator, [&]<class G>() {
-    switch (options.strategy) {
-      case Strategy::bounded: return bounded<G, Op>(group, options.run);
-      case Strategy::cooperative: return cooperative<G, Op>(group);
-      default: return slabs<G, Op>(group, options.strategy);
+void GpuTable<Device>::answer_batch(const std::vector<Part>& parts, const GpuOptions& options,
+                                    GpuWork& work, std::uint8_t* out) {
+  std::vector<Group> groups = load(parts);
+  const std::size_t keys = groups.back().first_key + groups.back().count();
+  const bool bits = table_.shape.bits();
+  bits ? add_up<BitOp>(groups, options) : add_up<ByteOp>(groups, options);
+  const std::uint8_t* answers = bits ? download<BitOp>(keys) : download<ByteOp>(keys);
+  work.launches += bits ? 0 : 1;
+  for (const Group& group : groups) {
+    work.expansions += group.work.expansions;
+    work.leaves += group.work.leaves;
+    work.launches += group.work.launches;
+  }
+  const std::size_t bytes = answer_bytes(extent_.output(), extent_.row_bytes());
+  const Bins& bins = extent_.bins();
+  for (const Part& part : parts) {
+    const std::uint64_t first = bins.first_slot(part.piece->bins.group), run = part.group.keys;
+    for (std::uint64_t bin = part.first_bin; bin < part.first_bin + part.bins; ++bin) {
+      for (std::size_t i = part.from; i < part.from + part.each; ++i, answers += bytes) {
+        const std::uint64_t slot = i / run * bins.slots() + first + bin * run + i % run;
+        std::memcpy(out + slot * bytes, answers, bytes);
+      }
     }
-  });
-  const std::size_t bytes = answer_bytes(output_, table_.row_bytes);
-  std::uint8_t* host = host_answers_.at_least(group.count() * bytes);
+  }
+}
+
+template <gpu::ComputeDevice Device>
+template <class Op>
+typename Op::Sum* GpuTable<Device>::sums_of(const Group& group) {
+  const std::size_t rows = group.first_key * table_.shape.planes();
+  return reinterpret_cast<typename Op::Sum*>(sums_.data()) + rows * sum_words<Op>(table_.columns);
+}
+
+/// Adds up the products of all keys, in `sums_`.
+template <gpu::ComputeDevice Device>
+template <class Op>
+void GpuTable<Device>::add_up(std::vector<Group>& groups, const GpuOptions& options) {
+  std::size_t rows = 0;
+  for (const Group& group : groups) rows += group.rows();
+  const std::size_t bytes = rows * sum_words<Op>(table_.columns) * sizeof(typename Op::Sum);
+  sums_.at_least(device_, ceil_div(bytes, sizeof(std::uint64_t)));
+  device_.zero(sums_.data(), bytes);
+  for (Group& group : groups) {
+    prg::with_gpu_generator(group.generator, [&]<class G>() {
+      switch (options.strategy) {
+        case Strategy::bounded: return bounded<G, Op>(group, options.run);
+        case Strategy::cooperative: return cooperative<G, Op>(group);
+        default: return slabs<G, Op>(group, options.strategy);
+      }
+    });
+  }
+}
+
+/// Returns the answers to the keys of a batch, in host memory, one after the other.
+template <gpu::ComputeDevice Device>
+template <class Op>
+const std::uint8_t* GpuTable<Device>::download(std::size_t keys) {
+  const std::size_t bytes = answer_bytes(extent_.output(), table_.row_bytes);
+  std::uint8_t* host = host_answers_.at_least(keys * bytes);
   if constexpr (Op::kBits) {
-    device_.download_rows(host, sums_.data(), row_words * sizeof(typename Op::Sum), bytes,
-                          group.count());
+    const std::size_t row = sum_words<Op>(table_.columns) * sizeof(typename Op::Sum);
+    device_.download_rows(host, sums_.data(), row, bytes, keys);
   } else {
-    std::uint8_t* answers = answers_.at_least(device_, group.count() * bytes);
+    std::uint8_t* answers = answers_.at_least(device_, keys * bytes);
     const std::uint32_t element = table_.shape.element_bytes;
-    launch(group, FinishWords{sums_.data(), group.count(), table_.columns, element,
-                              static_cast<std::uint32_t>(bytes / element), answers});
-    device_.download(host, answers, group.count() * bytes);
+    const FinishWords kernel = {sums_.data(),
+                                static_cast<std::uint32_t>(keys),
+                                table_.columns,
+                                element,
+                                static_cast<std::uint32_t>(bytes / element),
+                                answers};
+    device_.launch(kernel, kernel.grid());
+    device_.download(host, answers, keys * bytes);
   }
   device_.finish();
-  std::memcpy(out, host, group.count() * bytes);
+  return host;
 }
 
 /// For each slab of chunks: expands its bottom nodes, computes their shares, then the product.
 template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::slabs(Group& group, Strategy strategy) {
-  const std::uint64_t all = table_.chunks(), leaves = table_.shape.leaves();
+  const std::uint64_t all = group.table.chunks(), leaves = table_.shape.leaves();
   const std::uint64_t slab =
       strategy == Strategy::level ? all : GpuPlan::slab_chunks(info_, table_.shape, group.count());
   const bool from_roots =
@@ -206,15 +188,19 @@ void GpuTable<Device>::expand(Group& group, std::uint64_t begin, std::uint64_t e
 template <gpu::ComputeDevice Device>
 template <class Op>
 void GpuTable<Device>::multiply(Group& group, std::uint64_t first_chunk, std::uint64_t chunks) {
-  const ProductArguments<Op> of = {
-      shares_.data(), static_cast<std::uint32_t>(group.rows()),         table_, first_chunk,
-      chunks,         reinterpret_cast<typename Op::Sum*>(sums_.data())};
+  const ProductArguments<Op> of = {shares_.data(),
+                                   static_cast<std::uint32_t>(group.rows_per_bin()),
+                                   group.count() / group.keys_per_bin,
+                                   group.table,
+                                   first_chunk,
+                                   chunks,
+                                   sums_of<Op>(group)};
   const auto fill_device = [&]<class Kernel>(std::type_identity<Kernel>) {
     // As many blocks as can be resident: a further wave would be partly empty.
     const unsigned resident = device_.resident_blocks(Kernel(of, 1));
     launch(group, Kernel(of, std::uint64_t{resident} * info_.processors));
   };
-  switch (GpuPlan::product(info_, table_.shape, group.rows())) {
+  switch (GpuPlan::product(info_, table_.shape, group.rows_per_bin())) {
     case Product::plain:
       if constexpr (Op::kBits) fill_device(std::type_identity<PlainProduct<Op>>());
       return;
@@ -227,9 +213,10 @@ void GpuTable<Device>::multiply(Group& group, std::uint64_t first_chunk, std::ui
 template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::bounded(Group& group, unsigned run) {
-  auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
-  BoundedWalk<G, Op> walk = {
-      {group.keys, table_, group.first_leaf, group.leaves, sums}, run, nullptr};
+  BoundedWalk<G, Op> walk = {{group.keys, group.keys_per_bin, group.table, group.first_leaf,
+                              group.leaves, sums_of<Op>(group)},
+                             run,
+                             nullptr};
   walk.scratch = levels_[0].at_least(device_, walk.scratch_blocks());
   launch(group, walk);
   const std::uint64_t end = group.first_leaf + group.leaves;
@@ -242,7 +229,7 @@ void GpuTable<Device>::bounded(Group& group, unsigned run) {
 template <gpu::ComputeDevice Device>
 template <class G, class Op>
 void GpuTable<Device>::cooperative(Group& group) {
-  auto* sums = reinterpret_cast<typename Op::Sum*>(sums_.data());
+  auto* sums = sums_of<Op>(group);
   const dpf::GpuKeys all = group.keys;
   const unsigned run = GpuPlan::cooperative_run(info_, table_.shape, group.leaves);
   for (std::uint32_t key = 0; key < all.forest.trees; ++key) {
@@ -255,8 +242,10 @@ void GpuTable<Device>::cooperative(Group& group) {
     for (ggm::GpuNodes& level : group.levels) level.count = 0;
     group.levels[0] = {tree.roots, 0, 1};
     expand<G>(group, group.first_leaf, group.first_leaf + group.leaves);
+    LineTable table = group.table;
+    table.lines = table.line(key / group.keys_per_bin * table.chunks(), 0);
     auto* own = sums + key * all.shape.planes() * sum_words<Op>(table_.columns);
-    launch(group, MultiplyLeaves<G, Op>{{group.keys, table_, group.first_leaf, group.leaves, own},
+    launch(group, MultiplyLeaves<G, Op>{{group.keys, 1, table, group.first_leaf, group.leaves, own},
                                         group.levels.back(),
                                         run});
     group.work.leaves += group.leaves;

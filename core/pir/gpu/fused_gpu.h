@@ -12,10 +12,11 @@
 
 namespace nescio::pir {
 
-/// Keys, the table's part of their domain, and their sums.
+/// Keys, the part of their domain that the table has, and their sums.
 template <class Op>
 struct FusedArguments {
   dpf::GpuKeys keys;
+  std::uint32_t keys_per_bin;
   LineTable table;
   std::uint64_t first_leaf;  ///< first leaf of the table in the domain; begins a chunk
   std::uint64_t leaves;
@@ -41,7 +42,8 @@ NESCIO_DEVICE inline void multiply_leaves(B& block, const G& generator,
     }
   }
   block.sync();
-  const std::uint64_t chunk = (first - of.first_leaf) / shape.leaves();
+  const std::uint64_t chunk =
+      key / of.keys_per_bin * of.table.chunks() + (first - of.first_leaf) / shape.leaves();
   // Each thread has a column, whose line it reads once for all planes: the table is in global memory,
   // the shares are in shared memory, where all threads read the same word.
   constexpr unsigned kPlanes = Op::kBits ? 1 : 16;

@@ -59,8 +59,8 @@ struct PlainProduct {
 
   template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
-    const std::uint32_t m0 = block.x() % tiles.m * kTileM;
-    const std::uint32_t column = block.x() / tiles.m * kThreads + block.thread();
+    const std::uint32_t m0 = tiles.row_tile(block.x()) * kTileM, bin = tiles.bin(block.x());
+    const std::uint32_t column = tiles.column_tile(block.x()) * kThreads + block.thread();
     const std::uint32_t last = of.table.columns - 1, own = column < last ? column : last;
     const std::uint64_t begin = tiles.begin(block.y()), end = tiles.end(block.y());
     auto* shares = reinterpret_cast<gpu::Quad*>(block.shared());
@@ -68,11 +68,10 @@ struct PlainProduct {
     for (std::uint64_t chunk = begin; chunk < end; chunk += kStageChunks) {
       const auto count =
           static_cast<unsigned>(end - chunk < kStageChunks ? end - chunk : kStageChunks);
-      load_shares(block, m0, chunk, count, shares);
+      load_shares(block, bin, m0, chunk, count, shares);
       block.sync();
       for (unsigned i = 0; i < count; ++i) {
-        const auto* line =
-            reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk + i, own));
+        const gpu::Quad* line = of.table_line(bin, chunk + i, own);
         NESCIO_UNROLL
         for (unsigned m = 0; m < kTileM; ++m) {
           if (m0 + m >= of.rows) continue;
@@ -84,19 +83,20 @@ struct PlainProduct {
     if (column - block.lane() > last) return;  // uniform in a warp
     NESCIO_UNROLL
     for (unsigned m = 0; m < kTileM; ++m) {
-      if (m0 + m < of.rows) add_columns<Op>(block, m0 + m, of.table, column, c[m], of.sums);
+      if (m0 + m >= of.rows) continue;
+      add_columns<Op>(block, m0 + m, of.table, column, c[m], of.sums_of(bin));
     }
   }
 
  private:
   template <gpu::ThreadBlock B>
-  NESCIO_DEVICE void load_shares(B& block, std::uint32_t m0, std::uint64_t chunk, unsigned count,
-                                 gpu::Quad* shares) const {
-    const auto* from = reinterpret_cast<const gpu::Quad*>(of.shares);
+  NESCIO_DEVICE void load_shares(B& block, std::uint32_t bin, std::uint32_t m0, std::uint64_t chunk,
+                                 unsigned count, gpu::Quad* shares) const {
     for (unsigned i = block.thread(); i < count * kTileM * kLineQuads; i += kThreads) {
       const unsigned line = i / kLineQuads, m = line % kTileM;
       if (m0 + m >= of.rows) continue;
-      shares[i] = from[((chunk + line / kTileM) * of.rows + m0 + m) * kLineQuads + i % kLineQuads];
+      const gpu::Quad* from = of.share_lines(bin, chunk + line / kTileM);
+      shares[i] = from[(m0 + m) * kLineQuads + i % kLineQuads];
     }
   }
 };

@@ -5,7 +5,8 @@
 //
 //     C[m][n] = sum over chunks c of <share line (c, m), table line (c, n)>
 //
-// m indexes the keys and, within a key, the planes of its shares; n indexes the columns. For bits only
+// m indexes the keys and, within a key, the planes of its shares; n indexes the columns. One kernel
+// computes the products of several bins, each with keys and lines of its own. For bits only
 // the parity of C is needed, and sums are packed: bit n % 32 of word n / 32 of row m. For words sums
 // have 64 bits, and every block adds its 32-bit partial sums of at most 2^16 rows, so none overflows.
 
@@ -66,36 +67,59 @@ NESCIO_INLINE std::uint64_t sum_words(std::uint32_t columns) {
   return Op::kBits ? ceil_div(columns, 32) : columns;
 }
 
-/// The arguments of a product over `chunks` chunks of the table, beginning with `first_chunk`.
+/// The arguments of products over `chunks` chunks of each bin, beginning with `first_chunk`.
 template <class Op>
 struct ProductArguments {
-  const std::uint32_t* shares;  ///< lines of the chunks, `rows` per chunk
-  std::uint32_t rows;           ///< rows of C: keys x planes
+  const std::uint32_t* shares;  ///< lines of the chunks: per chunk, `rows` of each bin
+  std::uint32_t rows;           ///< rows of a bin's C: keys x planes
+  std::uint32_t bins;
   LineTable table;
   std::uint64_t first_chunk;
   std::uint64_t chunks;
   typename Op::Sum* sums;
+
+  /// Returns the lines of a bin's shares of a chunk.
+  NESCIO_INLINE const gpu::Quad* share_lines(std::uint32_t bin, std::uint64_t chunk) const {
+    const std::uint64_t line = (chunk * bins + bin) * rows;
+    return reinterpret_cast<const gpu::Quad*>(shares + line * dpf::kLineWords);
+  }
+  /// Returns the line of a bin's column in a chunk.
+  NESCIO_INLINE const gpu::Quad* table_line(std::uint32_t bin, std::uint64_t chunk,
+                                            std::uint32_t column) const {
+    return reinterpret_cast<const gpu::Quad*>(
+        table.line(bin * table.chunks() + first_chunk + chunk, column));
+  }
+  /// Returns the sums of a bin.
+  NESCIO_INLINE typename Op::Sum* sums_of(std::uint32_t bin) const {
+    return sums + std::uint64_t{bin} * rows * sum_words<Op>(table.columns);
+  }
 };
 
-/// The division of a product into tiles of C, and of its chunks among at most about `blocks` blocks.
+/// The division of products into tiles of C, and of their chunks among at most about `blocks` blocks.
 struct Tiles {
-  std::uint32_t m, n;
+  std::uint32_t m, n, bins;
   std::uint64_t chunks, chunks_per_block;
 
   template <class Op>
   Tiles(const ProductArguments<Op>& of, unsigned tile_m, unsigned tile_n, std::uint64_t blocks)
       : m(static_cast<std::uint32_t>(ceil_div(of.rows, tile_m))),
         n(static_cast<std::uint32_t>(ceil_div(of.table.columns, tile_n))),
+        bins(of.bins),
         chunks(of.chunks) {
-    const std::uint64_t splits = blocks / (std::uint64_t{m} * n);
+    const std::uint64_t splits = blocks / (std::uint64_t{m} * n * bins);
     chunks_per_block = ceil_div(chunks, splits > 0 ? splits : 1);
     const std::uint64_t max = kMaxRowsOfSum / of.table.shape.rows();
     if (!Op::kBits && chunks_per_block > max) chunks_per_block = max;
   }
 
   gpu::Grid grid() const {
-    return {m * n, static_cast<std::uint32_t>(ceil_div(chunks, chunks_per_block))};
+    return {m * n * bins, static_cast<std::uint32_t>(ceil_div(chunks, chunks_per_block))};
   }
+  /// Return the tile and the bin of a block. Neighbouring blocks have the same tile of the table, which is
+  /// thus read from memory once.
+  NESCIO_INLINE std::uint32_t row_tile(std::uint32_t x) const { return x % m; }
+  NESCIO_INLINE std::uint32_t column_tile(std::uint32_t x) const { return x / m % n; }
+  NESCIO_INLINE std::uint32_t bin(std::uint32_t x) const { return x / m / n; }
   /// Return the chunks of a block: begin..end-1.
   NESCIO_INLINE std::uint64_t begin(std::uint32_t y) const { return y * chunks_per_block; }
   NESCIO_INLINE std::uint64_t end(std::uint32_t y) const {
@@ -165,8 +189,8 @@ struct MatrixProduct {
 
   template <gpu::ThreadBlock B>
   NESCIO_DEVICE void operator()(B& block) const {
-    // Neighbouring blocks use the same tile of the table, which is thus read from memory once.
-    const std::uint32_t m0 = block.x() % tiles.m * kTileM, n0 = block.x() / tiles.m * kTileN;
+    const std::uint32_t m0 = tiles.row_tile(block.x()) * kTileM;
+    const std::uint32_t n0 = tiles.column_tile(block.x()) * kTileN, bin = tiles.bin(block.x());
     const std::uint64_t begin = tiles.begin(block.y()), count = tiles.end(block.y()) - begin;
     auto* stages = reinterpret_cast<gpu::Quad*>(block.shared());
     const LineCopies<kTileM, kThreads> share_copies(block.thread(), m0, of.rows);
@@ -174,8 +198,8 @@ struct MatrixProduct {
     const auto fetch = [&](std::uint64_t i) {
       gpu::Quad* stage = stages + i % kStages * kStageQuads;
       if (i < count) {
-        share_copies.copy(block, share_lines(begin + i), stage);
-        table_copies.copy(block, table_lines(begin + i), stage + kTileM * kLineQuads);
+        share_copies.copy(block, of.share_lines(bin, begin + i), stage);
+        table_copies.copy(block, of.table_line(bin, begin + i, 0), stage + kTileM * kLineQuads);
       }
       block.commit_copies();
     };
@@ -191,18 +215,11 @@ struct MatrixProduct {
     }
     NESCIO_UNROLL
     for (unsigned r = 0; r < kRowBlocks; ++r) {
-      add_up(block, m0 + row + 16 * r, n0 + column, c[r]);
+      add_up(block, of.sums_of(bin), m0 + row + 16 * r, n0 + column, c[r]);
     }
   }
 
  private:
-  NESCIO_DEVICE const gpu::Quad* share_lines(std::uint64_t chunk) const {
-    return reinterpret_cast<const gpu::Quad*>(of.shares) + chunk * of.rows * kLineQuads;
-  }
-  NESCIO_DEVICE const gpu::Quad* table_lines(std::uint64_t chunk) const {
-    return reinterpret_cast<const gpu::Quad*>(of.table.line(of.first_chunk + chunk, 0));
-  }
-
   /// Adds the product of a chunk's lines. Half of each of 16 share lines is operand A of one
   /// instruction: lane l addresses quad l / 16 of line l % 16. Eight whole table lines are operand B of
   /// two instructions: lane l addresses quad l / 8 of line l % 8.
@@ -234,38 +251,39 @@ struct MatrixProduct {
 
   /// Adds 16 rows by 64 columns of C, from the registers of a warp, to the sums.
   template <gpu::ThreadBlock B>
-  NESCIO_DEVICE void add_up(B& block, std::uint32_t m0, std::uint32_t n0,
+  NESCIO_DEVICE void add_up(B& block, typename Op::Sum* sums, std::uint32_t m0, std::uint32_t n0,
                             const std::uint32_t (&c)[8][4]) const {
     const std::uint64_t words = sum_words<Op>(of.table.columns);
     NESCIO_UNROLL
     for (unsigned half = 0; half < 2; ++half) {
       const std::uint32_t m = m0 + 8 * half + block.lane() / 4;
       if constexpr (Op::kBits) {
-        flip_parities(block, m, n0 / 32, words, half, c);
+        flip_parities(block, sums, m, n0 / 32, words, half, c);
       } else {
-        add_counts(block, m, n0, words, half, c);
+        add_counts(block, sums, m, n0, words, half, c);
       }
     }
   }
 
   template <gpu::ThreadBlock B>
-  NESCIO_DEVICE void add_counts(B& block, std::uint32_t m, std::uint32_t n0, std::uint64_t words,
-                                unsigned half, const std::uint32_t (&c)[8][4]) const {
+  NESCIO_DEVICE void add_counts(B& block, typename Op::Sum* sums, std::uint32_t m, std::uint32_t n0,
+                                std::uint64_t words, unsigned half,
+                                const std::uint32_t (&c)[8][4]) const {
     NESCIO_UNROLL
     for (unsigned n = 0; n < 8; ++n) {
       NESCIO_UNROLL
       for (unsigned i = 0; i < 2; ++i) {
         const std::uint32_t column = n0 + 8 * n + 2 * (block.lane() % 4) + i;
         if (m >= of.rows || column >= of.table.columns) continue;
-        block.atomic_add(of.sums + m * words + column, typename Op::Sum{c[n][2 * half + i]});
+        block.atomic_add(sums + m * words + column, typename Op::Sum{c[n][2 * half + i]});
       }
     }
   }
 
   /// Packs the parities of a row of C, two per lane and block of columns, and XORs them to the sums.
   template <gpu::ThreadBlock B>
-  NESCIO_DEVICE void flip_parities(B& block, std::uint32_t m, std::uint64_t first_word,
-                                   std::uint64_t words, unsigned half,
+  NESCIO_DEVICE void flip_parities(B& block, typename Op::Sum* sums, std::uint32_t m,
+                                   std::uint64_t first_word, std::uint64_t words, unsigned half,
                                    const std::uint32_t (&c)[8][4]) const {
     const unsigned t = block.lane() % 4;
     std::uint32_t packed[2] = {};
@@ -279,7 +297,7 @@ struct MatrixProduct {
       packed[w] |= block.shuffle_xor(packed[w], 1);
       packed[w] |= block.shuffle_xor(packed[w], 2);
       if (t == 0 && m < of.rows && first_word + w < words) {
-        block.atomic_xor(of.sums + m * words + first_word + w, packed[w]);
+        block.atomic_xor(sums + m * words + first_word + w, packed[w]);
       }
     }
   }

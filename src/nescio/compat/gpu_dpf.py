@@ -171,7 +171,7 @@ class DPF:
         checked = self._read(keys, self._initialized("eval_gpu"))
         if self._device_rows is None:
             raise ResourceError(f"{self._no_device}; eval_cpu answers without one")
-        return self._cut(self._device_rows.answer(checked), checked)
+        return self._cut(self._device_rows.answer([checked]), checked)
 
     def _store_on_device(self, rows: _device_table.Rows) -> None:
         """Copies the rows to the device; stores the error, if any, for a later `eval_gpu`."""

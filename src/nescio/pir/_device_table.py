@@ -11,6 +11,7 @@ from .._arrays import ByteArray, IndexArray
 from .._device import Device, Engine
 from ..dpf import Output
 from ..errors import ArgumentError
+from ._bins import Bins
 
 Strategy = Literal["auto", "branch", "level", "bounded", "cooperative"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -19,7 +20,7 @@ DEFAULT_NODES = 128
 """Nodes per key that a bounded walk expands in one step: K in the paper, with the paper's value."""
 
 SHARD_ROWS = 512
-"""Shards begin at multiples of this, and rows are written from multiples of this."""
+"""Shards begin at multiples of this in a bin, and rows are written from multiples of this."""
 
 
 class Shard(Protocol):
@@ -30,7 +31,7 @@ class Shard(Protocol):
     def store(self, first: int, rows: object) -> None: ...
     def replace(self, indices: IndexArray, rows: ByteArray) -> None: ...
     def answer(
-        self, keys: _core.Keys, strategy: str, nodes: int, /
+        self, keys: Sequence[_core.Keys], strategy: str, nodes: int, /
     ) -> tuple[ByteArray, dict[str, int]]: ...
     def seconds_per_pass(self) -> float: ...
     def products_per_second(self) -> float: ...
@@ -41,7 +42,14 @@ class LookupEngine(Engine, Protocol):
     """The engine's module for one kind of device, with its tables."""
 
     def Table(  # noqa: N802 - a class
-        self, *, device: int, first_row: int, rows: int, domain: int, row_bytes: int, output: str
+        self,
+        *,
+        device: int,
+        bins: Sequence[Bins],
+        first_row: int,
+        rows: int,
+        row_bytes: int,
+        output: str,
     ) -> Shard: ...
 
 
@@ -65,33 +73,31 @@ class Work(NamedTuple):
 class DeviceTable:
     """A table's rows in device memory. With several devices, each holds a contiguous range of rows.
 
-    Rows are bytes. A device table may be used from several threads. Raises ResourceError if a
-    device does not exist or lacks the memory, ArgumentError if there are more devices than blocks
-    of 512 rows.
+    Rows are bytes, numbered through the bins. A device table may be used from several threads.
+    Raises ResourceError if a device does not exist or lacks the memory, ArgumentError if there are
+    more devices than blocks of at most 512 rows, which do not cross bins.
     """
 
     def __init__(
-        self, devices: Sequence[Device], rows: int, row_bytes: int, output: Output
+        self, devices: Sequence[Device], bins: Sequence[Bins], row_bytes: int, output: Output
     ) -> None:
-        blocks = -(-rows // SHARD_ROWS)
+        rows, blocks = sum(group.total_rows for group in bins), blocks_of(bins)
         if len(devices) > blocks:
             raise ArgumentError(
                 f"{rows} records cannot be split over {len(devices)} devices: each gets a "
-                f"multiple of {SHARD_ROWS}"
+                f"multiple of {SHARD_ROWS}, or whole bins"
             )
         self.rows, self.row_bytes, self.output = rows, row_bytes, output
-        self.devices = tuple(devices)
-        ends = [
-            min(rows, blocks * (i + 1) // len(devices) * SHARD_ROWS) for i in range(len(devices))
-        ]
+        self.bins, self.devices = tuple(bins), tuple(devices)
+        ends = [_first_row(bins, blocks * (i + 1) // len(devices)) for i in range(len(devices))]
         self._firsts = [0, *ends[:-1]]
         self._ends = ends
         self._shards = [
             open_shard(
                 device,
+                bins=bins,
                 first_row=first,
                 rows=end - first,
-                domain=rows,
                 row_bytes=row_bytes,
                 output=output,
             )
@@ -110,10 +116,11 @@ class DeviceTable:
         return self._shards
 
     def store(self, first: int, rows: Rows) -> None:
-        """Writes `rows`, uint8 of shape (count, row_bytes), at row `first`, a multiple of 512.
+        """Writes `rows`, uint8 of shape (count, row_bytes), from row `first` on.
 
-        The rest of the last block of 512 rows becomes zero. Rows in GPU memory (DLPack) are not
-        copied through the host. Raises ArgumentError for rows of another width or library.
+        `first` is a multiple of 512 in its bin. The rest of the last block of 512 rows becomes
+        zero. Rows in GPU memory (DLPack) are not copied through the host. Raises ArgumentError for
+        rows of another width or library.
         """
         if rows.shape[1] != self.row_bytes:
             raise ArgumentError(
@@ -140,12 +147,17 @@ class DeviceTable:
                 np.ascontiguousarray(rows[own]),
             )
 
-    def answer(self, keys: _core.Keys) -> ByteArray:
-        """Answers keys with the fastest strategy; one row of the result per key."""
+    def answer(self, keys: Sequence[_core.Keys]) -> ByteArray:
+        """Answers lookups, given the keys for each group of bins, with the fastest strategy.
+
+        The keys of a group are in the order lookup, bin, key. The result has a row for each key, in
+        the order lookup, group, bin, key. Raises ArgumentError for keys of different numbers of
+        lookups, MismatchError for keys to other tables.
+        """
         return self.answer_by("auto", keys)[0]
 
     def answer_by(
-        self, strategy: Strategy, keys: _core.Keys, nodes: int = DEFAULT_NODES
+        self, strategy: Strategy, keys: Sequence[_core.Keys], nodes: int = DEFAULT_NODES
     ) -> tuple[ByteArray, Work]:
         """Answers keys with one of the paper's strategies, and counts the work."""
 
@@ -162,23 +174,46 @@ class DeviceTable:
         return total, work
 
 
+def blocks_of(bins: Sequence[Bins]) -> int:
+    """Returns the blocks of at most 512 rows, which do not cross bins."""
+    return sum(group.bins * -(-group.rows // SHARD_ROWS) for group in bins)
+
+
+def _first_row(bins: Sequence[Bins], block: int) -> int:
+    """Returns the first row of a block, or the number of rows for the number of blocks."""
+    row = 0
+    for group in bins:
+        each = -(-group.rows // SHARD_ROWS)
+        if block < group.bins * each:
+            return row + block // each * group.rows + block % each * SHARD_ROWS
+        block -= group.bins * each
+        row += group.total_rows
+    return row
+
+
 def open_shard(
-    device: Device, *, first_row: int, rows: int, domain: int, row_bytes: int, output: str
+    device: Device,
+    *,
+    bins: Sequence[Bins],
+    first_row: int,
+    rows: int,
+    row_bytes: int,
+    output: str,
 ) -> Shard:
-    """Allocates rows on one device; they are not written yet. Raises ResourceError."""
+    """Allocates rows of a table on one device; they are not written yet. Raises ResourceError."""
     return cast(LookupEngine, device.engine()).Table(
         device=device.number,
+        bins=bins,
         first_row=first_row,
         rows=rows,
-        domain=domain,
         row_bytes=row_bytes,
         output=output,
     )
 
 
 def open_table(device: str, rows: int, row_bytes: int, output: Output) -> DeviceTable:
-    """Allocates a table on one device, by name; its rows are not written yet.
+    """Allocates a table of one bin on one device, by name; its rows are not written yet.
 
     Raises ArgumentError and ResourceError as `DeviceTable` does.
     """
-    return DeviceTable([Device.parse(device)], rows, row_bytes, output)
+    return DeviceTable([Device.parse(device)], [Bins(1, rows)], row_bytes, output)

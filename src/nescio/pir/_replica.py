@@ -9,7 +9,8 @@ from .. import _core
 from .._arrays import ByteArray
 from .._device import Device, automatic_device
 from ..errors import ResourceError
-from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work
+from ._bins import Grouping
+from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work, blocks_of
 from ._hash_shape import ARITY
 from ._state import TableState
 from ._table import Table
@@ -24,11 +25,7 @@ def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | 
     """
     params = table.params
     device = automatic_device(
-        sum(
-            -(-group.rows // SHARD_ROWS) * SHARD_ROWS * group.bins * layout.row_bytes
-            for layout in params.layouts
-            for group in layout.bins
-        )
+        sum(blocks_of(layout.bins) * SHARD_ROWS * layout.row_bytes for layout in params.layouts)
     )
     if device is None:
         return None
@@ -72,7 +69,7 @@ class DeviceReplica:
         """
         with self._lock:
             tables = self._follow(state)
-            answers, work = tables[number].answer_by(self._strategy, keys[0], self.nodes)
+            answers, work = tables[number].answer_by(self._strategy, keys, self.nodes)
             if number == 0:
                 self.work = work
             return answers
@@ -97,13 +94,11 @@ class DeviceReplica:
 
     def _copy(self, state: TableState, number: int) -> DeviceTable:
         layout = state.params.layouts[number]
-        if state.params.is_cut:
-            raise ResourceError("a table in bins is answered by the CPU")
-        rows, width, output = layout.rows, layout.row_bytes, layout.output
-        devices = self._devices[: -(-rows // SHARD_ROWS)]  # a small hash table is on fewer devices
-        copy = DeviceTable(devices if number else self._devices, rows, width, output)
-        step = max(1, _PART_BYTES // (SHARD_ROWS * width)) * SHARD_ROWS
-        for first in range(0, rows, step):
-            count = min(step, rows - first)
-            copy.store(first, state.table(number).load_range(first, count, self._pool))
+        devices = self._devices[: blocks_of(layout.bins)]  # a small hash table is on fewer devices
+        copy = DeviceTable(devices if number else self._devices, *layout)
+        grouping = Grouping(layout.bins)
+        step = max(1, _PART_BYTES // (SHARD_ROWS * layout.row_bytes)) * SHARD_ROWS
+        for span in grouping.spans(step):
+            first = grouping.first(span)
+            copy.store(first, state.table(number).load_range(first, span.total, self._pool))
         return copy

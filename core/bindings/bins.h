@@ -1,0 +1,44 @@
+#pragma once
+
+// Bins and their keys as Python passes them, for the tables of every module.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "dpf/key.h"
+#include "pir/layout.h"
+
+namespace nescio::bindings {
+
+/// For each group of bins: their number, the rows of each, and the keys of a lookup to each.
+using Groups = std::vector<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>;
+
+inline pir::Bins bins_of(const Groups& groups) {
+  std::vector<pir::BinGroup> bins;
+  for (const auto& [count, rows, keys] : groups) bins.push_back({count, rows, keys});
+  return pir::Bins(std::move(bins));
+}
+
+inline pir::TableExtent extent_of(const Groups& groups, std::size_t row_bytes,
+                                  const std::string& output) {
+  return {bins_of(groups), row_bytes, dpf::parse_output(output)};
+}
+
+/// The keys to each group of bins.
+using GroupKeys = std::vector<const dpf::Keys*>;
+
+/// Throws Error(argument) if a group has None in place of keys.
+inline void check_present(const GroupKeys& keys) {
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] != nullptr) continue;
+    throw Error(ErrorKind::argument,
+                "keys of group " + std::to_string(i) + ": found None, expected Keys");
+  }
+}
+
+}  // namespace nescio::bindings
