@@ -26,10 +26,15 @@ from nescio.pir import _tops as tops
 from nescio.pir import _wire as wire
 from nescio.pir._keyed import KeyedLayout
 from nescio.pir._keyed import _layout as keyed_layout
+from nescio.pir.batch import FullPart, HotPart, Layout, Together
+from nescio.pir.batch import _layout_file as layout_file
+from nescio.pir.batch import _packing as packing
+from nescio.pir.batch import _parts as parts
 
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (_frame, _base_ot, wire, tops, params, params.TableParams, change, change.Change, stored)
-for module in (*MODULES, change._Head, keyed_layout, KeyedLayout):
+BATCH = (layout_file, layout_file._Reader, packing, parts, HotPart, FullPart, Together, Layout)
+for module in (*MODULES, change._Head, keyed_layout, KeyedLayout, *BATCH):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
@@ -68,6 +73,14 @@ KEYED_CHANGES = [
     for words in [np.arange(1, 9, dtype=np.uint64).reshape(2, 4)]
     for operation, rows in [("update", 2), ("insert", 2), ("delete", 0)]
 ]
+
+BATCH_LAYOUT = Layout(
+    600,
+    FullPart(5, hashes=2, seed=3),
+    HotPart(np.arange(0, 600, 9), 4, keys=2),
+    Together(np.arange(3), np.array([[7, -1], [8, 9], [0, 1]])),
+    lookups=8,
+).to_bytes()
 
 with TABLE.reading() as state:
     TOPS = [tops.encode_tops(state), tops.encode_tops(state, PARAMS.id)]
@@ -151,6 +164,12 @@ def fuzz_keyed_layout(provider: atheris.FuzzedDataProvider) -> None:
     assert KeyedLayout.from_bytes(data).to_bytes() == data
 
 
+def fuzz_batch_layout(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes batch layouts, as a client and `nescio serve` parse them."""
+    data = damaged(provider, BATCH_LAYOUT)
+    assert Layout.from_bytes(data).to_bytes() == data
+
+
 def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     """Fuzzes stored tables."""
     FILE.write_bytes(damaged(provider, STORED))
@@ -204,7 +223,7 @@ def one_input(data: bytes) -> None:
     target = provider.PickValueInList(
         [
             *(fuzz_query, fuzz_answer, fuzz_tops, fuzz_params, fuzz_change, fuzz_stored),
-            *(fuzz_change_head, fuzz_keyed_change, fuzz_keyed_layout),
+            *(fuzz_change_head, fuzz_keyed_change, fuzz_keyed_layout, fuzz_batch_layout),
             *(fuzz_frames, fuzz_points),
         ]
     )

@@ -12,7 +12,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER.parent))
 
-import make_keyed  # noqa: E402 - found next to this file
+import make_batch  # noqa: E402 - found next to this file
+import make_keyed  # noqa: E402
 
 from spec import dpf, pir, prg  # noqa: E402 - found next to this file
 
@@ -168,6 +169,7 @@ def main() -> None:
     contents = {
         "prg": [prg_case(g, node) for g in prg.GENERATORS.values() for node in nodes],
         "dpf": [dpf_case(shape) for shape in dpf_shapes()],
+        "batch": make_batch.content(),
         "keyed": make_keyed.content(),
         "wire": {
             "lookups": [

@@ -1,5 +1,8 @@
 """Positions of rows: as specified, each place of one row, and spread as by random permutations."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +13,23 @@ from nescio.pir.batch._permutation import Permutation
 from nescio.pir.batch._positions import Positions
 from pir.batch.layouts import as_layout, layouts
 from spec import batch as spec
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "batch.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["digest"][:6])
+def test_vectors(vector):
+    layout = Layout.from_bytes(vector["layout"].encode())
+    assert layout.digest == vector["digest"]
+    assert [list(group) for group in layout.bins] == vector["bins"]
+    rows = np.array(vector["rows"], np.uint64)
+    positions = Positions(layout)
+    for own, *expected in zip(*positions.candidates(rows), vector["places"], strict=True):
+        pairs = zip(own.tolist(), expected[0].tolist(), strict=True)
+        assert [None if b < 0 else [b, place] for b, place in pairs] == expected[1]
+    for line, near in zip(positions.lists(rows), vector["neighbors"], strict=True):
+        found = layout.together.neighbors[line].tolist() if line >= 0 else []
+        assert [row for row in found if row >= 0] == near
 
 
 @given(st.integers(1, 2000), st.integers(0, 2**32 - 1), st.integers(0, 16))
