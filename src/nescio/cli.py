@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__
-from .commands import audit, bench, demo, info, lookup, ot, quant, serve
+from .commands import audit, bench, demo, info, lookup, ot, quant, serve, tune
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, ot, quant, audit, bench, info)
+_COMMANDS = (demo, serve, lookup, tune, ot, quant, audit, bench, info)
 _EXTRAS = {
     "flint": "audit-lattice",
     "flwr": "flower",

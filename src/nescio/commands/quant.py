@@ -4,14 +4,12 @@ import argparse
 import importlib
 import json
 import math
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ..errors import ArgumentError
 from . import Subparsers, count
+from .functions import load_function
 
 if TYPE_CHECKING:
     from ..quant.search import Choice, Point, SearchResult
@@ -39,7 +37,8 @@ def _add_search(subcommands: Subparsers) -> None:
         description="Evaluates quantization plans (bits for each layer) of a model and prints the "
         "Pareto front: the plans that no other plan beats in both quality and speed. Speed is the "
         "time of the layers' products with one vector, measured on this machine. Functions given "
-        "as module:function are imported, also from the current directory, and executed.",
+        "as module:function or path.py:function are imported, also from the current directory, and "
+        "executed.",
     )
     add = parser.add_argument
     add(
@@ -137,7 +136,7 @@ def _run_search(arguments: argparse.Namespace) -> int:
     if arguments.plot:
         importlib.import_module("matplotlib")  # fails before the search, not after it
     variants = model_variants(_model(arguments.model), per_row=arguments.per_row)
-    quality = _function(arguments.quality)
+    quality = load_function(arguments.quality)
     shapes = matching_layers(variants, arguments.layers or ["*"])
     cost = MeasuredCost(shapes, threads=arguments.threads)
     choices: list[Choice] = [
@@ -212,56 +211,7 @@ def _model(name: str) -> object:
         from ..quant import load  # noqa: PLC0415
 
         return load(path)
-    return _function(name)()
-
-
-def _function(name: str) -> Callable[..., object]:
-    """Imports module:function; wraps it so that its errors name it.
-
-    Raises ArgumentError if it does not exist.
-    """
-    module_name, _, attribute = name.partition(":")
-    if not module_name or not attribute:
-        raise ArgumentError(f"found {name!r}, expected module:function")
-    function = getattr(_module(module_name, name), attribute, None)
-    if not callable(function):
-        raise ArgumentError(f"{name}: found no function {attribute!r} in module {module_name}")
-
-    def called(*arguments: object) -> object:
-        try:
-            return function(*arguments)
-        except (MemoryError, ModuleNotFoundError):
-            raise
-        except Exception as error:
-            raise _raised(name, error) from error
-
-    return called
-
-
-def _module(module_name: str, name: str) -> ModuleType:
-    """Imports a module. Raises ArgumentError if it does not exist or raises an exception."""
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` has it
-    try:
-        return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise ArgumentError(
-            f"{name}: found no module {error.name!r}, expected one in the current directory or "
-            "installed"
-        ) from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise _raised(name, error) from error
-
-
-def _raised(name: str, error: Exception) -> ArgumentError:
-    """Builds the error for an exception in the user's code."""
-    return ArgumentError(
-        f"{name} raised {type(error).__name__}: {error} (set NESCIO_DEBUG=1 for the traceback)"
-    )
+    return load_function(name)()
 
 
 def _number(value: object) -> float:

@@ -11,6 +11,7 @@ from ...errors import ArgumentError, IndexRangeError
 from .._params import MAX_ROWS
 
 __all__ = [
+    "Bools",
     "Columns",
     "Floats",
     "Integers",
@@ -30,6 +31,7 @@ __all__ = [
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Columns(NamedTuple):
@@ -118,7 +120,7 @@ def check_times(times: Array | None, place: Callable[[int], str]) -> None:
         )
 
 
-def _check_one_user(wrong: npt.NDArray[np.bool_], place: Callable[[int], str]) -> None:
+def _check_one_user(wrong: Bools, place: Callable[[int], str]) -> None:
     if wrong.any():
         raise ArgumentError(
             f"{place(int(np.argmax(wrong)))}: found another user than in the same inference "

@@ -10,6 +10,7 @@ from ...errors import ArgumentError
 from .._params import MAX_ROWS
 from . import _log_files as files
 from ._columns import (
+    Bools,
     Columns,
     Integers,
     Sets,
@@ -210,18 +211,35 @@ class AccessLog:
         people = np.arange(len(self)) if self.users is None else self.users
         return count_pairs(self.offsets, self.rows, people, count, min_count)
 
+    def accesses_of(self, inferences: Integers) -> Integers:
+        """Returns the places in `rows` of the accesses of some inferences, in the given order."""
+        lengths = self.lengths[inferences]
+        ends = np.cumsum(lengths)
+        return np.arange(lengths.sum()) + np.repeat(
+            self.offsets[inferences] - ends + lengths, lengths
+        )
+
     def select(self, inferences: Integers) -> "AccessLog":
         """Returns the log of some inferences, in the given order, int64 (k,).
 
         Raises ArgumentError if they have no accesses.
         """
-        lengths = self.lengths[inferences]
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        shift = np.repeat(self.offsets[:-1][inferences] - offsets[:-1], lengths)
+        offsets = np.concatenate([[0], np.cumsum(self.lengths[inferences])]).astype(np.int64)
         log = AccessLog.__new__(AccessLog)
         users = None if self.users is None else self.users[inferences]
         times = None if self.times is None else self.times[inferences]
-        log._begin(Sets(offsets, self.rows[shift + np.arange(offsets[-1])], users, times))
+        log._begin(Sets(offsets, self.rows[self.accesses_of(inferences)], users, times))
+        return log
+
+    def kept(self, accesses: Bools) -> "AccessLog":
+        """Returns the log of some accesses, a boolean for each of `rows`, with all inferences.
+
+        Raises ArgumentError if there are none.
+        """
+        before = np.concatenate([[0], np.cumsum(accesses)])
+        log = AccessLog.__new__(AccessLog)
+        sets = Sets(before[self.offsets], self.rows[accesses], self.users, self.times)
+        log._begin(sets)
         return log
 
     def split(self, fraction: float = 0.8) -> tuple["AccessLog", "AccessLog"]:
@@ -231,6 +249,11 @@ class AccessLog:
         otherwise all those of some users, chosen at random with a fixed seed, where there are
         several; otherwise inferences at random. Raises ArgumentError for fewer than two inferences.
         """
+        first, second = self.divided(fraction)
+        return self.select(first), self.select(second)
+
+    def divided(self, fraction: float) -> tuple[Integers, Integers]:
+        """Returns the inferences of both parts of `split`, ascending."""
         if len(self) < 2:
             raise ArgumentError(
                 "the log has one inference, expected at least two: one to make layouts from, and "
@@ -241,7 +264,7 @@ class AccessLog:
         order, ends = self._split_order()
         wanted = round(len(self) * fraction)
         at = ends[np.argmin(np.abs(ends - wanted))]
-        return self.select(np.sort(order[:at])), self.select(np.sort(order[at:]))
+        return np.sort(order[:at]), np.sort(order[at:])
 
     def _split_order(self) -> tuple[Integers, Integers]:
         """Returns an order of the inferences, and the numbers of them after which it may be cut."""
