@@ -68,10 +68,23 @@ def make_layout(
     if as_count(hot, "hot", 0, rows):
         own_hot = HotPart(_hot_rows(rows, log, hot, min_count, hot_bins), hot_bins, hot_keys)
     with_full = partial(Layout, rows, hot=own_hot, together=near)
-    if bins is not None:
-        if lookups is not None:
-            raise ArgumentError("found lookups and bins: expected lookups (exact mode), or bins")
-        return with_full(FullPart(bins, keys, 1 if hashes is None else hashes))
+    if bins is None:
+        return _exact(with_full, log, rows=rows, lookups=lookups, hashes=hashes, failure=failure)
+    if lookups is not None:
+        raise ArgumentError("found lookups and bins: expected lookups (exact mode), or bins")
+    return with_full(FullPart(bins, keys, 1 if hashes is None else hashes))
+
+
+def _exact(
+    with_full: Callable[..., Layout],
+    log: AccessLog,
+    *,
+    rows: int,
+    lookups: int | None,
+    hashes: int | None,
+    failure: float,
+) -> Layout:
+    """Makes a layout for exact mode; see `make_layout`."""
     longest = int(log.lengths.max())
     lookups = as_count(longest if lookups is None else lookups, "lookups", 1, MAX_LOOKUPS)
     hashes = as_count(4 if hashes is None else hashes, "hashes", 1, MAX_HASHES)
@@ -80,12 +93,11 @@ def make_layout(
         warnings.warn(
             f"found {lookups} lookups in a table of {rows} rows, for {hashes} hashes: whole "
             f"lookups cost as little, so the layout has one bin and {lookups} keys",
-            stacklevel=2,
+            stacklevel=3,
         )
         return with_full(FullPart(1, lookups), lookups=lookups)
     return _with_seed(
-        lambda seed: with_full(FullPart(count, 1, hashes, seed), lookups=lookups),
-        log,
+        lambda seed: with_full(FullPart(count, 1, hashes, seed), lookups=lookups), log
     )
 
 
