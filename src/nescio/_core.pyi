@@ -44,6 +44,11 @@ def find_together(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), o
     Return, for each access, the accesses of its set whose rows are in its list of neighbors; -1 for a row that is not in the set.
     """
 
+def count_pairs(offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], users: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], limit: int, count: int, min_users: int, pool: ThreadPool) -> Annotated[NDArray[numpy.int64], dict(order='C')]:
+    """
+    Return, for each row below the limit, the rows that most sets have together with it, in sets of at least min_users users; -1 where there are fewer.
+    """
+
 def aes128_encrypt(key: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], plaintext: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """Encrypt whole blocks with AES-128, for known-answer tests."""
 

@@ -205,6 +205,28 @@ def move(
         bin_ = left
 
 
+# ---- Which rows occur together -------------------------------------------------------------------
+
+
+def count_pairs(
+    sets: list[list[int]], users: list[int], limit: int, count: int, min_users: int
+) -> list[list[int]]:
+    """Return, for each row below `limit`, the `count` rows that most sets have together with it.
+
+    Only pairs that sets of at least `min_users` users have count. Ties go to the smaller row; -1
+    stands for none.
+    """
+    pairs = list(zip(sets, users, strict=True))
+    found = []
+    for row in range(limit):
+        having = [(set(rows) - {row}, user) for rows, user in pairs if row in rows]
+        owners = {other: {u for rows, u in having if other in rows} for other in range(limit)}
+        often = [other for other in range(limit) if len(owners[other]) >= max(1, min_users)]
+        often.sort(key=lambda other: (-sum(other in rows for rows, _ in having), other))
+        found.append((often + [-1] * count)[:count])
+    return found
+
+
 # ---- The bytes of a layout -----------------------------------------------------------------------
 
 

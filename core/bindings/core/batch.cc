@@ -1,5 +1,6 @@
 #include "base/thread_pool.h"
 #include "batch/assign.h"
+#include "batch/pairs.h"
 #include "batch/together.h"
 #include "bindings/bindings.h"
 
@@ -43,6 +44,18 @@ OutArray<std::int32_t> find_together(const Offsets& offsets, const Rows& rows, c
   return to_array(std::move(out), {rows.size(), width});
 }
 
+OutArray<std::int64_t> count_pairs(const Offsets& offsets, const Rows& rows, const Rows& users,
+                                   std::size_t limit, std::size_t count, std::int64_t min_users,
+                                   ThreadPool& pool) {
+  Buffer<std::int64_t> out(checked_product(limit, count));
+  {
+    const nb::gil_scoped_release release;
+    batch::count_pairs({span_of(offsets), span_of(rows), span_of(users), limit}, count, min_users,
+                       out.data(), pool);
+  }
+  return to_array(std::move(out), {limit, count});
+}
+
 }  // namespace
 
 void bind_batch(nb::module_& m) {
@@ -54,6 +67,10 @@ void bind_batch(nb::module_& m) {
         nb::arg("neighbors"), nb::arg("pool"),
         "Return, for each access, the accesses of its set whose rows are in its list of neighbors; "
         "-1 for a row that is not in the set.");
+  m.def("count_pairs", &count_pairs, nb::arg("offsets"), nb::arg("rows"), nb::arg("users"),
+        nb::arg("limit"), nb::arg("count"), nb::arg("min_users"), nb::arg("pool"),
+        "Return, for each row below the limit, the rows that most sets have together with it, in "
+        "sets of at least min_users users; -1 where there are fewer.");
 }
 
 }  // namespace nescio::bindings

@@ -210,9 +210,7 @@ def expected_pairs(log, count, min_count):
 
 @pytest.mark.parametrize("users", [False, True])
 @pytest.mark.parametrize("min_count", [1, 2, 3])
-@pytest.mark.parametrize("block", [1, 7, 60, 1 << 22])
-def test_pairs_are_those_of_a_count_one_by_one(rng, monkeypatch, users, min_count, block):
-    monkeypatch.setattr(pairs_module, "_BLOCK", block)
+def test_pairs_are_those_of_a_count_one_by_one(rng, users, min_count):
     for _ in range(8):
         count = int(rng.integers(2, 40))
         sets = [rng.zipf(1.5, rng.integers(1, 9)) % 20 * 1000 for _ in range(count)]
