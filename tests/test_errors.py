@@ -15,6 +15,7 @@ EXAMPLES = [
     errors.MalformedKeyError("d"),
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
+    errors.LayoutChangedError("f", found="x", expected="y"),
     errors.ConsistencyError("m"),
     errors.ForgedAnswerError("s"),
     errors.ServiceError("g", url="http://a"),

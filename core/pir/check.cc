@@ -64,12 +64,17 @@ class Climb {
     return differs;
   }
 
-  /// Returns zero exactly if the first `count` hashes are at their positions among the top hashes.
-  std::uint64_t finish(std::size_t count, std::span<const std::uint8_t> tops) const {
+  /// Returns zero exactly if the first `count` hashes are at their positions among the top hashes, and in
+  /// their ranges, which begin with that of index `first`.
+  std::uint64_t finish(std::size_t first, std::size_t count, const ProvenRows& found) const {
     std::uint64_t differs = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      differs |=
-          mismatch(tops.data(), tops.size() / kHashBytes, numbers_[i], &hashes_[i * kHashBytes]);
+      const bool all = found.ranges.empty();
+      const std::uint64_t begin = all ? 0 : found.ranges[2 * (first + i)];
+      const std::uint64_t end =
+          all ? found.tops.size() / kHashBytes : found.ranges[2 * (first + i) + 1];
+      differs |= mismatch(found.tops.data() + begin * kHashBytes, end - begin, numbers_[i] - begin,
+                          &hashes_[i * kHashBytes]);
     }
     return differs;
   }
@@ -94,6 +99,16 @@ void check_shapes(const ProvenRows& found) {
                                          std::to_string(found.tops.size()) +
                                          ", expected a multiple of " + std::to_string(kHashBytes));
   }
+  if (found.ranges.empty()) return;
+  bool valid = found.ranges.size() == 2 * found.indices.size();
+  for (std::size_t i = 0; valid && i < found.ranges.size(); i += 2) {
+    valid = found.ranges[i] <= found.ranges[i + 1] &&
+            found.ranges[i + 1] <= found.tops.size() / kHashBytes;
+  }
+  if (valid) return;
+  throw Error(ErrorKind::argument,
+              "ranges of top hashes: expected a first one and an end for each index, among " +
+                  std::to_string(found.tops.size() / kHashBytes) + " hashes");
 }
 
 }  // namespace
@@ -110,7 +125,7 @@ bool check_rows(const ProvenRows& found, Tier tier) {
       const std::uint8_t* records = found.records[level - 1] + first * hash::kHashRowBytes;
       differs |= climb.step({records, count, hash::kHashRowBytes}, level);
     }
-    differs |= climb.finish(count, found.tops);
+    differs |= climb.finish(first, count, found);
   }
   return declassify(differs) == 0;
 }

@@ -21,13 +21,16 @@ struct ProvenRows {
   /// For each hash table, lowest first: a record for each index, of hash::kHashRowBytes.
   std::span<const std::uint8_t* const> records;
   std::span<const std::uint8_t> tops;  ///< hashes of hash::kHashBytes
+  /// For each index, the first of the top hashes that may prove its row, and the end of these: those of
+  /// its bin, which is public. Without ranges, all top hashes may.
+  std::span<const std::uint64_t> ranges = {};
 };
 
 /// Returns true if every row is proven; an index beyond the top hashes never is.
 ///
 /// The time, the branches and the memory addresses depend only on the number of lookups and on the
-/// shapes. Throws Error(argument) for rows without bytes, more than hash::kMaxLevel hash tables, or a
-/// part of a top hash.
+/// shapes and ranges. Throws Error(argument) for rows without bytes, more than hash::kMaxLevel hash tables,
+/// a part of a top hash, or a range that is not among the top hashes.
 bool check_rows(const ProvenRows& found, Tier tier);
 
 }  // namespace nescio::pir

@@ -168,9 +168,9 @@ def table_bytes(bins: Sequence[tuple[int, int, int]], row_bytes: int, output: st
 def answer_bytes(output: str, row_bytes: int) -> int:
     """Return the length of each answer."""
 
-def check_rows(indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], hash_rows: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]], tops: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], tier: str | None = None) -> bool:
+def check_rows(indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], hash_rows: Sequence[Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)]], tops: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], tier: str | None = None, ranges: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> bool:
     """
-    Return true if every row has its hash in the rows of the hash tables, up to the top hashes; constant time.
+    Return true if every row has its hash in the rows of the hash tables, up to the top hashes; constant time. `ranges` has the first and the end of each index's top hashes, one after the other.
     """
 
 def hash_keys(seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], ends: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:

@@ -8,6 +8,7 @@ NescioError
     MalformedKeyError               bytes that are not a DPF key
     MalformedMessageError           bytes that are not a valid query, answer, parameters, frame, ...
     MismatchError                   well formed, but for something else: `.found`, `.expected`
+      LayoutChangedError            a table whose layout is another one than the caller's
     ConsistencyError                well formed, but does not follow the protocol
     ForgedAnswerError               rows that are not those of the table's digest
   ServiceError                      a lookup over the network failed: `.url`
@@ -37,6 +38,7 @@ __all__ = [
     "FileError",
     "ForgedAnswerError",
     "IndexRangeError",
+    "LayoutChangedError",
     "MalformedKeyError",
     "MalformedMessageError",
     "MessageError",
@@ -111,6 +113,13 @@ class MismatchError(MessageError):
         super().__init__(message, found=found, expected=expected)
         self.found = found
         self.expected = expected
+
+
+class LayoutChangedError(MismatchError):
+    """The table has another layout than the one for which the caller computed places.
+
+    Nothing has been sent for the table's new version. The error is independent of the places.
+    """
 
 
 class ConsistencyError(MessageError):

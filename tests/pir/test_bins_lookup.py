@@ -16,6 +16,7 @@ CUTS = [
     [(4, 530, 2), (3, 5, 1)],
     [(2, 4100, 1), (5, 17, 3), (1, 1, 1)],
     [(256, 17)],
+    [(3, 6000)],  # with hash tables, if its records are single rows
 ]
 
 

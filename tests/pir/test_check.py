@@ -181,6 +181,37 @@ def test_the_widest_check(tier, rng):
     assert not lookups.check(tier)
 
 
+@pytest.mark.parametrize("levels", [0, 1])
+def test_rows_are_proven_by_the_tops_of_their_ranges_only(levels, tier, rng):
+    rows = [3, 40, 299]
+    lookups = Lookups(rng, 300, 8, levels, rows)
+    tops = [row // 16**levels for row in rows]
+
+    def check(ranges):
+        flat = np.array(ranges, np.uint64).reshape(-1)
+        return _core.check_rows(
+            lookups.indices, lookups.rows, lookups.records, lookups.tops, tier, flat
+        )
+
+    end = len(lookups.tops)
+    assert check([(0, end)] * 3)
+    assert check([(top, top + 1) for top in tops])
+    for k, top in enumerate(tops):
+        for wrong in ((top + 1, end), (0, top), (top, top)):
+            ranges = [(0, end)] * 3
+            ranges[k] = wrong
+            assert not check(ranges)
+    lookups.rows[1, 0] ^= 1
+    assert not check([(top, top + 1) for top in tops])
+
+
+@pytest.mark.parametrize("ranges", [[0, 1], [0, 1, 0, 21], [1, 0, 0, 1], [0, 1, 0, 1, 0, 1]])
+def test_invalid_ranges(ranges, rng):
+    a = Lookups(rng, 20, 8, 0, [3, 4])
+    with pytest.raises(ArgumentError, match="expected a first one and an end for each index"):
+        _core.check_rows(a.indices, a.rows, a.records, a.tops, ranges=np.array(ranges, np.uint64))
+
+
 def test_invalid_shapes(rng):
     a = Lookups(rng, 20, 8, 1, [3, 4])
     check = _core.check_rows

@@ -15,7 +15,8 @@ class Recorded:
         self._servers = [nescio.Server(self.table, party=party, threads=1) for party in (0, 1)]
         self._client = nescio.Client(self.params, self.table.tops)
 
-    def lookup(self, places):
+    def lookup(self, places, *, layout=None):
+        self._client.check_layout(layout)
         query = self._client.query(places)
         self.sent.append(query.keys)
         answers = (s.answer(k) for s, k in zip(self._servers, query.keys, strict=True))

@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 import nescio
-from nescio.errors import ArgumentError, MismatchError, ServerRefusedError
+from nescio.errors import (
+    ArgumentError,
+    IndexRangeError,
+    LayoutChangedError,
+    MismatchError,
+    ServerRefusedError,
+)
 from nescio.pir._wire import HEADER_BYTES
 from nescio.service import Quotas, RemoteTable, TableAdmin, create_app
 
@@ -101,6 +107,69 @@ def test_a_layout_of_another_table_is_refused(tables, monkeypatch):
             monkeypatch.setattr(type(table), "layout", b"another", raising=True)
         with pytest.raises(MismatchError, match="a layout of another table or version"):
             RemoteTable([first, second], "words", timeout=1)
+
+
+class Counted:
+    """An ASGI application that notes the lengths of the queries it gets, and calls back once."""
+
+    def __init__(self, app, before_first):
+        self.app, self.before_first, self.lengths = app, before_first, []
+        self.state = app.state
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http" and scope["method"] == "POST":
+            if not self.lengths:
+                self.before_first()
+            self.lengths.append(int(dict(scope["headers"])[b"content-length"]))
+        await self.app(scope, receive, send)
+
+
+def requests_of(changes, lookup):
+    """Returns what servers see of a lookup, if they both change right before its first query."""
+    tables = [nescio.Table(VALUES, **changes[0]) for _ in range(2)]
+    servers = [nescio.Server(table, party=party, threads=1) for party, table in enumerate(tables)]
+
+    def change():
+        new = nescio.Table(VALUES[: changes[1].pop("rows")], version="2", **changes[1])
+        for table in tables:
+            table._state = new._state
+
+    apps = [create_app({"words": server}, party=party) for party, server in enumerate(servers)]
+    counted = [Counted(apps[0], change), Counted(apps[1], lambda: None)]
+    with (
+        running(counted[0]) as first,
+        running(counted[1]) as second,
+        RemoteTable([first, second], "words", timeout=5) as remote,
+    ):
+        try:
+            lookup(remote)
+        except (IndexRangeError, LayoutChangedError) as error:
+            return [app.lengths for app in counted], type(error)
+    return [app.lengths for app in counted], None
+
+
+@pytest.mark.parametrize("index", [0, 999, 1000, 2134])
+def test_the_requests_after_a_deletion_do_not_depend_on_the_index(index):
+    def seen(own):
+        return requests_of(({}, {"rows": 1000}), lambda remote: remote.lookup(own))
+
+    (lengths, error), (others, _) = seen([index]), seen([3])
+    assert lengths == others
+    assert [len(own) for own in lengths] == [2, 2]
+    assert error is (IndexRangeError if index >= 1000 else None)
+
+
+@pytest.mark.parametrize("place", [0, 299, 300, 1066])
+def test_the_requests_after_a_change_of_the_layout_do_not_depend_on_the_places(place):
+    before = {"bins": [(2, 1067), (1, 1)], "layout": b"before"}
+    after = {"bins": [(2, 300), (1, 1)], "layout": b"after", "rows": 601}
+
+    def look_up(remote):
+        remote.lookup([place, 0, 0], layout=remote.params.layout)
+
+    lengths, error = requests_of((before, after), look_up)
+    assert [len(own) for own in lengths] == [1, 1]
+    assert error is LayoutChangedError
 
 
 def test_one_server_with_the_layout_is_enough(tables):

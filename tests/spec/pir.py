@@ -16,6 +16,7 @@ from . import dpf
 HEADER = struct.Struct("<2sBBIIB3x16s")
 ARITY = 16
 MAX_TOPS = 4096
+MAX_TOPS_OF_BINS = 16384
 
 Params = dict[str, Any]
 Bins = list[list[int]]  # groups: the number of bins, the rows of each, the keys for each
@@ -92,9 +93,9 @@ def bin_records(fields: Params) -> list[int]:
 
 
 def levels(records: list[int]) -> int:
-    """Return the number of hash tables: the fewest with at most MAX_TOPS hashes above them."""
-    level = 0
-    while sum(-(-count // ARITY**level) for count in records) > MAX_TOPS:
+    """Return the number of hash tables: the fewest with at most so many hashes above them."""
+    level, most = 0, MAX_TOPS if len(records) == 1 else MAX_TOPS_OF_BINS
+    while sum(-(-count // ARITY**level) for count in records) > most:
         level += 1
     return level
 

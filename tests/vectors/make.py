@@ -89,8 +89,8 @@ WIRE_CASES = (
 )
 
 # Two bins of one size with a key each, one of another size with two keys; one hash table.
-BINS = [[2, 1500, 1], [1, 1600, 2]]
-BIN_LOOKUPS = [[0, 1499, 1599, 0], [17, 256, 5, 5]]
+BINS = [[2, 8000, 1], [1, 1600, 2]]
+BIN_LOOKUPS = [[0, 7999, 1599, 0], [17, 256, 5, 5]]
 
 
 def wire_case(
@@ -177,7 +177,7 @@ def main() -> None:
                 wire_case(*WIRE_CASES[-1], checked=False),
                 *(
                     wire_case(
-                        4600,
+                        17600,
                         "|u1",
                         [129],
                         "u8",

@@ -109,7 +109,7 @@ void check_shape(const char* what, const ByteRows& array, std::size_t rows, std:
 
 bool check_rows(const Numbers& indices, const ByteRows& rows,
                 const std::vector<ByteRows>& hash_rows, const ByteRows& tops,
-                const std::optional<std::string>& tier) {
+                const std::optional<std::string>& tier, const std::optional<Numbers>& ranges) {
   check_shape("rows", rows, indices.size(), rows.shape(1));
   check_shape("top hashes", tops, tops.shape(0), hash::kHashBytes);
   std::vector<const std::uint8_t*> records;
@@ -118,7 +118,8 @@ bool check_rows(const Numbers& indices, const ByteRows& rows,
     records.push_back(level.data());
   }
   const nb::gil_scoped_release release;
-  return pir::check_rows({span_of(indices), rows.data(), rows.shape(1), records, span_of(tops)},
+  return pir::check_rows({span_of(indices), rows.data(), rows.shape(1), records, span_of(tops),
+                          ranges ? span_of(*ranges) : std::span<const std::uint64_t>{}},
                          tier_of(tier));
 }
 
@@ -201,9 +202,10 @@ void bind_pir(nb::module_& m) {
       nb::arg("output"), nb::arg("row_bytes"), "Return the length of each answer.");
   m.def(
       "check_rows", &check_rows, nb::arg("indices"), nb::arg("rows"), nb::arg("hash_rows"),
-      nb::arg("tops"), nb::arg("tier") = nb::none(),
+      nb::arg("tops"), nb::arg("tier") = nb::none(), nb::arg("ranges") = nb::none(),
       "Return true if every row has its hash in the rows of the hash tables, up to the top hashes; "
-      "constant time.");
+      "constant time. `ranges` has the first and the end of each index's top hashes, one after the "
+      "other.");
 }
 
 }  // namespace nescio::bindings

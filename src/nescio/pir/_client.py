@@ -8,7 +8,13 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_indices
-from ..errors import ArgumentError, ForgedAnswerError, IndexRangeError, MismatchError
+from ..errors import (
+    ArgumentError,
+    ForgedAnswerError,
+    IndexRangeError,
+    LayoutChangedError,
+    MismatchError,
+)
 from . import _wire as wire
 from ._hash_shape import ARITY, HASH_BYTES
 from ._params import Layout, TableParams
@@ -117,6 +123,17 @@ class Client:
         queries = [wire.encode_query(params, party, [k[party] for k in keys]) for party in (0, 1)]
         return Query((queries[0], queries[1]), shape, flat.copy())
 
+    def check_layout(self, layout: str | None) -> None:
+        """Raises LayoutChangedError if places are for a layout of another digest; None is any."""
+        found = self.params.layout
+        if layout is not None and found != layout:
+            raise LayoutChangedError(
+                "the table has another layout than the one of these places: found "
+                f"{found[:12] or 'none'}, expected {layout[:12]}; fetch the layout again",
+                found=found,
+                expected=layout,
+            )
+
     def places(self, indices: object) -> IndexArray:
         """Converts the indices of a query to an array. Raises the errors of `query`."""
         params = self.params
@@ -124,9 +141,10 @@ class Client:
             return as_indices(indices, params.rows, "an index")
         places = as_indices(indices, int(params.slot_rows.max()), "a place")
         if places.ndim < 1 or places.shape[-1] != params.slots:
+            advice = "; use a BatchClient or a KeyedClient" if params.layout else ""
             raise ArgumentError(
                 f"places: found shape {places.shape}, expected (..., {params.slots}): a place in "
-                "the bin of each slot"
+                f"the bin of each slot{advice}"
             )
         beyond = (places >= params.slot_rows).reshape(-1, params.slots).any(axis=0)
         if beyond.any():
@@ -202,7 +220,8 @@ class Client:
         padding = parts[0][:, self.params.record_bytes :]
         places = _divided(query.indices, self.params.record_rows)
         numbers = (places + self.params.slot_numbers).reshape(-1)
-        good = _core.check_rows(numbers, records, parts[1:], tops)
+        ranges = np.tile(self.params.slot_tops.reshape(-1), len(places))
+        good = _core.check_rows(numbers, records, parts[1:], tops, ranges=ranges)
         if padding.any() or not good:
             raise ForgedAnswerError(
                 "the answers do not fit the table's digest "

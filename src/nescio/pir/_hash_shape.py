@@ -2,9 +2,9 @@
 
 A record is one or more rows, side by side: what a lookup gets, and what is hashed. Its hash is in a
 hash table whose rows have 16 hashes, whose rows' hashes are in another, and so on, up to at most
-4,096 hashes: the tops. A client that looks up a record and the row of each hash table above it
-checks all of them against the tops, which hash to the digest in the parameters (Merkle 1987).
-docs/security.md has the proof.
+4,096 hashes (16,384 in a table of several bins): the tops. A client that looks up a record and the
+row of each hash table above it checks all of them against the tops, which hash to the digest in the
+parameters (Merkle 1987). docs/security.md has the proof.
 """
 
 import hashlib
@@ -27,6 +27,9 @@ HASH_ROW_BYTES = ARITY * HASH_BYTES
 MAX_TOPS = 4096
 """Hashes above the last hash table, which clients keep: at most 128 KiB."""
 
+MAX_TOPS_OF_BINS = 16384
+"""The same of a table in bins: a lookup gets a row of each hash table for each of many slots."""
+
 RECORD_BYTES = 256
 """Rows are joined to records of up to this size.
 
@@ -37,9 +40,9 @@ A longer record makes answers longer; shorter ones make a tree and hashes longer
 class HashShape:
     """The hash tables over the records of a table's bins, and the hashes above them: the tops.
 
-    Each bin has a tree of its own. The rule: as few hash tables as leave at most 4,096 tops. Up to
-    4,096 records need none. `levels[0]` numbers the records, and `levels[n]` the rows of hash table
-    n, as the engine stores them: without gaps.
+    Each bin has a tree of its own. The rule: as few hash tables as leave at most 4,096 tops, or
+    16,384 in a table of several bins. Up to as many records need none. `levels[0]` numbers the
+    records, and `levels[n]` the rows of hash table n, as the engine stores them: without gaps.
 
     A tree has other numbers, which hashes contain. Record i of a bin whose first top is `top` has
     top * 16^n + i, n hash tables below the tops; the row of a hash table above it has that / 16.
@@ -48,7 +51,7 @@ class HashShape:
 
     def __init__(self, records: Sequence[Bins]) -> None:
         self.levels = [Grouping(records)]
-        while self.tops > MAX_TOPS:
+        while self.tops > (MAX_TOPS if self.levels[0].bins == 1 else MAX_TOPS_OF_BINS):
             above = [
                 group._replace(rows=-(-group.rows // ARITY)) for group in self.levels[-1].groups
             ]

@@ -21,8 +21,13 @@ class Lookups(Protocol):
     def layout(self) -> bytes:
         """The text that tells which content is where in the bins; empty for most tables."""
 
-    def lookup(self, indices: object) -> Array:
-        """Looks up rows; see `Client.query` and `Client.decode`."""
+    def lookup(self, indices: object, *, layout: str | None = None) -> Array:
+        """Looks up rows; see `Client.query` and `Client.decode`.
+
+        `layout` is the digest of the layout (`params.layout`) for which the caller has computed
+        places. Raises LayoutChangedError, before it sends anything for a table with another one:
+        what is sent must not depend on whether the places fit that table too.
+        """
 
 
 class LocalTable:
@@ -63,10 +68,14 @@ class LocalTable:
         """The text that tells which content is where in the bins; empty for most tables."""
         return self._servers[0].table.layout
 
-    def lookup(self, indices: object) -> Array:
-        """Looks up rows: the value of `table[indices]`. Raises the errors of `Client`."""
+    def lookup(self, indices: object, *, layout: str | None = None) -> Array:
+        """Looks up rows: the value of `table[indices]`; see `Lookups`.
+
+        Raises the errors of `Client`.
+        """
         while True:
             client = self._connect()
+            client.check_layout(layout)
             query = client.query(indices)
             try:
                 answers = [

@@ -152,6 +152,13 @@ class TableParams:
         ends = np.cumsum([group.bins for group in self.bins])[:-1]
         return _by_slot(self.bins, np.split(self.hashes.bin_numbers(0), ends))
 
+    @cached_property
+    def slot_tops(self) -> IndexArray:
+        """The first and the end of the tops of the bin of each slot, (slots, 2)."""
+        numbers = self.hashes.bin_numbers(self.hashes.height)
+        pairs = np.stack([numbers, np.append(numbers[1:], np.uint64(self.hashes.tops))], axis=1)
+        return np.repeat(pairs, [g.keys for g in self.bins for _ in range(g.bins)], axis=0)
+
     @property
     def records(self) -> int:
         """The number of records of all bins; the last one of a bin may end with zeros."""

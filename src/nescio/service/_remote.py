@@ -10,8 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .._arrays import Array, ByteArray
-from ..errors import ForgedAnswerError, MismatchError
+import numpy as np
+
+from .._arrays import Array, ByteArray, as_array
+from ..errors import ForgedAnswerError, IndexRangeError, LayoutChangedError, MismatchError
 from ..pir import Client, Query, TableParams
 from ._exchange import (
     Description,
@@ -83,11 +85,22 @@ class AsyncRemoteTable:
         """Fetches the table's parameters from both servers, unless that is done already."""
         await self._until_agreed(self._agreed)
 
-    async def lookup(self, indices: object) -> Array:
+    async def lookup(self, indices: object, *, layout: str | None = None) -> Array:
         """Looks up rows; see `RemoteTable.lookup`."""
+        sent = False
 
         async def once() -> Array:
-            return await self._lookup_once(await self._agreed(), indices)
+            nonlocal sent
+            lookup = await self._agreed()
+            lookup.client.check_layout(layout)
+            try:
+                places = lookup.client.places(indices)
+            except IndexRangeError:
+                if sent:  # the servers see what they see of places that a smaller table still has
+                    await self._lookup_once(lookup, np.zeros(as_array(indices, "").shape, int))
+                raise
+            sent = True
+            return await self._lookup_once(lookup, places)
 
         return await self._until_agreed(once)
 
@@ -110,7 +123,7 @@ class AsyncRemoteTable:
         for tries in itertools.count():
             try:
                 return await work()
-            except TablesDifferError:
+            except (TablesDifferError, LayoutChangedError):
                 raise
             except MismatchError:
                 self._lookup = None
@@ -276,8 +289,10 @@ class RemoteTable(Closing):
         assert client is not None
         return client
 
-    def lookup(self, indices: object) -> Array:
+    def lookup(self, indices: object, *, layout: str | None = None) -> Array:
         """Looks up the rows at `indices`: the value of `table[indices]`.
+
+        `layout` is that of `nescio.pir.Lookups`.
 
         A lookup of a table in bins has a place for each slot, on the last axis of `indices`; see
         `nescio.Client.query`. The servers learn the number of lookups. Lookups that exceed the
@@ -285,7 +300,7 @@ class RemoteTable(Closing):
         ServiceError, or MismatchError if the servers' tables still differ after `timeout`.
         """
         remote = self._here()  # may replace the loop
-        return self._loop.call(remote.lookup(indices))
+        return self._loop.call(remote.lookup(indices, layout=layout))
 
     def exchange(self, query: Query) -> tuple[Reply, Reply]:
         """Sends a query of `client` to both servers; returns the raw replies."""

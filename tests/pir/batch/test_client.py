@@ -227,7 +227,7 @@ class Failing:
     def __init__(self, lookups):
         self.params, self.layout = lookups.params, lookups.layout
 
-    def lookup(self, places):
+    def lookup(self, places, *, layout=None):
         raise ForgedAnswerError("forged")
 
 
@@ -320,11 +320,11 @@ class Rebuilt:
     def layout(self):
         return self._tables[0].layout
 
-    def lookup(self, places):
+    def lookup(self, places, *, layout=None):
         if self.change_during_lookup:
             self._tables.pop(0)
             self.change_during_lookup = False
-        return self._tables[0].lookup(places)
+        return self._tables[0].lookup(places, layout=layout)
 
 
 def test_a_new_layout_in_other_bins_is_a_mismatch_too():
@@ -356,11 +356,11 @@ class Changing:
         self.params, self.layout = self._local.params, self._local.layout
         self.changes, self.asked = 0, []
 
-    def lookup(self, places):
+    def lookup(self, places, *, layout=None):
         if self.changes:
             self._batch.update([1, 2], np.full((2, 2, 3), self.changes, np.int16))
             self.changes -= 1
-        found = self._local.lookup(places)
+        found = self._local.lookup(places, layout=layout)
         self.asked.append(np.shape(places))
         self.params = self._local.params
         return found

@@ -6,7 +6,7 @@ import numpy as np
 
 from ... import _core
 from ..._arrays import Array, ByteArray
-from ...errors import ArgumentError, IndexRangeError, MismatchError
+from ...errors import ArgumentError, LayoutChangedError, MismatchError
 from .._local import Lookups
 from .._params import layout_digest
 from ._keys import Words, pack_keys, places_of
@@ -79,13 +79,12 @@ class KeyedClient:
 
     def _rows(self, layout: KeyedLayout, words: Words) -> ByteArray | None:
         """Gets three rows for each key; None if the layout has changed meanwhile."""
+        places = places_of(words, layout.rows)
         try:
-            rows: ByteArray = self._lookups.lookup(places_of(words, layout.rows))
-        except IndexRangeError:  # only for a smaller table
-            if self.layout == layout:
-                raise
+            rows: ByteArray = self._lookups.lookup(places, layout=layout_digest(layout.to_bytes()))
+        except LayoutChangedError:
             return None
-        return rows if self.layout == layout else None
+        return rows
 
 
 def _parsed(lookups: Lookups) -> KeyedLayout:

@@ -126,7 +126,7 @@ class BatchClient:
     def _answers(self, request: Request) -> Array:
         """Looks up places, and checks that the table had this layout all the time."""
         try:
-            return self._lookups.lookup(request.places)
+            return self._lookups.lookup(request.places, layout=self.layout.digest)
         finally:
             self._check(self._lookups.params)
 
