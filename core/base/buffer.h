@@ -35,7 +35,7 @@ class Buffer {
  public:
   static constexpr std::size_t kAlignment = 64;
   static constexpr std::size_t kHugePage = 2 << 20;
-  static constexpr std::size_t kLarge = 4 * kHugePage;
+  static constexpr std::size_t kLarge = 2 * kHugePage;
 
   Buffer() = default;
   explicit Buffer(std::size_t size) : data_(allocate(size)), size_(size) {}
