@@ -39,11 +39,13 @@ left_out=()
 # The emulated device differs in sizes and in the selection of tests only.
 rows_many=1048576 rows_few=16384
 batches=1,8,64,512,1024,4096 batches_few=512,4096,16384 batch=512
+bins="--rows 1048576 --bins 1,16,64,256 --clients 1,16,64,256"
 row_bytes=256 cuda=ON seconds=0.5 figure_seconds=0.1 quick=() tests=(-m gpu)
 ots=2^23 step_seconds=0.2 ot_limit=40
 quant_sizes=512,1024,2048,4096 quant_count=200
 emulate() {
   DEVICE=emulated rows_many=1500 rows_few=600 batches=1,3 batches_few=2,4 batch=3
+  bins="--rows 512 --bins 1,4 --clients 1,2 --lookups 2"
   row_bytes=8 cuda=OFF seconds=0.01 figure_seconds=0.001 quick=(--quick)
   ots=100 step_seconds=0.001 ot_limit=120  # some steps of 'single' trees take 20 s there
   quant_sizes=64 quant_count=1
@@ -191,6 +193,7 @@ step_test() {
 step_lookup() {
   lookup million "--rows $rows_many --row-bytes $row_bytes --batch $batches --generator chacha20,aes128"
   lookup small "--rows $rows_few --row-bytes 64 --batch $batches_few --generator chacha20,aes128"
+  lookup bins "$bins --row-bytes 64"
   lookup words "--rows $rows_many --row-bytes $row_bytes --batch $batch --output u8,u32 --generator chacha20,aes128"
   lookup paper "--rows $rows_many --row-bytes $row_bytes --batch $batch --output u128 --strategy bounded --generator aes128"
 }

@@ -6,18 +6,28 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from .._arrays import Array
 from .._report import Case
 from .._timing import medians_in_turns
 from ..dpf import Generator, Output
-from ..pir import Client, Server, Table
+from ..pir import Client, Server, Table, TableParams
 from .memory import PeakMemory
 from .timing import WrongResultError
 
 
 def random_table(
-    rows: int, row_bytes: int, output: Output, generator: Generator, record_rows: int | None = 1
+    rows: int,
+    row_bytes: int,
+    output: Output,
+    generator: Generator,
+    *,
+    record_rows: int | None = 1,
+    bins: int = 1,
 ) -> tuple[Table, float]:
-    """Makes a table of random bytes; returns it and the seconds for creating it."""
+    """Makes a table of random bytes; returns it and the seconds for creating it.
+
+    `bins` must divide the rows.
+    """
     values = np.frombuffer(np.random.default_rng().bytes(rows * row_bytes), np.uint8)
     begin = time.perf_counter()
     table = Table(
@@ -25,6 +35,7 @@ def random_table(
         output=output,
         generator=generator,
         record_rows=record_rows,
+        bins=None if bins == 1 else [(bins, rows // bins)],
     )
     return table, time.perf_counter() - begin
 
@@ -40,13 +51,13 @@ class Checked(NamedTuple):
 def checked_query(
     server: Server, batch: int, memory: PeakMemory, *, verify: bool = False
 ) -> Checked:
-    """Makes a query for random rows and has both parties answer it.
+    """Makes a query of `batch` lookups for random rows and has both parties answer it.
 
-    `verify` adds the keys with which a client checks the rows. Raises WrongResultError
-    unless the two answers add up to the rows.
+    A lookup of a table in bins gets a row of each. `verify` adds the keys with which a client
+    checks the rows. Raises WrongResultError unless the two answers add up to the rows.
     """
     params = server.params
-    indices = np.random.default_rng().integers(params.rows, size=batch)
+    indices, wanted = _random_indices(params, batch)
     client = Client(params, server.tops, verify=verify, insecure_generator=True)
     query = client.query(indices)
     memory.forget()
@@ -56,9 +67,20 @@ def checked_query(
     other = server.answer(query.keys[1])
     seconds = time.perf_counter() - begin
     rows = client.decode(query, answer, other)
-    if not np.array_equal(rows, server.table[indices]):
+    if not np.array_equal(rows, server.table[wanted]):
         raise WrongResultError("the answers are not the rows")
     return Checked(query.keys[0], peak, seconds)
+
+
+def _random_indices(params: TableParams, lookups: int) -> tuple[Array, Array]:
+    """Returns what a query takes, and the numbers of the rows that it gets."""
+    random = np.random.default_rng()
+    if not params.is_cut:
+        indices = random.integers(params.rows, size=lookups)
+        return indices, indices
+    places = random.integers(params.slot_rows, size=(lookups, params.slots), dtype=np.uint64)
+    bins = np.broadcast_to(np.arange(params.slots, dtype=np.uint64), places.shape)
+    return places, params.grouping.join(bins, places)
 
 
 def check_seconds(server: Server) -> float:
@@ -95,9 +117,7 @@ def answer_fields(
         "verified": verified,
         "key_bytes": params.verified_key_bytes if verified else params.key_bytes,
         "answer_bytes": params.verified_answer_bytes if verified else params.answer_bytes,
-        "table_bytes": _core.table_bytes(
-            [(1, params.records, 1)], params.record_bytes, params.output
-        ),
+        "table_bytes": _core.table_bytes(*params.layouts[0]),
         "peak_bytes": peak,
         "peak_megabytes": peak / 1e6,
     }

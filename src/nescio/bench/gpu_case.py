@@ -100,15 +100,18 @@ class GpuBench:
         With `hurry`, a slow answer is timed only once, while it is checked. Raises
         WrongResultError.
         """
-        rows = _placed(server).rows
-        assert rows is not None
-        floor = self._limits.floor(rows, spec.generator, spec.batch)
         query, peak, seconds = checked_query(server, spec.batch, memory)
-        work = _placed(server).work
-        assert work is not None
         if not hurry or seconds < _SLOW_SECONDS:
             min_runs = _HURRIED_RUNS if hurry else _MIN_RUNS
             seconds = median_seconds(lambda: server.answer(query), duration, min_runs)
+        return self.case(server, spec, seconds, peak)
+
+    def case(self, server: Server, spec: Spec, seconds: float, peak: int) -> Case:
+        """Computes the lower bound of lookups that a server has just answered in `seconds`."""
+        rows, work = _placed(server).rows, _placed(server).work
+        assert rows is not None
+        assert work is not None
+        floor = self._limits.floor(rows, spec.generator, spec.batch)
         calls = Tree(work.expansions, work.leaves)
         limit = floor._replace(generator=self._limits.generator(rows, spec.generator, calls))
         return {

@@ -34,9 +34,15 @@ class DeviceLimits:
         self._rates: dict[tuple[object, ...], float] = {}
 
     def floor(self, table: DeviceTable, generator: Generator, batch: int) -> LimitSeconds:
-        """Returns the limits of a batch answered with the fewest calls and products."""
-        tree = Tree.of(table.rows, table.output, generator)
-        calls = Tree(batch * tree.expansions, batch * tree.leaves)
+        """Returns the limits of lookups answered with the fewest calls and products."""
+        trees = [
+            (batch * group.slots, Tree.of(group.rows, table.output, generator))
+            for group in table.bins
+        ]
+        calls = Tree(
+            sum(keys * tree.expansions for keys, tree in trees),
+            sum(keys * tree.leaves for keys, tree in trees),
+        )
         return LimitSeconds(
             max(shard.seconds_per_pass() for shard in table.shards),
             self._products(table, batch),
@@ -55,7 +61,10 @@ class DeviceLimits:
         )
 
     def _products(self, table: DeviceTable, batch: int) -> float:
-        wanted = batch * products_of(table.rows, table.row_bytes, table.output)
+        wanted = batch * sum(
+            group.slots * products_of(group.rows, table.row_bytes, table.output)
+            for group in table.bins
+        )
         return max(
             share * wanted / self._rate((device, table.output == "bit"), shard.products_per_second)
             for device, shard, share in _parts(table)

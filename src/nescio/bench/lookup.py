@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 from .. import _core
 from .._arrays import as_count, as_threads
@@ -15,21 +14,14 @@ from ..dpf import MAX_DOMAIN, Generator, Output
 from ..errors import ArgumentError
 from ..pir import Server
 from ..pir._params import MAX_RECORD_ROWS, MAX_ROW_BYTES
-from . import lookup_gpu
-from .answers import answer_fields, check_seconds, checked_query, random_table
-from .limits import (
-    expansion_seconds,
-    issue_seconds,
-    pass_seconds,
-    product_issue_seconds,
-    product_seconds,
-)
+from . import lookup_bins, lookup_gpu
+from .answers import check_seconds, checked_query, random_table
+from .cpu_case import answer_limits, cpu_fields
 from .memory import PeakMemory
 from .results import Results
 from .timing import check_duration
 
 _MAX_TABLE_BYTES = 1 << 40
-_MAX_BATCH = 1 << 16
 _COLUMNS = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
@@ -69,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures every case, prints each, and writes JSON and a plot if requested."""
     _check_sizes(arguments)
     benches = lookup_gpu.check(arguments)
+    if arguments.bins:
+        return lookup_bins.run(arguments, benches)
     with Results(arguments.json) as results:
         if lookup_gpu.on_processor(arguments):
             _on_processor(arguments, results)
@@ -100,7 +94,7 @@ def _check_sizes(arguments: argparse.Namespace) -> None:
         as_count(row_bytes, "row bytes", 1, MAX_ROW_BYTES)
     as_count(arguments.record_rows, "rows per record", 0, MAX_RECORD_ROWS)
     for batch in arguments.batch:
-        as_count(batch, "batch", 1, _MAX_BATCH)
+        as_count(batch, "batch", 1, lookup_bins.MAX_BATCH)
     for threads in arguments.threads:
         as_threads(threads)
     check_duration(arguments.seconds)
@@ -118,7 +112,7 @@ def _cases(
     """Yields the cases of one table."""
     memory = PeakMemory()
     table, load_seconds = random_table(
-        rows, row_bytes, output, generator, arguments.record_rows or None
+        rows, row_bytes, output, generator, record_rows=arguments.record_rows or None
     )
     for tier, threads, batch in product(
         arguments.tier or [_core.active_tier()], arguments.threads, arguments.batch
@@ -138,57 +132,10 @@ def _measure(
     works = [partial(server.answer, one.query) for one in checked]
     times = medians_in_turns(works, arguments.seconds * len(kinds))
     for verified, one, seconds in zip(kinds, checked, times, strict=True):
-        limits = _limits(server, tier, batch, arguments.seconds, verified=verified)
-        least = max(limits.one_pass, limits.loops)
+        limits = answer_limits(server, tier, batch, arguments.seconds, verified=verified)
         yield {
-            **answer_fields(server, batch, seconds, least, one.peak, verified=verified),
+            **cpu_fields(server, batch, seconds, limits, one.peak, verified=verified),
             "tier": tier,
-            "device": "cpu",
-            "pass_milliseconds": limits.one_pass * 1e3,
-            "compute_milliseconds": limits.loops * 1e3,
-            "issue_milliseconds": None if limits.issue is None else limits.issue * 1e3,
-            "times_machine": None if limits.issue is None else seconds / limits.machine,
             "times_unverified": seconds / times[0],
             "check_microseconds": check_seconds(server) * 1e6 if verified else None,
         }
-
-
-class _Limits(NamedTuple):
-    """Seconds: a plain read of the tables, the kernels' inner loops, their bare instructions."""
-
-    one_pass: float
-    loops: float
-    issue: float | None
-
-    @property
-    def machine(self) -> float:
-        """The limit that the machine sets, whatever the kernels."""
-        return max(self.one_pass, self.issue or 0)
-
-
-def _limits(server: Server, tier: str, batch: int, duration: float, *, verified: bool) -> _Limits:
-    """Measures the limits of an answer from the records, and the hash tables if verified."""
-    tables = len(server.params.layouts) if verified else 1
-    parts = [_table_limits(server, number, tier, batch, duration) for number in range(tables)]
-    issues = [part.issue for part in parts if part.issue is not None]
-    return _Limits(
-        sum(part.one_pass for part in parts),
-        sum(part.loops for part in parts),
-        sum(issues) if len(issues) == tables else None,
-    )
-
-
-def _table_limits(server: Server, number: int, tier: str, batch: int, duration: float) -> _Limits:
-    """Measures the limits of an answer from the records (0) or from a hash table."""
-    params, pool = server.params, _core.ThreadPool(server.threads)
-    layout = params.layouts[number]
-    rows, output = layout.rows, layout.output
-    with server.table.reading() as state:
-        table = state.table(number)
-        one_pass = pass_seconds(table, pool, duration / 2)
-    expansion = batch * expansion_seconds(rows, output, params.generator, tier)
-    arithmetic = product_seconds(table.bytes, batch, output, tier)
-    tree = issue_seconds(rows, output, params.generator, tier)
-    products = product_issue_seconds(table.bytes, batch, output, tier)
-    issue = None if tree is None or products is None else (batch * tree + products) / server.threads
-    return _Limits(one_pass, (expansion + arithmetic) / server.threads, issue)

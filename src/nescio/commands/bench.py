@@ -88,6 +88,26 @@ BENCHMARKS = (
                 default=[1, 256],
                 help="queries answered together (default: 1,256)",
             ),
+            Option(
+                "--bins",
+                type=list_of(int),
+                metavar="LIST",
+                help="measure inferences in place of queries, on tables cut into so many bins: one "
+                "row from each bin, or from 1 bin --lookups rows. --clients takes the place of "
+                "--batch",
+            ),
+            Option(
+                "--lookups",
+                type=int,
+                default=64,
+                help="rows of an inference on a table of 1 bin (default: %(default)s)",
+            ),
+            Option(
+                "--clients",
+                type=list_of(int),
+                default=[1, 16, 64, 256],
+                help="inferences answered together (default: 1,16,64,256)",
+            ),
             _THREADS,
             _OUTPUT,
             _GENERATOR,
