@@ -113,8 +113,8 @@ def test_invalid_keys(client, keys, message):
 class Recorder:
     """Both servers and the network between: what was asked, in bytes; and who interferes."""
 
-    def __init__(self, table, forge=None, before=None):
-        self.servers = [nescio.Server(table, party=party) for party in (0, 1)]
+    def __init__(self, table, forge=None, before=None, **options):
+        self.servers = [nescio.Server(table, party=party, **options) for party in (0, 1)]
         self.table, self.forge, self.before = table, forge, before
         self.queries = []
 
@@ -206,6 +206,23 @@ def test_a_table_that_grows_during_a_lookup(keyed, values):
     assert client.layout.rows > rows
     assert len(grown) == 2
     assert len(recorder.queries) == 1
+
+
+@pytest.mark.parametrize("devices", [["emulated"], ["emulated:0", "emulated:1"]])
+def test_a_table_on_devices(devices, rng):
+    """The copies follow changes in place, and growth."""
+    values = rng.integers(0, 256, (5000, 24), dtype="u1")
+    keyed = KeyedTable(range(4500), values[:4500])
+    client = KeyedClient(Recorder(keyed.table, devices=devices))
+    keyed.delete(range(10))
+    keyed.insert(range(5), values[:5])
+    assert client.lookup([3, 7, 4499]).found.tolist() == [True, False, True]
+    rows = keyed.layout.rows
+    keyed.insert(range(4500, 5000), values[4500:])
+    assert keyed.layout.rows > rows
+    found = client.lookup([3, 7, 4499, 4999])
+    assert found.found.tolist() == [True, False, True, True]
+    assert_same(found.values[[0, 2, 3]], values[[3, 4499, 4999]])
 
 
 def test_a_table_that_never_stops_growing(keyed, values):
