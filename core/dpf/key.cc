@@ -190,19 +190,25 @@ Keys Keys::join(std::span<const Keys* const> parts) {
   return all;
 }
 
+void Keys::copy(const ColumnsOfKeys& part, const KeyArrays& to) const {
+  copy_part<1>(part, parties_.data(), to.parties);
+  copy_part<1>(part, roots_.data(), to.roots);
+  for (unsigned k = 0; k < shape_.depth(); ++k) {
+    Block* own = to.corrections + k * to.level_stride;
+    if (shape_.radix_bits() == 1) {
+      copy_part<2>(part, level(k), own);
+    } else {
+      copy_part<prg::kMaxArity>(part, level(k), own);
+    }
+  }
+  copy_part<prg::kLeafBlocks>(part, leaf_corrections_.data(), to.leaf_corrections);
+}
+
 void Keys::take(const Keys& from, const ColumnsOfKeys& part) {
   const std::size_t count = part.count * part.keys;
   if (size() != count || shape_ != from.shape_) *this = Keys(from.shape_, count);
-  copy_part<1>(part, from.parties_.data(), parties_.data());
-  copy_part<1>(part, from.roots_.data(), roots_.data());
-  for (unsigned k = 0; k < shape_.depth(); ++k) {
-    if (shape_.radix_bits() == 1) {
-      copy_part<2>(part, from.level(k), level(k));
-    } else {
-      copy_part<prg::kMaxArity>(part, from.level(k), level(k));
-    }
-  }
-  copy_part<prg::kLeafBlocks>(part, from.leaf_corrections_.data(), leaf_corrections_.data());
+  from.copy(part, {parties_.data(), roots_.data(), corrections_.data(), level_stride(),
+                   leaf_corrections_.data()});
 }
 
 ggm::Forest Keys::forest(std::size_t first, std::size_t count, Tier tier) const {

@@ -75,6 +75,15 @@ struct ColumnsOfKeys {
   std::size_t from, keys;
 };
 
+/// The arrays of some keys: their parties and roots, and their corrections, level by level.
+struct KeyArrays {
+  std::uint8_t* parties;
+  Block* roots;
+  Block* corrections;
+  std::size_t level_stride;
+  Block* leaf_corrections;
+};
+
 /// Keys of one shape, stored level by level, so that operations on all keys are contiguous.
 ///
 /// The only parser of serialized keys: the content of a Keys is safe to evaluate.
@@ -89,6 +98,9 @@ class Keys {
 
   /// Concatenates keys. Throws Error(mismatch) for keys of different shapes.
   static Keys join(std::span<const Keys* const> parts);
+
+  /// Copies a part of the keys.
+  void copy(const ColumnsOfKeys& part, const KeyArrays& to) const;
 
   /// Copies a part of other keys here; in the memory that is here if it has the size.
   void take(const Keys& from, const ColumnsOfKeys& part);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpf/key.h"
+#include "dpf/keys_gpu.h"
 #include "dpf/lines_gpu.h"
 #include "gpu/device.h"
 #include "pir/gpu/plan_gpu.h"
@@ -84,6 +85,8 @@ class GpuTable {
   std::vector<std::vector<Part>> batches(std::span<const dpf::Keys* const> keys,
                                          std::size_t lookups) const;
   std::vector<Group> load(const std::vector<Part>& parts);
+  Group group_of(const Part& part, const dpf::KeysLayout& layout, const Block* own,
+                 std::size_t first_key) const;
   void answer_batch(const std::vector<Part>& parts, const GpuOptions& options, GpuWork& work,
                     std::uint8_t* out);
   template <class Op>

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "dpf/keys_gpu.h"
 #include "pir/gpu/answer_gpu.h"
 #include "pir/gpu/product_gpu.h"
 
@@ -85,50 +84,55 @@ std::vector<std::vector<typename GpuTable<Device>::Part>> GpuTable<Device>::batc
 template <gpu::ComputeDevice Device>
 std::vector<typename GpuTable<Device>::Group> GpuTable<Device>::load(
     const std::vector<Part>& parts) {
-  std::vector<dpf::Keys> taken(parts.size());
   std::vector<dpf::KeysLayout> layouts;
   std::vector<std::size_t> offsets = {0};  // in blocks
+  for (const Part& part : parts) {
+    layouts.emplace_back(part.keys->shape(), part.count());
+    offsets.push_back(offsets.back() + ceil_div(layouts.back().bytes(), sizeof(Block)));
+  }
+  auto* host = reinterpret_cast<Block*>(host_keys_.at_least(offsets.back() * sizeof(Block)));
+  Block* device = keys_.at_least(device_, offsets.back());
+  std::vector<Group> groups;
+  std::size_t first_key = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part& part = parts[i];
     // nvcc 13.0 does not compile such a list as an argument.
     const dpf::ColumnsOfKeys columns = {part.group.count, part.group.keys, part.first_bin,
                                         part.bins,        part.from,       part.each};
-    taken[i].take(*part.keys, columns);
-    layouts.emplace_back(taken[i].forest(0, part.count(), Tier::portable), part.count());
-    offsets.push_back(offsets.back() + ceil_div(layouts.back().bytes(), sizeof(Block)));
-  }
-  std::uint8_t* host = host_keys_.at_least(offsets.back() * sizeof(Block));
-  Block* device = keys_.at_least(device_, offsets.back());
-  const std::uint64_t elements = dpf::leaf_elements(extent_.output());
-  std::vector<Group> groups;
-  std::size_t first_key = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const Part& part = parts[i];
-    const dpf::KeysLayout& layout = layouts[i];
-    const ggm::Forest forest = taken[i].forest(0, part.count(), Tier::portable);
-    layout.write(taken[i], 0, forest, host + offsets[i] * sizeof(Block));
-    const Block* own = device + offsets[i];
-    const BinPart& rows = part.piece->bins;
-    groups.push_back({{{static_cast<std::uint32_t>(part.count()), forest.depth, own,
-                        own + layout.corrections, layout.level_blocks, tables_},
-                       own + layout.leaf_corrections,
-                       reinterpret_cast<const std::uint8_t*>(own + layout.parties),
-                       table_.shape},
-                      static_cast<std::uint32_t>(part.each),
-                      lines_of(*part.piece, part.first_bin),
-                      first_key,
-                      part.keys->shape().generator,
-                      forest.generator->radix_bits,
-                      rows.first_row / elements,
-                      ceil_div(rows.first_row + rows.rows, elements) - rows.first_row / elements,
-                      std::vector<ggm::GpuNodes>(forest.depth + 1),
-                      {}});
-    groups.back().levels[0] = {own, 0, 1};
+    part.keys->copy(columns, layouts[i].arrays(host + offsets[i]));
+    groups.push_back(group_of(part, layouts[i], device + offsets[i], first_key));
     first_key += part.count();
-    if (levels_.size() <= forest.depth) levels_.resize(forest.depth + 1);
+    if (levels_.size() <= layouts[i].depth) levels_.resize(layouts[i].depth + 1);
   }
   device_.upload(device, host, offsets.back() * sizeof(Block));
   return groups;
+}
+
+/// Returns the keys of a part, whose copy in device memory begins at `own`.
+template <gpu::ComputeDevice Device>
+typename GpuTable<Device>::Group GpuTable<Device>::group_of(const Part& part,
+                                                            const dpf::KeysLayout& layout,
+                                                            const Block* own,
+                                                            std::size_t first_key) const {
+  const BinPart& rows = part.piece->bins;
+  const std::uint64_t elements = dpf::leaf_elements(extent_.output());
+  const std::uint64_t first_leaf = rows.first_row / elements;
+  Group group = {{{static_cast<std::uint32_t>(part.count()), layout.depth, own,
+                   own + layout.corrections, layout.level_blocks, tables_},
+                  own + layout.leaf_corrections,
+                  reinterpret_cast<const std::uint8_t*>(own + layout.parties),
+                  table_.shape},
+                 static_cast<std::uint32_t>(part.each),
+                 lines_of(*part.piece, part.first_bin),
+                 first_key,
+                 part.keys->shape().generator,
+                 part.keys->shape().radix_bits(),
+                 first_leaf,
+                 ceil_div(rows.first_row + rows.rows, elements) - first_leaf,
+                 std::vector<ggm::GpuNodes>(layout.depth + 1),
+                 {}};
+  group.levels[0] = {own, 0, 1};
+  return group;
 }
 
 }  // namespace nescio::pir
