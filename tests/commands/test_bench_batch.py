@@ -1,10 +1,13 @@
 """`python -m benchmarks.batch`: figures of batch lookups, at sizes of a test."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from benchmarks.batch.__main__ import main
+from benchmarks.batch.logs import movielens, wikitext2
 
 
 def test_failures_prints_bins_probability_and_bound(tmp_path, capsys):
@@ -26,3 +29,71 @@ def test_failures_refuses_numbers_that_cannot_be(capsys):
     assert "lookups: found 0" in capsys.readouterr().err
     assert main(["failures", "--trials", "0"]) == 1
     assert "trials: found 0" in capsys.readouterr().err
+
+
+# ---- Inferences per second against bytes ---------------------------------------------------------
+
+
+def test_pareto_measures_three_modes_and_plots_them(tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    sizes = ("--rows", "2000", "--row-bytes", "16", "--lookups", "4,8", "--seconds", "0.001")
+    files = ("--json", str(tmp_path / "all.json"), "--plot", str(tmp_path / "plot.svg"))
+    assert main(["pareto", *sizes, "--clients", "2", *files]) == 0
+    cases = json.loads((tmp_path / "all.json").read_text())
+    assert [(case["mode"], case["rows_wanted"], case["bins"]) for case in cases] == [
+        *(("plain", 4, 1), ("partial", 4, 4)),
+        *(("plain", 8, 1), ("partial", 8, 8), ("exact", 8, 32)),
+    ]
+    assert {
+        *("inferences_per_second", "bins", "rows", "row_bytes", "lookups", "mode"),
+        *("key_bytes", "answer_bytes"),
+    } <= set(cases[0])
+    assert all(c["bytes"] == 2 * (c["key_bytes"] + c["answer_bytes"]) for c in cases)
+    assert "<svg" in (tmp_path / "plot.svg").read_text()
+    assert capsys.readouterr().out.count("\n") >= 6
+
+
+def test_pareto_refuses_more_rows_than_the_table_has(capsys):
+    assert main(["pareto", "--rows", "10", "--lookups", "11"]) == 1
+    assert "lookups: found 11, expected 1 to 10" in capsys.readouterr().err
+
+
+# ---- Real logs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data():
+    folder = Path(os.environ.get("NESCIO_DATA", "../shared/data"))
+    if not (folder / "movielens").exists():
+        pytest.skip(f"{folder} has no MovieLens; NESCIO_DATA names the folder of the data sets")
+    return folder
+
+
+def test_gains_are_printed_for_each_family(data, tmp_path, capsys):
+    path = tmp_path / "gains.json"
+    few = ("--layouts", "40", "--seconds", "0.001", "--clients", "4", "--max-bytes", "1e9")
+    names = ("--data", str(data), "--logs", "movielens", "--json", str(path))
+    assert main(["gains", *names, *few]) == 0
+    cases = json.loads(path.read_text())
+    assert {case["family"] for case in cases} == {
+        *("plain", "bins", "hot", "together", "choices", "exact")
+    }
+    for case in cases:
+        assert case["retrieved"] >= case["target"]
+    whole = next(c for c in cases if c["target"] == 1 and c["family"] == "plain")
+    assert whole["times_plain"] == 1
+
+
+def test_logs_of_real_data(data):
+    films = movielens(data)
+    assert (films.rows, int(films.log.lengths.max())) == (9724, 72)
+    assert films.log.people > 600
+    words = wikitext2(data, stream=True)
+    assert words.rows == 33_278
+    assert words.log.lengths.max() <= 35
+    assert words.held_out.people == 1
+
+
+def test_missing_data_is_a_sentence(tmp_path, capsys):
+    assert main(["gains", "--data", str(tmp_path)]) == 1
+    assert "--data names the folder of the data sets" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from ..._table import Table
 from .._columns import Floats
 from .design import Design
 
-__all__ = ["Cost", "Machine", "Setup", "bin_table", "measure"]
+__all__ = ["Cost", "Machine", "Setup", "answering", "bin_table", "measure"]
 
 MAX_MEASURED_BYTES = 256 << 20
 _MAX_CLIENTS = 1 << 16
@@ -187,17 +187,11 @@ def bin_table(setup: Setup, params: TableParams) -> tuple[Table, float]:
     return table, params.slots / table.params.slots
 
 
-def measure(
-    setup: Setup,
-    params: TableParams,
-    seconds: float,
-    typical: Callable[[Sequence[float]], float] = lower_quartile,
-) -> float:
-    """Measures a server's time for lookups of random places by `setup.clients` clients.
+def answering(setup: Setup, params: TableParams) -> tuple[Callable[[], object], float]:
+    """Prepares a server's answer to lookups of random places by `setup.clients` clients.
 
-    The lower quartile of the times of several answers in about `seconds`, because the load of
-    others only adds to them; `typical` may be another function of the times. Raises ArgumentError
-    for bins that are too large.
+    Returns the function that answers, and a factor of its time for bins that the table lacks.
+    Raises ArgumentError for bins that are too large.
     """
     table, factor = bin_table(setup, params)
     server = Server(table, threads=setup.threads, device="cpu")
@@ -213,7 +207,23 @@ def measure(
     if not table.params.is_cut:
         places = places.reshape(-1)
     query = client.query(places).keys[0]
-    return factor * typical(_times(lambda: server.answer(query), seconds))
+    return lambda: server.answer(query), factor
+
+
+def measure(
+    setup: Setup,
+    params: TableParams,
+    seconds: float,
+    typical: Callable[[Sequence[float]], float] = lower_quartile,
+) -> float:
+    """Measures the time of `answering`, in about `seconds`.
+
+    Returns the lower quartile of several times, because the load of others only adds to them;
+    `typical` may be another function of the times. Raises ArgumentError for bins that are too
+    large.
+    """
+    work, factor = answering(setup, params)
+    return factor * typical(_times(work, seconds))
 
 
 def _times(work: Callable[[], object], seconds: float) -> list[float]:
