@@ -9,6 +9,19 @@ from nescio.bench.registry import JSON, Benchmark, Option, list_of, one_of, seco
 from nescio.commands import count
 
 _LOGS = ("movielens", "wikitext2", "wikitext2-stream")
+_DATA = (
+    Option(
+        "--data",
+        default=os.environ.get("NESCIO_DATA") or "../shared/data",
+        help="folder of the data sets (default: NESCIO_DATA, or ../shared/data)",
+    ),
+    Option(
+        "--logs",
+        type=list_of(one_of(_LOGS)),
+        default=["movielens", "wikitext2"],
+        help=f"logs: {', '.join(_LOGS)} (default: movielens,wikitext2)",
+    ),
+)
 _SERVER = (
     Option(
         "--clients",
@@ -59,17 +72,7 @@ BENCHMARKS = (
         "Searches layouts of each family on logs of real data as nescio tune does, and prints the "
         "fastest that retrieve 70, 80, 90, 95, 99 and 100 % of the rows of held-out inferences.",
         (
-            Option(
-                "--data",
-                default=os.environ.get("NESCIO_DATA") or "../shared/data",
-                help="folder of the data sets (default: NESCIO_DATA, or ../shared/data)",
-            ),
-            Option(
-                "--logs",
-                type=list_of(one_of(_LOGS)),
-                default=["movielens", "wikitext2"],
-                help=f"logs: {', '.join(_LOGS)} (default: movielens,wikitext2)",
-            ),
+            *_DATA,
             Option(
                 "--layouts",
                 type=count,
@@ -97,6 +100,14 @@ BENCHMARKS = (
             *_SERVER,
             JSON,
         ),
+    ),
+    Benchmark(
+        "logs",
+        "benchmarks.batch.logs",
+        "logs of real data as files for nescio tune",
+        "Makes access logs of MovieLens (the films that a user liked last) and of WikiText-2 "
+        "(windows of words), and writes them as files.",
+        (*_DATA, Option("--out", default="logs", help="folder of the files (default: logs)")),
     ),
     Benchmark(
         "failures",

@@ -12,6 +12,7 @@ from nescio._arrays import as_count, as_threads
 from nescio._report import Case, Report
 from nescio.bench.results import Results
 from nescio.pir.batch import bins_for, failure_probability
+from nescio.pir.batch._permutation import Permutation
 
 _FAILURE = 2.0**-40
 _FEW = (1.2, 1.3, 1.5)
@@ -19,6 +20,7 @@ _TRIED = (2.0**-5, 2.0**-8, 2.0**-11)
 _ACCESSES = 1 << 20  # of the trials that are in memory at a time
 _MAX_TRIALS = 1 << 40
 _SEED = 2023
+_ROWS = 1 << 20
 
 _BINS = [
     ("lookups", "lookups", "d"),
@@ -39,8 +41,9 @@ _TRIALS = [
     ("log2_bound", "log2 bound", ".1f"),
 ]
 _NOTES = """\
-Tried: share of the inferences of random rows that a maximum matching could not place. Bound: union
-bound over violators of Hall's condition; it is loose where few bins make large violators likely."""
+Tried: share of the inferences of random rows that a maximum matching could not place. Permutations
+are those of layouts, for a table of 2^20 rows, with a new seed every 10^4 to 10^5 trials. Bound:
+union bound over violators of Hall's condition, loose where few bins make large ones likely."""
 
 
 class Hashes(NamedTuple):
@@ -53,13 +56,21 @@ class Hashes(NamedTuple):
     def draw(self, count: int, random: np.random.Generator) -> npt.NDArray[np.int32]:
         """Draws the candidates of rows, int32 (count, hashes)."""
         if not self.independent:
-            part = self.bins // self.hashes
-            drawn = random.integers(0, part, (count, self.hashes), np.int32)
-            return drawn + (np.arange(self.hashes) * part).astype(np.int32)
+            return self._permuted(count, random)
         found = random.integers(0, self.bins, (count, self.hashes), np.int32)
         while len(again := np.flatnonzero((np.diff(np.sort(found)) == 0).any(axis=1))):
             found[again] = random.integers(0, self.bins, (len(again), self.hashes), np.int32)
         return found
+
+    def _permuted(self, count: int, random: np.random.Generator) -> npt.NDArray[np.int32]:
+        """Draws rows of a table, and a seed of the permutations that layouts have."""
+        part, seed = self.bins // self.hashes, int(random.integers(1 << 32))
+        rows = random.integers(0, _ROWS, count, np.uint64)
+        columns = [
+            Permutation(_ROWS, seed, number + 1)(rows) % np.uint64(part) + np.uint64(number * part)
+            for number in range(self.hashes)
+        ]
+        return np.stack(columns, axis=1).astype(np.int32)
 
 
 def run(arguments: argparse.Namespace) -> int:

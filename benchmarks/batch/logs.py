@@ -1,5 +1,6 @@
 """Access logs of real data: films that people rated, and words of articles."""
 
+import argparse
 import csv
 import gzip
 import io
@@ -9,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks._main import make_folder
 from nescio.errors import FileError
 from nescio.pir.batch import AccessLog
 
-__all__ = ["LOGS", "RealLog", "movielens", "wikitext2"]
+__all__ = ["LOGS", "RealLog", "movielens", "run", "wikitext2"]
 
 _LIKED = 4.0
 _FEWEST = 5
@@ -26,6 +28,21 @@ class RealLog(NamedTuple):
     held_out: AccessLog | None
     rows: int
     row_bytes: int
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the logs as files for `nescio tune`, and prints the sizes of their tables."""
+    folder = make_folder(arguments.out)
+    for name in arguments.logs:
+        real = LOGS[name](Path(arguments.data))
+        files = [folder / f"{name}.npz"]
+        real.log.save(files[0])
+        if real.held_out is not None:
+            files.append(folder / f"{name}-held-out.npz")
+            real.held_out.save(files[1])
+        print(f"{', '.join(map(str, files))}: {real.log!r}")
+        print(f"  --rows {real.rows} --row-bytes {real.row_bytes}")
+    return 0
 
 
 def movielens(folder: Path, last: int = 72, per_user: int = 10) -> RealLog:

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.batch.__main__ import main
 from benchmarks.batch.logs import movielens, wikitext2
+from nescio.pir.batch import AccessLog
 
 
 def test_failures_prints_bins_probability_and_bound(tmp_path, capsys):
@@ -92,6 +93,14 @@ def test_logs_of_real_data(data):
     assert words.rows == 33_278
     assert words.log.lengths.max() <= 35
     assert words.held_out.people == 1
+
+
+def test_logs_are_written_for_tune(data, tmp_path, capsys):
+    out = tmp_path / "logs"
+    assert main(["logs", "--data", str(data), "--logs", "movielens", "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "--rows 9724 --row-bytes 128" in printed
+    assert repr(AccessLog.load(out / "movielens.npz", limit=9724)) in printed
 
 
 def test_missing_data_is_a_sentence(tmp_path, capsys):

@@ -39,7 +39,7 @@ def test_a_layout_is_found_and_written(log):
     assert lines[-1] == "written: items.layout, for nescio serve --layout and every client"
     cases = json.loads(Path("all.json").read_text())
     assert len(cases) == 12
-    assert f"of {len(cases)} layouts scored" in run.stdout
+    assert f"of {len(cases)} layouts" in run.stdout
     chosen = next(line for line in lines if line.startswith("chosen: "))
     assert any(f"{case['bytes']:,} bytes" in chosen for case in cases if case["pareto"])
     again = nescio_here("tune", log, *SIZES, *QUICK, "--state", "kept")

@@ -327,7 +327,7 @@ def _print(found: "Tuning", *, rated: bool) -> None:
         threads=f"--threads {threads}" if threads else "on all processors",
         verify=", with what checks the rows" if found.setup.verify else "",
     )
-    print(f"{len(best)} of {len(found.trials)} layouts scored\n{notes}")
+    print(f"the best {len(best)} of {len(found.trials)} layouts\n{notes}")
     if any(trial.timing == "too large" for trial in best):
         print("ms of layouts whose bins have more than 1 GB: by the model, not measured")
 
