@@ -67,8 +67,25 @@ def test_texts_in_arrays():
     packed = pack_keys(keys)
     assert packed.shape == (2, 2)
     assert packed.data.tobytes() == pack_keys(["a", "bcd", "é", "\U0001f600"]).data.tobytes()
-    assert pack_keys(np.array([b"a", b"bc"])).data.tobytes() == b"babbc"
+    assert pack_keys(np.array([b"ad", b"bc"])).data.tobytes() == b"badbbc"
     assert pack_keys(np.str_("a")).shape == ()
+
+
+def test_bytes_of_one_length_may_end_with_zeros():
+    """NumPy takes zeros at the end of an element of an S array for padding."""
+    keys = [b"ab\0c", b"abcd", b"xy\0\0", bytes(4)]
+    array = np.frombuffer(b"".join(keys), "u1").reshape(4, 4)
+    packed = pack_keys(array)
+    assert (packed.kind, packed.shape) == ("bytes", (4,))
+    assert packed.data.tobytes() == pack_keys(keys).data.tobytes()
+    assert packed.ends.tolist() == pack_keys(keys).ends.tolist()
+    assert pack_keys(array.reshape(2, 2, 4)[:, ::-1]).shape == (2, 2)
+    assert len(pack_keys(array[:0])) == 0
+    with pytest.raises(ArgumentError, match="key 2: found 2 bytes in an array of S4, .* a uint8"):
+        pack_keys(np.array(keys, "S4"))
+    for length in (0, MAX_KEY_BYTES + 1):
+        with pytest.raises(ArgumentError, match=f"found {length} bytes on the last axis"):
+            pack_keys(np.zeros((2, length), "u1"))
 
 
 def test_unicode_is_not_normalized():

@@ -11,6 +11,7 @@ The bytes are hashed under the table's public seed: see core/keyed/key_hash.h.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -78,7 +79,12 @@ def next_seed(seed: bytes) -> bytes:
 def pack_keys(keys: object) -> PackedKeys:
     """Packs one key, a list of keys, or an array of keys of any shape.
 
-    A key is a `str`, `bytes`, or an integer; all keys have one type. Raises ArgumentError for keys
+    A key is a `str`, `bytes`, or an integer; all keys have one type. A uint8 array of several
+    dimensions has a key of bytes on its last axis. NumPy drops zero bytes at the end of an element
+    of an `S` array, and zero characters in a `U` array; so each element of an `S` array must have
+    the length of the array's items, and text that ends with zero characters must be in a list.
+
+    Raises ArgumentError for keys
     of another type or of several types, for an empty key, one of more than MAX_KEY_BYTES bytes,
     text that is not Unicode, or an integer out of range.
     """
@@ -87,13 +93,43 @@ def pack_keys(keys: object) -> PackedKeys:
     if isinstance(keys, list | tuple):
         return _pack(keys, (len(keys),))
     array = as_array(keys, "keys")
+    if array.dtype == np.uint8 and array.ndim > 1:
+        return _pack_rows(array)
     if array.dtype.kind in "iu":
         return _pack_integers(array.reshape(-1), array.shape)
     if array.dtype.kind not in "OSU":
         raise ArgumentError(
             f"keys: found an array of {array.dtype}, expected text, bytes or integers"
         )
+    if array.dtype.kind == "S":
+        _check_whole(array.reshape(-1))
     return _pack(array.reshape(-1).tolist(), array.shape)
+
+
+def _pack_rows(array: ByteArray) -> PackedKeys:
+    """Packs keys of one length, the bytes on the last axis."""
+    *shape, length = array.shape
+    if not 1 <= length <= MAX_KEY_BYTES:
+        raise ArgumentError(
+            f"keys: found {length} bytes on the last axis, expected 1 to {MAX_KEY_BYTES}"
+        )
+    count = math.prod(shape)
+    packed = np.empty((count, 1 + length), np.uint8)
+    packed[:, 0] = ord("b")
+    packed[:, 1:] = array.reshape(count, length)
+    ends = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(1 + length)
+    return PackedKeys("bytes", packed.reshape(-1), ends, tuple(shape))
+
+
+def _check_whole(array: Array) -> None:
+    """Raises ArgumentError for an element of an `S` array that may have lost zero bytes."""
+    lengths, expected = np.char.str_len(array), array.itemsize
+    for number in np.flatnonzero(lengths != expected)[:1]:
+        raise ArgumentError(
+            f"key {number}: found {lengths[number]} bytes in an array of S{expected}, which drops "
+            f"zero bytes at the end, expected {expected}: pass a list of bytes, or a uint8 array "
+            "(keys, bytes)"
+        )
 
 
 def _pack(keys: Sequence[Any], shape: tuple[int, ...]) -> PackedKeys:

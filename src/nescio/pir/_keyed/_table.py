@@ -77,7 +77,11 @@ class KeyedTable:
 
     @property
     def table(self) -> Table:
-        """The physical table, for `nescio.Server`. Change it with the methods of this class."""
+        """The physical table, for `nescio.Server`.
+
+        Change it with the methods of this class: its own methods know no keys, and a row that they
+        change is no longer that of its key.
+        """
         return self._table
 
     @property
