@@ -31,7 +31,7 @@ def log():
 
 def test_exact_mode_by_default(log):
     layout = make_layout(ROWS, log)
-    longest = int(log.lengths.max())
+    longest = sorted(log.lengths[log.users == user].max() for user in set(log.users))[-5]
     assert layout.mode == "exact"
     assert layout.lookups == longest
     assert layout.full.hashes * layout.full.bins == bins_for(longest)
@@ -72,10 +72,10 @@ def test_few_lookups_are_whole_lookups_and_the_builder_says_so(log, lookups):
 
 
 def test_tables_with_fewer_rows_than_bins_are_looked_up_whole():
-    with pytest.warns(UserWarning, match="8 lookups in a table of 7 rows"):
-        layout = make_layout(7, AccessLog([range(7)]), lookups=8)
-    client = BatchClient(LocalTable(build(np.arange(7), layout).table))
-    assert client.lookup(range(7)).rows[0].tolist() == list(range(7))
+    with pytest.warns(UserWarning, match="6 lookups in a table of 6 rows"):
+        layout = make_layout(6, AccessLog([range(6)]), lookups=6)
+    client = BatchClient(LocalTable(build(np.arange(6), layout).table))
+    assert client.lookup(range(6)).rows[0].tolist() == list(range(6))
 
 
 def test_partial_mode(log):
@@ -104,7 +104,17 @@ def test_rare_rows_and_pairs_do_not_shape_a_layout():
     assert layout.together.rows.tolist() == [3, 4]
     layout = make_layout(20, log, bins=2, hot=10, together=1, min_count=1)
     assert layout.hot.rows.tolist() == [1, 2, 3, 4, 8, 9]
-    assert make_layout(20, log, bins=2, together=1, min_count=6).together is None
+    with pytest.raises(ArgumentError, match="together: found no two rows that at least 6 users"):
+        make_layout(20, log, bins=2, together=1, min_count=6)
+
+
+def test_the_longest_inferences_of_a_few_users_do_not_shape_a_layout():
+    sets, users = [range(6)] * 5 + [range(90)] * 9, [0, 1, 2, 3, 4, *[7] * 9]
+    assert make_layout(100, AccessLog(sets, users=users)).lookups == 6
+    assert make_layout(100, AccessLog(sets, users=users), min_count=1).lookups == 90
+    assert make_layout(100, AccessLog(sets)).lookups == 90  # users are not known
+    with pytest.raises(ArgumentError, match="lookups: found 6 users .* expected at least 7"):
+        make_layout(100, AccessLog(sets, users=users), min_count=7)
 
 
 def test_a_table_from_a_log(log, rng):
@@ -121,12 +131,19 @@ def test_a_table_from_a_log(log, rng):
     [
         ({"lookups": 0}, ArgumentError, "lookups: found 0"),
         ({"lookups": 10**6}, ArgumentError, "lookups: found 1000000, expected 1 to 2048"),
-        ({"lookups": 8, "bins": 4}, ArgumentError, "lookups and bins"),
+        ({"lookups": ROWS + 1}, ArgumentError, "lookups: found 3001, expected 1 to 2048"),
+        ({"lookups": 8, "bins": 4}, ArgumentError, "lookups: found 8 with bins"),
+        ({"failure": 0.5, "bins": 4}, ArgumentError, "failure: found 0.5 with bins"),
+        ({"keys": 5}, ArgumentError, "keys: found 5 without bins"),
+        ({"hot_bins": 2}, ArgumentError, "hot_bins: found 2 without hot rows"),
+        ({"hot_keys": 2, "bins": 4}, ArgumentError, "hot_keys: found 2 without hot rows"),
+        ({"hot": 3, "hot_keys": 0}, ArgumentError, "hot_keys: found 0"),
+        ({"together": 1, "min_count": 10**6}, ArgumentError, "together: found no two rows"),
         ({"bins": ROWS + 1}, ArgumentError, f"found {ROWS + 1} bins, expected 1 to {ROWS}"),
         ({"hashes": 9}, ArgumentError, "hashes: found 9, expected 1 to 8"),
         ({"failure": 0}, ArgumentError, "failure"),
         ({"hot": ROWS + 1}, ArgumentError, "hot: found 3001"),
-        ({"hot": 5, "hot_bins": 9, "bins": 4}, ArgumentError, "found 9 bins, expected 1 to 5"),
+        ({"hot": 5, "hot_bins": 9, "bins": 4}, ArgumentError, "hot_bins: found 9, expected 1 to 5"),
         ({"hot": 5, "min_count": 10**6}, ArgumentError, "found 0 rows that at least 1000000 users"),
         ({"together": 65}, ArgumentError, "together: found 65, expected 0 to 64"),
         ({"min_count": 0}, ArgumentError, "min_count: found 0"),
@@ -136,6 +153,25 @@ def test_a_table_from_a_log(log, rng):
 def test_sizes_that_cannot_be(log, options, error, message):
     with pytest.raises(error, match=message):
         make_layout(ROWS, log, **options)
+
+
+def test_more_rows_than_the_table_has():
+    with pytest.raises(ArgumentError, match="lookups: found 100, expected 1 to 99"):
+        make_layout(99, AccessLog([[1]]), lookups=100)
+
+
+def test_copies_of_too_many_rows(log):
+    with pytest.raises(ArgumentError, match="rows: found 1099511627776, .* at most 1099511627776"):
+        make_layout(1 << 40, log, lookups=24)
+    assert make_layout(1 << 40, log, bins=1).table_rows == 1 << 40
+
+
+@pytest.mark.parametrize("source", ["items.layout", None, b"{}"])
+def test_sources_that_are_no_layouts(source):
+    with pytest.raises(ArgumentError, match="expected a Layout or an AccessLog: read a file"):
+        build(np.zeros(20), source)
+    with pytest.raises(ArgumentError, match=f"log: found {type(source).__name__}, expected an"):
+        make_layout(20, source)
 
 
 def test_no_seed_works():
@@ -152,7 +188,7 @@ def test_logs_of_another_table(log):
 
 
 def test_a_log_with_one_inference():
-    layout = make_layout(100, AccessLog([range(0, 40, 2)]))
+    layout = make_layout(100, AccessLog([range(0, 40, 2)]), min_count=1)
     assert layout.lookups == 20
     client = BatchClient(LocalTable(build(np.arange(100), layout, threads=1).table, threads=1))
     assert client.lookup(range(20)).missing[0].tolist() == []

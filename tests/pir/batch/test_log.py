@@ -33,6 +33,13 @@ def test_sets_of_any_kind(sets):
     assert (len(log), log.lengths.tolist(), log[-1].tolist()) == (3, [2, 1, 0], [])
 
 
+def test_lengths_that_several_users_have():
+    sets, users = [range(9), range(8), range(3), [], range(4)], ["a", "a", "b", "c", "d"]
+    known, unknown = AccessLog(sets, users=users), AccessLog(sets)
+    assert [known.common_length(count) for count in range(1, 7)] == [9, 4, 3, 0, 0, 0]
+    assert [unknown.common_length(count) for count in range(1, 7)] == [9, 8, 4, 3, 0, 0]
+
+
 def test_an_array_has_an_inference_per_line(dlpack):
     assert as_lists(AccessLog(np.array([[1, 2], [2, 2]]))) == [[1, 2], [2]]
     assert as_lists(AccessLog(dlpack([[1, 2], [2, 2]]))) == [[1, 2], [2]]

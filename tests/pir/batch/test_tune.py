@@ -11,6 +11,11 @@ from nescio.errors import ArgumentError, FileError, IndexRangeError
 from nescio.pir.batch import AccessLog, Budgets, Layout, tune
 from pir.batch.logs import ROWS, sessions
 
+
+def no_number(sets, retrieved):
+    return float("nan")
+
+
 FAST = {"seconds": 0.002, "threads": 1, "layouts": 60, "min_count": 2}
 
 
@@ -146,7 +151,12 @@ def test_budgets_that_cannot_be(fields, words):
         (AccessLog([[1], [2]]), {"min_count": 0}, "min_count: found 0"),
         (AccessLog([[1], [2]]), {"output": "bits"}, "output: found 'bits'"),
         (AccessLog([[1], [2]]), {"generator": "rot13"}, "generator: found 'rot13'"),
-        (AccessLog([[1], [2]]), {"quality": lambda s, r: float("nan")}, "quality: found nan for"),
+        (AccessLog([[1], [2]]), {"min_count": 1, "quality": no_number}, "quality: found nan for"),
+        (
+            AccessLog([[1], [2]]),
+            {"min_count": 5},
+            "min_count: found 1 users, or inferences, .* at least 5",
+        ),
     ],
 )
 def test_bad_arguments(log, options, words):

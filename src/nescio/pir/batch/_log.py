@@ -170,6 +170,18 @@ class AccessLog:
         """The number of rows of each inference, int64 (n,)."""
         return np.diff(self.offsets)
 
+    def common_length(self, min_count: int) -> int:
+        """Returns the most rows that inferences of at least `min_count` users have.
+
+        Where users are not known, each inference counts as one. Returns 0 for fewer users.
+        """
+        min_count = as_count(min_count, "min_count", 1, MAX_ROWS)
+        longest = self.lengths
+        if self.users is not None:
+            longest = np.zeros(int(self.users.max()) + 1, np.int64)
+            np.maximum.at(longest, self.users, self.lengths)
+        return int(np.sort(longest)[-min_count]) if len(longest) >= min_count else 0
+
     @property
     def people(self) -> int:
         """The number of users; every inference counts as one where they are not known."""

@@ -64,6 +64,12 @@ class Scorer:
         self._names: IndexArray = names.astype(np.uint64)
         self._numbers: Integers = numbers
         self._common = _common(logs.train, rows, min_count)
+        self._longest = logs.train.common_length(min_count)
+        if not self._longest:
+            raise ArgumentError(
+                f"min_count: found {logs.train.people} users, or inferences, in the part of the "
+                f"log that makes layouts, expected at least {min_count}: lower min_count"
+            )
         self._near = _Neighbors(logs, min_count, self._pool)
         self._positions: dict[int, IndexArray] = {}
         self._hot: dict[int, tuple[IndexArray, Bools]] = {}
@@ -73,6 +79,7 @@ class Scorer:
         """The facts of the logs that bound useful designs."""
         lengths = self._logs.train.lengths
         own = np.quantile(lengths[lengths > 0], (0.5, 0.75, 0.9, 0.95, 0.99, 1)).round()
+        own = np.minimum(own, self._longest)  # the longest ones of a few users shape no layout
         return Needs(
             self._rows, tuple(own.astype(int).tolist()), len(self._common), self._near.exist
         )
