@@ -10,6 +10,7 @@ from commands.conftest import assert_one_sentence, nescio, nescio_here, serving
 from nescio import Table
 from nescio.commands._tables import keys_by_table, read_keys
 from nescio.errors import ArgumentError, FileError
+from nescio.pir.batch import FullPart, Layout
 from pir.test_lookup import assert_same
 
 WORDS = ["hello", "world", "é \U0001f600", "-x", "17"]
@@ -45,7 +46,7 @@ def tables(tmp_path_factory):
     np.save(folder / "rows.npy", np.arange(10))
     words, names = save(folder, "words", WORDS, np.arange(10, dtype="f4").reshape(5, 2))
     ids, numbers = save(folder, "ids", np.array([7, -5, 2**40]), np.array(["a", "bc", "d"]))
-    blobs, raw = save(folder, "blobs", np.array([b"\xff", b"ab"]), np.array([1, 2]))
+    blobs, raw = save(folder, "blobs", np.array([[255, 0], [97, 98]], "u1"), np.array([1, 2]))
     keys = [f"words={names}", f"ids={numbers}", f"blobs={raw}"]
     options = [part for text in keys for part in ("--keys", text)]
     with pair(folder / "rows.npy", words, ids, blobs, *options) as (lookup, lines):
@@ -87,8 +88,8 @@ def test_integers(lookup):
 
 
 def test_bytes(lookup):
-    found = nescio(*lookup, "blobs", "ff", "6162", "00")
-    assert found.stdout == "ff 1\n6162 2\n00 is not in the table\n"
+    found = nescio(*lookup, "blobs", "ff00", "6162", "ff")
+    assert found.stdout == "ff00 1\n6162 2\nff is not in the table\n"
     refused = nescio(*lookup, "blobs", "ab", "xy")
     assert_one_sentence(refused)
     assert "key: found 'xy', expected hexadecimal digits" in refused.stderr
@@ -99,6 +100,13 @@ def test_rows_of_a_table_without_keys(lookup):
     refused = nescio(*lookup, "rows", "hello")
     assert_one_sentence(refused)
     assert "row: found 'hello', expected an integer: the table has no keys" in refused.stderr
+
+
+def test_a_layout_of_a_batch_table(lookup, tmp_path):
+    Layout(5, FullPart(2)).save(tmp_path / "items.layout")
+    refused = nescio(*lookup, "words", "hello", "--layout", tmp_path / "items.layout")
+    assert_one_sentence(refused)
+    assert "the table has keys: leave out --layout" in refused.stderr
 
 
 def test_arguments_that_are_no_keys(lookup):
@@ -160,11 +168,11 @@ def test_files_that_are_no_words(content, message, tmp_path):
 
 def test_files_of_arrays(tmp_path):
     file = tmp_path / "keys.npy"
-    for keys in (np.array([5, 2**63], "u8"), np.array(["a", "bc"]), np.array([b"a", b"bc"])):
+    for keys in (np.array([5, 2**63], "u8"), np.array(["a", "bc"]), np.zeros((2, 3), "u1")):
         np.save(file, keys)
         assert_same(np.asarray(read_keys(file)), keys)
     np.save(file, np.zeros((2, 2), int))
-    with pytest.raises(FileError, match=r"found keys of shape \(2, 2\), expected one dimension"):
+    with pytest.raises(FileError, match=r"found keys of shape \(2, 2\) and int64, expected one"):
         read_keys(file)
     file.write_text("words")
     with pytest.raises(FileError, match="is not a NumPy array file"):
@@ -196,6 +204,7 @@ def test_the_option_names_tables():
         (["a", "x" * 4097], np.zeros(2), "key 1: found 4097 bytes, expected 1 to 4096"),
         (np.zeros(2), np.zeros(2), "found an array of float64, expected text, bytes or integers"),
         (np.array([b"a", b""]), np.zeros(2), "key 1: found 0 bytes"),
+        (np.array([b"ab", b"a\0"]), np.zeros(2), "pass a list of bytes, or a uint8 array"),
     ],
 )
 def test_keys_that_do_not_fit_the_table(keys, values, message, tmp_path):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from nescio.errors import ArgumentError, MismatchError, ServerRefusedError
-from nescio.pir._change import Change
+from nescio.pir import Table
+from nescio.pir._change import Change, make_change
 from nescio.pir.batch import (
     BatchClient,
     BatchServer,
@@ -237,6 +238,17 @@ def test_a_change_of_the_rows_in_the_bins_is_refused(own_pair):
     )
     assert reply.status_code == 400
     assert reply.json()["error"]["code"] == "malformed_message"
+
+
+def test_a_table_that_was_loaded_without_its_layout_is_not_changed(own_pair, tmp_path):
+    """A change of a row in the bins would leave its other places as they were."""
+    own_pair.tables[0].save(tmp_path / "items.nescio")
+    table = Table.load(tmp_path / "items.nescio")
+    row = np.zeros((1, table.params.row_bytes), np.uint8)
+    change = Change("update", "2", np.zeros(1, np.uint64), row).encode(table.params)
+    with pytest.raises(ArgumentError, match=r"serve nescio.pir.batch.BatchTable\(table\).table"):
+        make_change(table, change)
+    assert table.params.version == "1"
 
 
 def test_the_description_names_the_rows_of_changes(own_pair):

@@ -7,7 +7,7 @@ import pytest
 import nescio
 from nescio.errors import ArgumentError, MismatchError, ServerRefusedError
 from nescio.pir import KeyedClient, KeyedTable
-from nescio.pir._change import Change
+from nescio.pir._change import Change, make_change
 from nescio.service import RemoteTable, TableAdmin, create_app
 
 from .conftest import QUOTAS, TOKENS, running
@@ -225,3 +225,10 @@ def test_a_stored_table_is_looked_up_and_does_not_change(pair, tmp_path):
         with TableAdmin([one, two], "words", TOKENS) as admin:
             with pytest.raises(ArgumentError, match="an index must be integers"):
                 admin.delete(["word 1"])
+            row = np.zeros((1, *loaded[0].params.row_shape), np.uint8)
+            with pytest.raises(ServerRefusedError, match="lacks the hashes of its keys"):
+                admin.update([0], row)
+    change = Change("update", "2", np.zeros(1, np.uint64), row).encode(loaded[0].params)
+    with pytest.raises(ArgumentError, match="lacks the hashes of its keys"):
+        make_change(loaded[0], change)
+    assert loaded[0].params.version == pair.params.version

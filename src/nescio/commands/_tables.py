@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .._arrays import Array, check_file, load_array
 from ..errors import ArgumentError, FileError
 from ..pir import KeyedTable, Table
 from ..pir import _stored as stored
+from ..pir._layout_kind import layout_kind
 from ..pir.batch import BatchTable, Layout, build
-from ..pir.batch._layout_file import is_batch
 
 DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
 
@@ -75,7 +77,7 @@ def open_table(files: TableFiles, arguments: argparse.Namespace, shown: Shown) -
 
 def _as_batch(table: Table) -> Table:
     """Returns a table; changes of one with a batch layout are then about the layout's rows."""
-    return BatchTable(table).table if is_batch(table.layout) else table
+    return BatchTable(table).table if layout_kind(table.layout) == "batch" else table
 
 
 def _options(given: Mapping[str, str | None]) -> dict[str, Any]:
@@ -117,15 +119,19 @@ def _keyed_table(
 def read_keys(path: Path) -> list[str] | Array:
     """Reads keys from an array file, or from a text file with a key on each line.
 
-    An array has one dimension; its elements are integers, bytes (`S`) or text (`U`). A text file is
-    UTF-8. Line ends of Unix and of Windows are not a part of a key; spaces are. Raises FileError
-    for other files, and for a text file with an empty line.
+    An array has one dimension; its elements are integers, bytes of one length (`S`) or text (`U`).
+    A uint8 array of two dimensions has the bytes of a key in each row. A text file is UTF-8. Line
+    ends of Unix and of Windows are not a part of a key; spaces are. Raises FileError for other
+    files, and for a text file with an empty line.
     """
     check_file(path, "a file of keys: text with a key on each line, or a NumPy array")
     if path.suffix == ".npy":
         keys = load_array(path)
-        if keys.ndim != 1:
-            raise FileError(f"{path}: found keys of shape {keys.shape}, expected one dimension")
+        if keys.ndim != 1 and not (keys.ndim == 2 and keys.dtype == np.uint8):
+            raise FileError(
+                f"{path}: found keys of shape {keys.shape} and {keys.dtype}, expected one "
+                "dimension, or a uint8 array of two: keys of bytes"
+            )
         return keys
     try:
         data = path.read_bytes()

@@ -13,9 +13,9 @@ import numpy as np
 from .._arrays import Array, shown
 from ..errors import ArgumentError, FileError
 from ..pir import KeyedClient, Lookups
-from ..pir._keyed import KeyKind, is_keyed
+from ..pir._keyed import KeyKind
+from ..pir._layout_kind import layout_kind
 from ..pir.batch import BatchClient, Layout
-from ..pir.batch._layout_file import is_batch
 from . import Subparsers
 
 _INTEGER = re.compile("-?[0-9]{1,30}")
@@ -122,15 +122,31 @@ def _look_up(
 
     Returns the values, which of them there are, and what to say of the others.
     """
-    if layout is not None or is_batch(remote.layout):
-        own = None if layout is None else Layout.load(layout)
+    kind = layout_kind(remote.layout)
+    own = None if layout is None else _own_layout(remote, layout)
+    if kind == "batch":
         result = BatchClient(remote, layout=own).lookup([_row(text) for text in texts])
         return result.rows[0], result.found[0].tolist(), "is missing: it does not fit the layout"
-    if not is_keyed(remote.layout):
+    if kind != "keyed":
         return remote.lookup([_row(text) for text in texts]), [True] * len(texts), ""
     client = KeyedClient(remote)
     values, found = client.lookup([_key(client.layout.keys, text) for text in texts])
     return values, found.tolist(), "is not in the table"
+
+
+def _own_layout(remote: Lookups, path: Path) -> Layout:
+    """Reads the layout of `--layout`. Raises ArgumentError unless the table has it."""
+    own, params = Layout.load(path), remote.params
+    if own.digest == params.layout:
+        return own
+    found = {
+        "batch": f"the table has another one, {params.layout[:12]}",
+        "keyed": "the table has keys",
+        "": "the table has no batch layout",
+    }[layout_kind(remote.layout)]
+    raise ArgumentError(
+        f"--layout: found the layout {own.digest[:12]} in {path}, but {found}: leave out --layout"
+    )
 
 
 def _row(text: str) -> int:

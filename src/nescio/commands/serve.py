@@ -9,8 +9,8 @@ from .._arrays import check_file
 from .._device import describe, parse_device_list
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
+from ..pir._layout_kind import layout_kind
 from ..pir.batch import Layout
-from ..pir.batch._layout_file import is_batch
 from . import Subparsers, devices, generator
 from ._tables import open_table, progress_of, table_files
 
@@ -54,8 +54,9 @@ def add_parser(commands: Subparsers) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help="file of the keys of a table's rows, which clients look up instead of row numbers: a "
-        "text file with a key on each line, or a NumPy array of integers, text or bytes; with "
-        "several tables, NAME=FILE for each table that has keys. Such a table is not cached",
+        "text file with a key on each line, or a NumPy array of integers, of text, or of bytes: "
+        "uint8 with a key in each row, or S with keys of one length that do not end with zeros; "
+        "with several tables, NAME=FILE for each table that has keys. Such a table is not cached",
     )
     add(
         "--layout",
@@ -238,7 +239,7 @@ def _run(arguments: argparse.Namespace) -> int:
             )
             _say(f"table {name}: {table.params.describe()}")
             _say(f"digest of {name}: {table.params.digest}")
-            if is_batch(table.layout):
+            if layout_kind(table.layout) == "batch":
                 _say(f"layout of {name}: {Layout.from_bytes(table.layout).describe()}")
             if arguments.device == "auto" and servers[name].devices != ("cpu",):
                 _say(f"answers for {name} are made on {', '.join(servers[name].devices)}")

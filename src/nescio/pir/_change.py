@@ -30,6 +30,7 @@ import numpy as np
 
 from .._arrays import ByteArray, IndexArray, as_bytes
 from ..errors import ArgumentError, MalformedMessageError
+from ._layout_kind import layout_kind
 from ._params import MAX_VERSION_LENGTH, TableParams
 from ._rows import Operation, RowKind
 from ._table import Table
@@ -142,7 +143,11 @@ class Change:
         return cls(head.operation, new_version, indices, rows.reshape(head.shape(kind)), head.name)
 
     def apply(self, table: Table) -> TableParams:
-        """Applies the change. Raises IndexRangeError and ArgumentError as `Table` does."""
+        """Applies the change.
+
+        Raises IndexRangeError and ArgumentError as `Table` does, and as `check_head`.
+        """
+        _check_operation(table, self.operation)
         kind = row_kind(table)
         count = len(self.indices) if self.operation != "delete" else 0
         values = self.rows.reshape(-1).view(kind.dtype).reshape((count, *kind.row_shape))
@@ -213,8 +218,23 @@ def check_head(table: Table, data: bytes, max_bytes: int) -> None:
 
 
 def _check_operation(table: Table, operation: Operation) -> None:
-    """Raises ArgumentError for an operation that a table does not have."""
+    """Raises ArgumentError for an operation that a table does not have.
+
+    A row of a table with keys or a batch layout is only a part of what it says: without a target,
+    nobody knows which other rows must change with it.
+    """
+    kind = layout_kind(table.layout)
     if table.target is not None:
         table.target.check(operation)
+    elif kind == "keyed":
+        raise ArgumentError(
+            "found a change of a table with keys that was loaded from a file, which lacks the "
+            "hashes of its keys: serve a KeyedTable that was made from the keys"
+        )
+    elif kind == "batch":
+        raise ArgumentError(
+            "found a change of rows of a batch table whose server does not know it as one: serve "
+            "nescio.pir.batch.BatchTable(table).table"
+        )
     elif operation != "update":
         table.check_uncut()

@@ -256,7 +256,8 @@ class TableParams:
     def describe(self) -> str:
         """Describes the table and its version in one line."""
         shape = "x".join(map(str, self.row_shape)) or "1"
-        bins = f" in {self.grouping.bins} bins" if self.is_cut else ""
+        count = self.grouping.bins
+        bins = f" in {count} bin{'s' * (count > 1)}" if self.is_cut else ""
         return (
             f"{self.rows} rows of {shape} {self.dtype}{bins} (output {self.output}, generator "
             f"{self.generator}, version {self.version!r}, digest {self.digest[:12]})"

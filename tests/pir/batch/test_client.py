@@ -271,7 +271,10 @@ def test_a_table_without_a_layout():
 
 def test_a_table_with_another_kind_of_layout():
     table = Table(VALUES, layout=b'{"kind":"keyed"}')
-    with pytest.raises(MalformedMessageError, match="not a batch layout: its .kind. is 'keyed'"):
+    with pytest.raises(ArgumentError, match="look up keys with nescio.pir.KeyedClient"):
+        BatchClient(LocalTable(table, threads=1))
+    table = Table(VALUES, layout=b'{"kind":"own"}')
+    with pytest.raises(MalformedMessageError, match="not a batch layout: its .kind. is 'own'"):
         BatchClient(LocalTable(table, threads=1))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nescio.errors import ArgumentError, FileError, IndexRangeError, MalformedMessageError
-from nescio.pir.batch import FullPart, HotPart, Layout, Together
+from nescio.pir.batch import FullPart, HotPart, Layout, Together, failure_probability
 from pir.batch.layouts import as_layout, layouts
 from spec import batch as spec
 
@@ -79,6 +79,19 @@ def test_a_layout_says_what_it_costs():
         f"(layout of {len(LAYOUT.to_bytes())} bytes)"
     )
     assert Layout(10, FullPart(2)).mode == "partial"
+    assert (
+        Layout(1, FullPart(1), HotPart([0], 1))
+        .describe()
+        .startswith("1 row, partial mode: 1 hot row in 1 bin, 1 bin of 1 row (")
+    )
+
+
+def test_exact_mode_says_how_often_it_fails():
+    exact = Layout(5000, FullPart(12, hashes=4), lookups=24)
+    assert "exact mode for 24 rows (fewer than one in 2^41 fail): 4 hashes" in exact.describe()
+    assert failure_probability(24, 48) <= 2**-41
+    whole = Layout(5000, FullPart(1, keys=3), lookups=3)
+    assert "exact mode for 3 rows: 1 bin of" in whole.describe()
 
 
 def test_a_file_round_trip(tmp_path):
@@ -165,9 +178,12 @@ def coded(count):
         (b"", "not JSON"),
         (b"[]", "not a batch layout"),
         (b"null", "not a batch layout"),
-        (b"[" * 100_000, "not JSON"),
+        (b"[" * 60, "not JSON"),
+        (b"[" * 100_000, "found 100000 brackets and commas"),
+        (b"[],{}," * 17, "found 68 .* at most 64"),
         (b'{"kind":"keyed"}', "'keyed'"),
-        (b"\xff\xfe", "not JSON"),
+        (b"\xff\xfe", "not ASCII"),
+        ('{"kind":"bätch"}'.encode(), "not ASCII"),
         (b'{"rows":' + b"9" * 10_000 + b"}", "not JSON"),
         (LAYOUT.to_bytes() + b"\n", "not canonical"),
         (LAYOUT.to_bytes().replace(b":", b": "), "not canonical"),

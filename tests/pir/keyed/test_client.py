@@ -1,5 +1,7 @@
 """Lookups of keys: of every type, absent keys among them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -256,11 +258,25 @@ def test_an_index_error_that_is_not_about_the_layout(keyed):
         KeyedClient(Recorder(keyed.table, before=fail)).lookup("word 1")
 
 
-@pytest.mark.parametrize("layout", [b"", b'{"kind":"batch"}', b"\xff"])
-def test_a_table_without_keys(layout):
+@pytest.mark.parametrize(
+    ("layout", "advice"),
+    [
+        (b"", "look up rows by their numbers"),
+        (b'{"kind":"batch"}', "its rows with nescio.pir.batch.BatchClient"),
+        (b"\xff", "look up rows by their numbers"),
+    ],
+)
+def test_a_table_without_keys(layout, advice):
     table = nescio.Table(np.zeros((6, 10), "u1"), bins=[Bins(3, 2)], layout=layout)
-    with pytest.raises(ArgumentError, match="the table has no keys"):
+    with pytest.raises(ArgumentError, match=f"the table has no keys.*{advice}"):
         KeyedClient(LocalTable(table))
+
+
+def test_a_layout_that_is_always_of_another_version(keyed, values):
+    other = LocalTable(KeyedTable(WORDS[:9], values[:9]).table)
+    lookups = SimpleNamespace(params=keyed.params, layout=other.layout, lookup=other.lookup)
+    with pytest.raises(MismatchError, match="of another version .* in each of 8 tries"):
+        KeyedClient(lookups)
 
 
 def test_hostile_layouts(keyed):

@@ -8,7 +8,8 @@ import pytest
 import nescio
 from nescio.errors import ArgumentError, MalformedMessageError, MismatchError
 from nescio.pir import Bins, KeyedTable
-from nescio.pir._keyed._layout import MAX_LAYOUT_BYTES, KeyedLayout, is_keyed
+from nescio.pir._keyed._layout import MAX_LAYOUT_BYTES, KeyedLayout
+from nescio.pir._layout_kind import layout_kind
 from spec import keyed as spec
 
 SEED = bytes(range(32))
@@ -20,7 +21,7 @@ def test_layouts_survive_a_round_trip():
     text = LAYOUT.to_bytes()
     assert KeyedLayout.from_bytes(text) == LAYOUT
     assert text == spec.layout(SEED, 1000, "text", "<f4", [16])
-    assert is_keyed(text)
+    assert layout_kind(text) == "keyed"
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,7 @@ def test_layouts_that_are_not_canonical(text, message):
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[1]", b'{"kind":"batch"}', b" " * 5000 + b"{}"])
 def test_other_layouts(text):
-    assert not is_keyed(text)
+    assert layout_kind(text) != "keyed"
 
 
 def test_a_layout_for_another_table(rng):

@@ -2,7 +2,7 @@
 
 from ._client import KeyedClient, KeyedResult
 from ._keys import KeyKind, pack_keys
-from ._layout import KeyedLayout, is_keyed
+from ._layout import KeyedLayout
 from ._table import KeyedTable
 
 __all__ = [
@@ -11,6 +11,5 @@ __all__ = [
     "KeyedLayout",
     "KeyedResult",
     "KeyedTable",
-    "is_keyed",
     "pack_keys",
 ]

@@ -7,10 +7,11 @@ import numpy as np
 from ... import _core
 from ..._arrays import Array, ByteArray
 from ...errors import ArgumentError, LayoutChangedError, MismatchError
+from .._layout_kind import layout_kind
 from .._local import Lookups
 from .._params import layout_digest
 from ._keys import Words, pack_keys, places_of
-from ._layout import FINGERPRINT_BYTES, KeyedLayout, is_keyed
+from ._layout import FINGERPRINT_BYTES, KeyedLayout
 
 _TRIES = 8
 
@@ -93,14 +94,31 @@ def _parsed(lookups: Lookups) -> KeyedLayout:
         text, params = lookups.layout, lookups.params
         if layout_digest(text) == params.layout:
             break
-    if not is_keyed(text):
-        raise ArgumentError(
-            "the table has no keys: found a table without the layout of a keyed one; look up rows "
-            "by their numbers"
+    else:
+        raise MismatchError(
+            f"the layout was of another version of the table in each of {_TRIES} tries: try again "
+            "later",
+            found=layout_digest(text),
+            expected=params.layout,
         )
+    if layout_kind(text) != "keyed":
+        raise ArgumentError(_without_keys(text))
     layout = KeyedLayout.from_bytes(text)
     layout.check(params)
     return layout
+
+
+def _without_keys(layout: bytes) -> str:
+    """Says how to look up the rows of a table without keys."""
+    if layout_kind(layout) == "batch":
+        return (
+            "the table has no keys: found a batch table, expected one of KeyedTable; look up its "
+            "rows with nescio.pir.batch.BatchClient"
+        )
+    return (
+        "the table has no keys: found a table without the layout of a keyed one; look up rows by "
+        "their numbers"
+    )
 
 
 def select(words: Words, rows: ByteArray) -> tuple[ByteArray, Array]:

@@ -183,17 +183,6 @@ class KeyedLayout:
             )
 
 
-def is_keyed(text: bytes) -> bool:
-    """Tests if a layout claims to be that of a keyed table. Only `KeyedLayout` checks it."""
-    if len(text) > MAX_LAYOUT_BYTES:
-        return False
-    try:
-        fields = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(fields, dict) and fields.get("kind") == "keyed"
-
-
 def _is_typed(fields: dict[str, Any]) -> bool:
     """Tests the types of fields, and the texts that other parsers would read."""
     shape = fields["shape"]

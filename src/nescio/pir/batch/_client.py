@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from ... import _core
 from ..._arrays import Array, as_count
 from ...errors import ArgumentError, MismatchError
+from .._layout_kind import layout_kind
 from .._local import Lookups
 from .._params import TableParams
 from .._rows import RowKind
@@ -57,7 +58,13 @@ class BatchClient:
                 f"a table without a layout: found {params.describe()}, expected a batch table "
                 "(nescio.pir.batch.build); look up rows of this one with its own lookup"
             )
-        self.layout = Layout.from_bytes(lookups.layout) if layout is None else layout
+        text = lookups.layout
+        if layout_kind(text) == "keyed":
+            raise ArgumentError(
+                "a table with keys: found the layout of a keyed table, expected a batch table "
+                "(nescio.pir.batch.build); look up keys with nescio.pir.KeyedClient"
+            )
+        self.layout = Layout.from_bytes(text) if layout is None else layout
         self._lookups = lookups
         self._check(params)
         self._planner = Planner(self.layout, _core.ThreadPool(1))

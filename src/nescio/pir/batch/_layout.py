@@ -1,6 +1,7 @@
 """The layout of a batch table: which rows are in which bins, and the keys of every lookup."""
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,11 @@ from ...errors import ArgumentError, FileError, MalformedMessageError
 from .._bins import Bins, bin_problems
 from .._params import MAX_LAYOUT_BYTES, MAX_ROWS
 from . import _layout_file as file
+from ._exact import MAX_HASHES, failure_probability
 from ._parts import FullPart, HotPart, Together, part_problems
+
+_MAX_LOOKUPS = 512
+"""Rows of an inference for which the probability of failure is computed: 0.1 s for that many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,17 +113,35 @@ class Layout:
         return hash(self.digest)
 
     def describe(self) -> str:
-        """Describes the layout in one line."""
-        full = f"{self.full.bins} bins of {self.bins[-1].rows} rows{_keys(self.full.keys)}"
+        """Describes the layout in one line.
+
+        In exact mode for up to 512 rows, it has an upper bound of the probability that an inference
+        of so many rows does not get all of them.
+        """
+        bins, rows = _count(self.full.bins, "bin"), _count(self.bins[-1].rows, "row")
+        full = f"{bins} of {rows}{_keys(self.full.keys)}"
         parts = [full if self.full.hashes == 1 else f"{self.full.hashes} hashes of {full}"]
         if self.hot is not None:
-            hot = f"{len(self.hot.rows)} hot rows in {self.hot.bins} bins{_keys(self.hot.keys)}"
-            parts.insert(0, hot)
+            hot, bins = _count(len(self.hot.rows), "hot row"), _count(self.hot.bins, "bin")
+            parts.insert(0, f"{hot} in {bins}{_keys(self.hot.keys)}")
         if self.together is not None:
-            near = f"up to {self.together.count} neighbors of {len(self.together.rows)} rows"
-            parts.append(near)
-        mode = f"exact mode for {self.lookups} rows" if self.lookups else "partial mode"
-        return f"{self.rows} rows, {mode}: {', '.join(parts)} (layout of {self.client_bytes} bytes)"
+            near = _count(self.together.count, "neighbor")
+            parts.append(f"up to {near} of {_count(len(self.together.rows), 'row')}")
+        size = f"layout of {self.client_bytes} bytes"
+        return f"{_count(self.rows, 'row')}, {self._mode}: {', '.join(parts)} ({size})"
+
+    @cached_property
+    def _mode(self) -> str:
+        """The mode in words, with the probability that a row is dropped where it is known."""
+        if not self.lookups:
+            return "partial mode"
+        words, full = f"exact mode for {_count(self.lookups, 'row')}", self.full
+        if self.lookups > _MAX_LOOKUPS or not 1 < full.hashes <= MAX_HASHES:
+            return words
+        bins = full.hashes * full.bins
+        failure = failure_probability(self.lookups, bins, full.hashes, keys=full.keys)
+        bits = int(-math.log2(failure)) if failure else 0
+        return f"{words} (fewer than one in 2^{bits} fail)" if bits else words
 
     @cached_property
     def _bytes(self) -> bytes:
@@ -170,3 +193,7 @@ class Layout:
 
 def _keys(count: int) -> str:
     return "" if count == 1 else f" with {count} keys each"
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

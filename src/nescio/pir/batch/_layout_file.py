@@ -18,6 +18,8 @@ from ._packing import pack, pack_sorted, packed_bytes, unpack, unpack_sorted
 from ._parts import MAX_TOGETHER, FullPart, HotPart, Together
 
 FORMAT = 1
+_MAX_PARTS = 64
+"""Opening brackets and commas, of which a layout has 19: each more costs a parser memory."""
 
 
 class Fields(NamedTuple):
@@ -83,8 +85,15 @@ def decode(data: object) -> Fields:
         raise MalformedMessageError(
             f"a layout: found {len(raw)} bytes, expected at most {MAX_LAYOUT_BYTES}"
         )
+    text = raw.tobytes()
+    parts = sum(map(text.count, (b"{", b"[", b",")))
+    if parts > _MAX_PARTS or not text.isascii():
+        raise MalformedMessageError(
+            f"a layout: found {parts} brackets and commas, or bytes that are not ASCII, expected "
+            f"ASCII with at most {_MAX_PARTS}"
+        )
     try:
-        values = json.loads(raw.tobytes())
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise MalformedMessageError(f"a layout is not JSON: {error}") from error
     kind = values.get("kind") if isinstance(values, dict) else None
@@ -124,17 +133,6 @@ def _to_together(together: "_Reader", rows: int) -> Together:
         )
     near = unpack(data, rows.bit_length(), count * owners).astype(np.int64)
     return Together(own, np.where(near == rows, -1, near).reshape(owners, count))
-
-
-def is_batch(data: bytes) -> bool:
-    """Tests if bytes claim to be a batch layout. Only `Layout.from_bytes` checks them."""
-    if len(data) > MAX_LAYOUT_BYTES:
-        return False
-    try:
-        values = json.loads(data)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(values, dict) and values.get("kind") == "batch"
 
 
 class _Reader:
