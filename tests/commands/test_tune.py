@@ -64,7 +64,8 @@ def test_a_quality_function_of_a_file_or_module(log, name):
 
 
 def test_a_cache_and_a_log_to_score_on(log):
-    run = nescio_here("tune", log, *SIZES, *QUICK, "--cache-rows", 20, "--held-out", log)
+    AccessLog.load(log).select(np.arange(50)).save("other.npz")
+    run = nescio_here("tune", log, *SIZES, *QUICK, "--cache-rows", 20, "--held-out", "other.npz")
     assert run.returncode == 0, run.stderr
 
 
@@ -84,7 +85,10 @@ def test_a_cache_and_a_log_to_score_on(log):
         ((*SIZES, "--out", "no/folder"), "'no/folder' cannot be written"),
         ((*SIZES, "--max-ms", "nan"), "max_ms: found nan"),
         ((*SIZES, "--max-bytes", "10"), "no layout meets the budgets: max_bytes: found"),
-        ((*SIZES, "--state", "log.csv"), "log.csv, line 1: found"),
+        ((*SIZES, "--state", "notes.txt"), "notes.txt, line 1: found"),
+        ((*SIZES, "--quality", "fails.py:inf"), "quality: found inf for the layout"),
+        ((*SIZES, "--seconds", "inf"), "seconds: found inf, expected a finite number"),
+        ((*SIZES, "--seconds", "nan"), "seconds: found nan, expected a finite number"),
         ((*SIZES, "--held-out", "none.npz"), "none.npz cannot be read"),
     ],
 )
@@ -92,10 +96,41 @@ def test_refusals_are_one_sentence(log, arguments, words):
     (log.parent / "bad.py").write_text("1 / 0")
     (log.parent / "fails.py").write_text(
         "def rate(sets, got):\n    raise KeyError('x')\ndef nan(*_):\n    return float('nan')\n"
+        "def inf(*_):\n    return float('inf')\n"
     )
-    run = nescio_here("tune", log, *arguments, *QUICK)
+    (log.parent / "notes.txt").write_text("notes\n")
+    run = nescio_here("tune", log, *QUICK, *arguments)
     assert_one_sentence(run)
     assert words in run.stderr
+
+
+@pytest.mark.parametrize("option", ["--out", "--json", "--plot", "--state"])
+@pytest.mark.parametrize("path", ["log.csv", "./log.csv", "other.npz", "link.csv"])
+def test_a_file_that_is_read_is_not_written(log, option, path):
+    Path("link.csv").symlink_to(log)
+    AccessLog([[1], [2]]).save("other.npz")
+    before = Path(path).read_bytes()
+    run = nescio_here(
+        "tune", log, *SIZES, *QUICK, "--layouts", 1, "--held-out", "other.npz", option, path
+    )
+    assert_one_sentence(run)
+    assert f"{option}: found {Path(path)}, which is also" in run.stderr
+    assert Path(path).read_bytes() == before
+
+
+def test_a_file_is_written_once(log):
+    run = nescio_here("tune", log, *SIZES, *QUICK, "--out", "all", "--json", "./all")
+    assert_one_sentence(run)
+    assert "--json: found all, which is also --out, expected another file" in run.stderr
+    assert not Path("all").exists()
+
+
+def test_a_log_is_not_scored_on_itself(log):
+    Path("copy.csv").write_bytes(log.read_bytes())
+    for path in (log, "copy.csv"):
+        run = nescio_here("tune", log, *SIZES, *QUICK, "--held-out", path)
+        assert_one_sentence(run)
+        assert "the same log as LOG, expected one of other inferences" in run.stderr
 
 
 def test_a_cache_needs_users_and_times(tmp_path):

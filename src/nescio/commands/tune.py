@@ -4,8 +4,6 @@ import argparse
 import importlib
 import inspect
 import json
-import sys
-import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -15,11 +13,11 @@ from .._arrays import load_array
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError
 from . import Subparsers, count, generator
+from ._files import check_apart, check_different
+from ._progress import Progress
 from .functions import load_function
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from ..pir.batch import Trial, Tuning
 
 _COLUMNS = [
@@ -199,6 +197,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from .._report import check_writable  # noqa: PLC0415 - needed only when the command runs
     from ..pir.batch import AccessLog, Budgets, tune  # noqa: PLC0415
 
+    _check_files(arguments)
     for path in (arguments.out, arguments.plot, arguments.json):
         check_writable(None if path is None else str(path))
     if arguments.plot:
@@ -213,7 +212,7 @@ def _run(arguments: argparse.Namespace) -> int:
         for path in (arguments.log, arguments.held_out)
     ]
     assert logs[0] is not None
-    with _Progress() as progress:
+    with Progress() as progress:
         found = tune(
             logs[0],
             rows,
@@ -236,6 +235,17 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     _finish(found, arguments, rated=quality is not None)
     return 0
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Raises ArgumentError for a file with two purposes."""
+    named = vars(arguments)
+    check_apart(
+        {"LOG": arguments.log}
+        | {f"--{n.replace('_', '-')}": named[n] for n in ("held_out", "table")},
+        {f"--{name}": named[name] for name in ("out", "plot", "json", "state")},
+    )
+    check_different("--held-out", arguments.held_out, "LOG", arguments.log)
 
 
 def _sizes(arguments: argparse.Namespace) -> tuple[int, int]:
@@ -264,35 +274,6 @@ def _quality(name: str | None) -> tuple[Callable[..., float] | None, str]:
         file = None
     source = Path(file).read_bytes() if file else b""
     return function, f"{name} {sha256(source).hexdigest()}"  # type: ignore[return-value]
-
-
-class _Progress:
-    """Shows texts on one line of a terminal; nothing if standard error is not one."""
-
-    def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._shows = sys.stderr is not None and sys.stderr.isatty()
-
-    def __enter__(self) -> "_Progress":
-        """Returns itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: "TracebackType | None",
-    ) -> None:
-        """Clears the line."""
-        if self._shows:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def __call__(self, text: str) -> None:
-        """Replaces the line."""
-        if self._shows:
-            spent = time.monotonic() - self._start
-            line = f"nescio: {spent:.0f} s: {text}"[:100]
-            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def _finish(found: "Tuning", arguments: argparse.Namespace, *, rated: bool) -> None:

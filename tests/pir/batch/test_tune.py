@@ -154,6 +154,27 @@ def test_budgets_that_cannot_be(fields, words):
         (AccessLog([[1], [2]]), {"min_count": 1, "quality": no_number}, "quality: found nan for"),
         (
             AccessLog([[1], [2]]),
+            {"min_count": 1, "quality": lambda *_: -np.inf},
+            "quality: found -inf for",
+        ),
+        (AccessLog([[1], [2]]), {"seconds": -1}, "seconds: found -1, expected a finite number"),
+        (
+            AccessLog([[1], []], times=[0, 1]),
+            {},
+            "the held-out part of the log: found inferences without rows only",
+        ),
+        (
+            AccessLog([[], [1]], times=[0, 1]),
+            {},
+            "the part of the log to make layouts from: found inferences without rows only",
+        ),
+        (
+            AccessLog([[1], [1]], users=[0, 0], times=[0, 1]),
+            {"cache_rows": 5},
+            "cache_rows: found all 1 rows of the held-out part of the log in the clients' caches",
+        ),
+        (
+            AccessLog([[1], [2]]),
             {"min_count": 5},
             "min_count: found 1 users, or inferences, .* at least 5",
         ),
@@ -190,15 +211,15 @@ class Counted:
 def test_an_interrupted_search_goes_on(rng, tmp_path):
     log, path = sessions(rng), tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
-        tuned(log, state=path, quality=Counted(10), layouts=20)
+        tuned(log, state=path, quality=Counted(10), quality_name="mean", layouts=20)
     with path.open("a") as file:
         file.write('{"design": {"bins"')  # cut short while it was written
     rest = Counted()
-    found = tuned(log, state=path, quality=rest, layouts=20)
+    found = tuned(log, state=path, quality=rest, quality_name="mean", layouts=20)
     assert len(found.trials) == 20
     assert rest.calls <= 14  # nine are known; which come next depends on measured times
     again = Counted()
-    tuned(log, state=path, quality=again, layouts=1)
+    tuned(log, state=path, quality=again, quality_name="mean", layouts=1)
     assert again.calls == 0
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
@@ -208,6 +229,7 @@ def test_an_interrupted_search_goes_on(rng, tmp_path):
     [
         {"min_count": 3},
         {"quality": len, "quality_name": "other"},
+        {"quality_name": "other"},
         {"cache_rows": 3},
         {"rows": ROWS + 1},
         {"log": 1},
@@ -222,6 +244,20 @@ def test_a_state_of_another_search_is_refused(rng, tmp_path, other):
     with pytest.raises(FileError, match="is of a search with another log or other options"):
         tuned(log, state=path, layouts=2, **other)
     assert path.read_bytes() == before
+
+
+def test_a_state_of_a_quality_function_needs_its_name(rng, tmp_path):
+    with pytest.raises(ArgumentError, match="quality_name: found none for a quality function"):
+        tuned(sessions(rng), state=tmp_path / "state", quality=Counted(), layouts=2)
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_state_of_another_version_is_refused(rng, tmp_path, monkeypatch):
+    log, path = sessions(rng), tmp_path / "state"
+    tuned(log, state=path, layouts=2)
+    monkeypatch.setattr("nescio.pir.batch._tune.tune.FORMAT", 1)
+    with pytest.raises(FileError, match="is of a search with another log or other options"):
+        tuned(log, state=path, layouts=2)
 
 
 @pytest.mark.parametrize(

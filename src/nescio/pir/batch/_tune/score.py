@@ -99,7 +99,7 @@ class Scorer:
         return found
 
     def score(self, design: Design) -> Score:
-        """Scores a design. Raises ArgumentError for a quality that is not a number."""
+        """Scores a design. Raises ArgumentError for a quality that is not finite."""
         found, wanted = self.retrieved(design), self._logs.wanted
         lost = np.zeros(len(wanted), np.bool_)
         lost[np.repeat(np.arange(len(wanted)), wanted.lengths)[~found]] = True
@@ -118,9 +118,10 @@ class Scorer:
                 f"quality: found {type(rated).__name__} for the layout {design.describe()}, "
                 "expected a number"
             ) from error
-        if np.isnan(value):
+        if not np.isfinite(value):
             raise ArgumentError(
-                f"quality: found nan for the layout {design.describe()}, expected a number"
+                f"quality: found {value} for the layout {design.describe()}, expected a finite "
+                "number"
             )
         return value
 

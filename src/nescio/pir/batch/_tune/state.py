@@ -16,7 +16,10 @@ from .._log import AccessLog
 from .design import Design
 from .score import Score
 
-__all__ = ["State", "key_of"]
+__all__ = ["FORMAT", "State", "key_of"]
+
+FORMAT = 2
+"""The version of the file, and of how designs are scored: a part of each key."""
 
 _MAX_LINE = 1 << 16
 

@@ -21,7 +21,7 @@ from .design import Design
 from .result import Budgets, Trial, Tuning
 from .score import Logs, Quality, Score, Scorer
 from .search import search
-from .state import State, key_of
+from .state import FORMAT, State, key_of
 
 __all__ = ["tune"]
 
@@ -32,6 +32,7 @@ _FRACTION = 0.8
 _MEASURED = 12
 """Layouts of the Pareto front whose time is measured at most, in each of two rounds."""
 _ROUNDS = 2
+_PARTS = ("the part of the log to make layouts from", "the held-out part of the log")
 
 Progress = Callable[[str], None]
 
@@ -69,14 +70,21 @@ def tune(
 
     With `cache_rows`, each user keeps the rows looked up last, and layouts are for what is left.
     Rows and pairs of fewer than `min_count` users shape no layout. `state` names a file that keeps
-    scores, from which an interrupted search goes on; `quality_name` tells functions apart in it.
-    `progress` gets a text now and then.
+    scores, from which an interrupted search goes on; with `quality` it needs
+    `quality_name`, a text that changes with the function. `progress` gets a text now and then.
 
-    Raises ArgumentError for sizes that cannot be, a log that cannot be divided, a cache without
-    users or times, a quality that is not a number; IndexRangeError for rows outside the table;
-    FileError for a state of another search.
+    Raises ArgumentError for sizes that cannot be, a log that cannot be divided or whose parts have
+    nothing to fetch, a cache without users or times, a quality that is not a finite number;
+    IndexRangeError for rows outside the table; FileError for a state of another search.
     """
     budgets = budgets or Budgets()
+    if state is not None and quality is not None and not quality_name:
+        raise ArgumentError(
+            "quality_name: found none for a quality function with a state, expected a text that "
+            "changes with the function: the state keeps its scores"
+        )
+    if not 0 <= seconds < np.inf:
+        raise ArgumentError(f"seconds: found {seconds}, expected a finite number of at least 0")
     setup = Setup(rows, row_bytes, output, generator, verify, clients, threads)
     layouts = as_count(layouts, "layouts", 1, _MAX_LAYOUTS)
     min_count = as_count(min_count, "min_count", 1, MAX_ROWS)
@@ -89,7 +97,13 @@ def tune(
     logs = _divided(log, held_out, cache_rows)
     key = key_of(
         {"train": logs.train, "held": logs.held, "wanted": logs.wanted},
-        {"rows": setup.rows, "min_count": min_count, "quality": quality_name},
+        {
+            "format": FORMAT,
+            "rows": setup.rows,
+            "min_count": min_count,
+            "rated": quality is not None,
+            "quality": quality_name,
+        },
     )
     kept = State(None if state is None else Path(state), key)
     report("measuring this machine")
@@ -125,10 +139,26 @@ def _divided(log: AccessLog, held_out: AccessLog | None, cache_rows: int) -> Log
         id(one): missed(one, cache_rows) if cache_rows else np.ones(len(one.rows), np.bool_)
         for one, _ in parts
     }
+    for name, (one, chosen) in zip(_PARTS, parts, strict=True):
+        _check_part(name, one.lengths[chosen].sum(), needed[id(one)][one.accesses_of(chosen)])
     (train, fetched), (wanted, own) = (
         (one.select(chosen), needed[id(one)][one.accesses_of(chosen)]) for one, chosen in parts
     )
     return Logs(train.kept(fetched), wanted.kept(own), wanted, own)
+
+
+def _check_part(name: str, accesses: int, fetched: Bools) -> None:
+    """Raises ArgumentError for a part of the log with nothing to fetch."""
+    if not accesses:
+        raise ArgumentError(
+            f"{name}: found inferences without rows only, expected at least one row; use a longer "
+            "log, or another held-out log"
+        )
+    if not fetched.any():
+        raise ArgumentError(
+            f"cache_rows: found all {accesses} rows of {name} in the clients' caches, expected at "
+            "least one to fetch; lower cache_rows, or use a longer log"
+        )
 
 
 def _with_times(found: Tuning, seconds: float, report: "_Reports") -> Tuning:
