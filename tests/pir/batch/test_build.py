@@ -192,3 +192,9 @@ def test_a_log_with_one_inference():
     assert layout.lookups == 20
     client = BatchClient(LocalTable(build(np.arange(100), layout, threads=1).table, threads=1))
     assert client.lookup(range(20)).missing[0].tolist() == []
+
+
+def test_memory_is_that_of_the_log_not_of_the_table():
+    """A number for each of 2^39 rows would take 4 TB."""
+    layout = make_layout(1 << 39, AccessLog([[5, 1 << 38], [5]]), bins=4, hot=1, min_count=1)
+    assert layout.hot.rows.tolist() == [5]

@@ -200,6 +200,14 @@ def test_counts_of_inferences_and_of_users():
     assert AccessLog([[0, 1], [1]]).counts(2, users=True).tolist() == [1, 2]
 
 
+def test_common_rows_are_those_of_enough_users_most_inferences_first(rng):
+    log = AccessLog([[9, 1], [9, 1], [9, 5], [5, 7], [2]], users=[0, 0, 1, 2, 3])
+    assert log.common(1).tolist() == [9, 1, 5, 2, 7]
+    assert log.common(2).tolist() == [9, 5]
+    assert log.common(3).tolist() == []
+    assert AccessLog([[3, 1], [1], [3]]).common(2).tolist() == [1, 3]
+
+
 def expected_pairs(log, count, min_count):
     """Counts pairs one by one."""
     inferences, people = Counter(), {}

@@ -84,6 +84,14 @@ def test_every_kind_of_table(rng, output):
     json.dumps(found.to_dicts())
 
 
+def test_a_table_far_larger_than_its_log():
+    """A number for each of 2^39 rows would take 4 TB; whole lookups are modelled only."""
+    log = AccessLog([[5, 1 << 38], [5, 7]] * 20)
+    found = tuned(log, rows=1 << 39, layouts=8, budgets=Budgets(max_ms=1e12))
+    assert found.chosen.score.retrieved > 0
+    assert found.layout().rows == 1 << 39
+
+
 def test_progress_is_told(rng):
     texts = []
     tuned(sessions(rng), layouts=4, progress=texts.append)

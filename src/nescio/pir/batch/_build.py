@@ -82,7 +82,7 @@ def make_layout(
     if hot:
         hot_bins = as_count(hot_bins, "hot_bins", 1, hot)
         hot_keys = as_count(hot_keys, "hot_keys", 1, MAX_SLOTS)
-        own_hot = HotPart(_hot_rows(rows, log, hot, min_count, hot_bins), hot_bins, hot_keys)
+        own_hot = HotPart(_hot_rows(log, hot, min_count, hot_bins), hot_bins, hot_keys)
     with_full = partial(Layout, rows, hot=own_hot, together=near)
     if bins is None:
         if lookups is None:
@@ -206,16 +206,15 @@ def build(
     return BatchTable(Table.of_parts(params, parts, layout.to_bytes(), threads, progress))
 
 
-def _hot_rows(rows: int, log: AccessLog, hot: int, min_count: int, hot_bins: int) -> IndexArray:
+def _hot_rows(log: AccessLog, hot: int, min_count: int, hot_bins: int) -> IndexArray:
     """Returns the rows that most inferences have, of those that enough users have."""
-    common = np.flatnonzero(log.counts(rows, users=True) >= min_count)
+    common = log.common(min_count)
     if len(common) < hot_bins:
         raise ArgumentError(
             f"hot: found {len(common)} rows that at least {min_count} users have, expected at "
             f"least {hot_bins}, one for each bin; lower min_count, or hot_bins"
         )
-    order = np.argsort(-log.counts(rows)[common], kind="stable")
-    return np.sort(common[order[:hot]]).astype(np.uint64)
+    return np.sort(common[:hot]).astype(np.uint64)
 
 
 def _together(log: AccessLog, count: int, min_count: int) -> Together | None:

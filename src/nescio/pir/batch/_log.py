@@ -203,6 +203,17 @@ class AccessLog:
         _, distinct_rows = distinct(*self._by_user())
         return np.bincount(distinct_rows, minlength=rows)
 
+    def common(self, min_count: int) -> Integers:
+        """Returns the rows of at least `min_count` users, those of most inferences first.
+
+        Where users are not known, inferences count instead. Equal numbers go by the row's index.
+        """
+        rows = self.rows if self.users is None else distinct(*self._by_user())[1]
+        names, people = np.unique(rows, return_counts=True)
+        _, counts = np.unique(self.rows, return_counts=True)
+        enough = people >= min_count
+        return names[enough][np.argsort(-counts[enough], kind="stable")]
+
     def _by_user(self) -> tuple[Integers, Integers]:
         """Returns offsets and rows of sets that join all inferences of a user."""
         assert self.users is not None

@@ -63,7 +63,7 @@ class Scorer:
         names, numbers = np.unique(logs.held.rows, return_inverse=True)
         self._names: IndexArray = names.astype(np.uint64)
         self._numbers: Integers = numbers
-        self._common = _common(logs.train, rows, min_count)
+        self._common: IndexArray = logs.train.common(min_count).astype(np.uint64)
         self._longest = logs.train.common_length(min_count)
         if not self._longest:
             raise ArgumentError(
@@ -151,13 +151,6 @@ class Scorer:
             places = Permutation(len(hot), 0, 0)(ranks.astype(np.uint64))
             self._hot[count] = places, hot[ranks] == self._names
         return self._hot[count]
-
-
-def _common(log: AccessLog, rows: int, min_count: int) -> IndexArray:
-    """Returns the rows that may be hot, the most frequent ones first: as `make_layout` does."""
-    common = np.flatnonzero(log.counts(rows, users=True) >= min_count)
-    order = np.argsort(-log.counts(rows)[common], kind="stable")
-    return common[order].astype(np.uint64)
 
 
 class _Neighbors:
