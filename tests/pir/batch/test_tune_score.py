@@ -8,6 +8,7 @@ from nescio.errors import ArgumentError
 from nescio.pir import Client
 from nescio.pir.batch import AccessLog, build
 from nescio.pir.batch._plan import Planner
+from nescio.pir.batch._tune import cost
 from nescio.pir.batch._tune.cost import Cost, Machine, Setup, bin_table
 from nescio.pir.batch._tune.design import Design, Needs, exact, first_designs, similar
 from nescio.pir.batch._tune.result import Budgets, Trial, Tuning
@@ -94,6 +95,40 @@ def test_the_model_is_measured():
     machine = Machine.measured(Setup(1000, 16, threads=1), 0.01)
     assert min(machine) >= 0
     assert machine.per_key + machine.per_record + machine.per_byte > 0
+
+
+@pytest.mark.parametrize("row_bytes", [4096, 40_000])
+def test_long_rows_are_measured_in_smaller_tables(monkeypatch, row_bytes):
+    monkeypatch.setattr(cost, "MAX_MEASURED_BYTES", 1 << 20)
+    machine = Machine.measured(Setup(1 << 20, row_bytes, threads=1), 0.001)
+    assert machine.per_key + machine.per_record + machine.per_byte > 0
+
+
+def test_no_measurement_of_the_model_has_more_rows_than_the_table(monkeypatch):
+    seen = []
+    monkeypatch.setattr(cost, "measure", lambda setup, params, *_: seen.append(params) or 1.0)
+    Machine.measured(Setup(9, 3000), 0.001)
+    assert seen
+    assert all(group.rows <= 9 for params in seen for group in params.bins)
+
+
+def test_a_large_table_counts_each_group_by_its_own_bins(monkeypatch):
+    """Of a server whose time is the rows that keys walk over, a share of the bins tells all."""
+
+    def walk(params):
+        return float(sum(group.slots * group.rows for group in params.bins))
+
+    def answering(setup, params):
+        table, factor = cost.bin_table(setup, params)
+        return lambda: walk(table.params), factor
+
+    monkeypatch.setattr(cost, "MAX_MEASURED_BYTES", 16384)
+    monkeypatch.setattr(cost, "answering", answering)
+    monkeypatch.setattr(cost, "_times", lambda work, seconds: [work()])
+    setup = Setup(4096, 16)
+    for design in (Design(32), Design(32, 1, 1, 512, 1, 8), Design(30, 1, 2, 40, 8, 1)):
+        params = setup.params(design.groups(4096))
+        assert cost.measure(setup, params, 0.001) == pytest.approx(walk(params))
 
 
 # ---- Quality -------------------------------------------------------------------------------------

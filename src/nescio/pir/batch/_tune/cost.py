@@ -92,11 +92,18 @@ class Machine(NamedTuple):
 
     @classmethod
     def measured(cls, setup: Setup, seconds: float) -> "Machine":
-        """Measures some tables with the real engine, about `seconds` each."""
+        """Measures some tables with the real engine, about `seconds` each.
+
+        They are smaller where rows are long, and never have more rows than the table of `setup`.
+        """
         record_bytes = rows_per_record(setup.row_bytes) * setup.row_bytes
         work, times = [], []
-        for bins, records, wide, clients in _CALIBRATION:
-            own = replace(setup, row_bytes=wide * record_bytes, verify=False, clients=clients)
+        most = -(-setup.rows * setup.row_bytes // record_bytes)
+        for bins, wanted, wide, together in _CALIBRATION:
+            row_bytes = min(wide * record_bytes, MAX_ROW_BYTES)
+            fitting = max(1, MAX_MEASURED_BYTES // (bins * row_bytes))
+            records, clients = min(wanted, most, fitting), min(together, fitting)
+            own = replace(setup, row_bytes=row_bytes, verify=False, clients=clients)
             work.append(bins * _bin_work(clients, records, own.row_bytes))
             times.append(measure(own, own.params((Bins(bins, records),)), seconds, min))
         return cls(*_fitted(np.array(work), np.array(times)))
@@ -219,11 +226,18 @@ def measure(
     """Measures the time of `answering`, in about `seconds`.
 
     Returns the lower quartile of several times, because the load of others only adds to them;
-    `typical` may be another function of the times. Raises ArgumentError for bins that are too
-    large.
+    `typical` may be another function of the times. Groups of a large table are measured one by one,
+    because those of few bins cannot lack as large a share as others. Raises ArgumentError for bins
+    that are too large.
     """
-    work, factor = answering(setup, params)
-    return factor * typical(_times(work, seconds))
+    pieces = [params]
+    if params.rows * params.row_bytes > MAX_MEASURED_BYTES:  # groups lack different shares
+        pieces = [setup.params((group,), params.row_shape[0]) for group in params.bins]
+    total = 0.0
+    for piece in pieces:
+        work, factor = answering(setup, piece)
+        total += factor * typical(_times(work, seconds / len(pieces)))
+    return total
 
 
 def _times(work: Callable[[], object], seconds: float) -> list[float]:
