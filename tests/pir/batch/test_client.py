@@ -200,6 +200,15 @@ def test_neighbors_that_nobody_asked_for_are_cached_too():
     assert result.missing[0].tolist() == []
 
 
+def test_neighbors_that_nobody_asked_for_push_no_used_rows_out():
+    near = Together(np.array([10, 11]), np.array([[20, 30], [40, 50]]))
+    client = client_of(Layout(ROWS, FullPart(1), together=near), cache_rows=3)
+    client.lookup([[1], [10], [11]])  # 20 takes the free place, and leaves it for 11
+    result = client.lookup([1, 10, 11, 400])
+    check(result, [[1, 10, 11, 400]])
+    assert result.missing[0].tolist() == []
+
+
 def test_results_and_the_cache_do_not_share_memory():
     client = client_of(Layout(ROWS, FullPart(1)), cache_rows=8)
     client.lookup([7]).rows[0][:] = 99

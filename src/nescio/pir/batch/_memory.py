@@ -60,14 +60,25 @@ class Memory:
         """Tests if a row is in the cache, without using it."""
         return row in self._cache
 
-    def add(self, row: int, arrival: Arrival) -> bool:
-        """Adds a row that will arrive. Returns true if it waited."""
+    def add(self, row: int, arrival: Arrival, *, asked: bool) -> bool:
+        """Adds a row that will arrive. Returns true if it waited.
+
+        A neighbor that nobody asked for takes a free place only, and is the first to leave.
+        """
+        waited = self._waiting.pop(row, 0) is None
+        if asked or waited:
+            self._use(row, arrival)
+        elif row not in self._cache and len(self._cache) < self._cache_rows:
+            self._cache[row] = arrival
+            self._cache.move_to_end(row, last=False)
+        return waited
+
+    def _use(self, row: int, arrival: Arrival) -> None:
         if self._cache_rows:
             self._cache[row] = arrival
             self._cache.move_to_end(row)
             if len(self._cache) > self._cache_rows:
                 self._cache.popitem(last=False)
-        return self._waiting.pop(row, 0) is None
 
     def miss(self, row: int) -> None:
         """Notes a row to fetch later. Too many push out those that wait longest."""

@@ -107,7 +107,7 @@ def _request_set(
     request.slots[own], request.parts[own] = plan.slots[: len(own)], plan.parts[: len(own)]
     for row, slot, part in planner.arrivals(plan, fetched):
         arrival = Arrival(number, slot, part)
-        if memory.add(row, arrival) and row not in wanted:
+        if memory.add(row, arrival, asked=row in wanted) and row not in wanted:
             request.carried[row] = arrival
     for row in fetched[: len(own)][plan.slots[: len(own)] < 0].tolist():
         memory.miss(row)

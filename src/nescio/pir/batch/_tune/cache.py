@@ -16,7 +16,7 @@ def missed(log: AccessLog, cache_rows: int) -> Bools:
 
     Users begin with an empty cache, and go through their inferences by time. Returns booleans, one
     for each of `log.rows`. Rows that a layout drops would not enter a client's cache, so with drops
-    the cache has somewhat fewer rows than here.
+    the cache has somewhat fewer rows than here. Rows that arrive unasked would take free places.
 
     Raises ArgumentError for a log without users or times.
     """
