@@ -37,7 +37,7 @@ SHARED = {
     "nescio.pir._versions",
     "nescio.pir._tops",
     "nescio.pir._wire",
-    "nescio.pir.batch._layout_file",
+    "nescio.pir._layout_kind",
     "nescio.service._app",
     "nescio.service._connections",
     "nescio.service._exchange",
