@@ -87,7 +87,7 @@ build-sanitize: $(VENV)/.build
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-Og" > build/sanitize.log || (cat build/sanitize.log; false)
 
 # What needs PyTorch, or tests that nothing imports it: `make test` skips it, or cannot tell.
-COMPAT_TESTS := $(addprefix tests/,audit/leakage compat pytorch quant/torch quant/test_without_torch.py docs \
+COMPAT_TESTS := $(addprefix tests/,audit/leakage compat examples pytorch quant/torch quant/test_without_torch.py docs \
   commands/test_bench_quant.py commands/test_bench_quant_models.py pir/test_lookup.py::test_pytorch_tensors \
   bitserial/test_device_arguments.py ot/test_device.py::test_other_libraries_take_blocks_as_they_are \
   quant/test_device.py::test_tensors_on_a_card)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_PYTHON = ("src", "tests/spec", "benchmarks", "scripts")
+_PYTHON = ("src", "tests/spec", "benchmarks", "examples", "scripts")
 _ENGINE = ("core", "tests/core")
 _OPENING = re.compile(r"(What|Whether|Where|Who|How|Which)\b")
 _LAST_UNCHECKED = "dd44ccc"

@@ -1,0 +1,1 @@
+"""The shared part of the applications: data files, two servers, measurements, reports."""

@@ -1,0 +1,91 @@
+"""The command line that the applications share."""
+
+import argparse
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from nescio.errors import FileError
+
+from .files import data_folder
+
+
+def build_parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Returns the parser of `python examples/NAME/main.py`, for further options."""
+    parser = argparse.ArgumentParser(
+        f"python examples/{name}/main.py", description=description, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add(
+        "--data",
+        type=Path,
+        default=data_folder(name),
+        metavar="PATH",
+        help=f"folder of the data set (default: {name} in the folder that NESCIO_DATA names)",
+    )
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--small",
+        dest="size",
+        action="store_const",
+        const="small",
+        default="default",
+        help="use a part of the data, and finish within a minute",
+    )
+    sizes.add_argument(
+        "--full",
+        dest="size",
+        action="store_const",
+        const="full",
+        help="use all of the data, and infer privately for all held-out examples",
+    )
+    add(
+        "--seed", type=at_least(0), default=0, help="seed of the split and of training (default: 0)"
+    )
+    add(
+        "--threads",
+        type=at_least(1),
+        default=1,
+        help="threads of PyTorch; each server has one (default: %(default)s)",
+    )
+    add(
+        "--folder",
+        type=Path,
+        metavar="OUT",
+        help="new or empty folder for what is made: the log of lookups, the exported model, "
+        "report.json (default: a temporary folder)",
+    )
+    return parser
+
+
+def at_least(low: int) -> Callable[[str], int]:
+    """Returns the `type` of an option that is an integer of at least `low`."""
+
+    def parse(text: str) -> int:
+        value = int(text) if text.removeprefix("-").isdecimal() else None
+        if value is None or value < low:
+            raise argparse.ArgumentTypeError(f"found {text!r}, expected an integer from {low} on")
+        return value
+
+    return parse
+
+
+@contextmanager
+def output_folder(given: Path | None) -> Iterator[Path]:
+    """Gives the folder for what is made; a temporary one is removed afterwards.
+
+    Raises FileError for a folder that has files, and for one that cannot be made.
+    """
+    if given is None:
+        with tempfile.TemporaryDirectory(prefix="nescio-") as folder:
+            yield Path(folder)
+        return
+    try:
+        given.mkdir(parents=True, exist_ok=True)
+        used = any(given.iterdir())
+    except OSError as error:
+        raise FileError(f"--folder: {given} cannot be used: {error.strerror}") from error
+    if used:
+        raise FileError(f"--folder: {given} has files, expected a new or empty folder")
+    yield given

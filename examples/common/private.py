@@ -1,0 +1,33 @@
+"""Private inference with an exported model, whose tables two processes serve."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import torch
+
+import nescio.torch
+
+from .measured import MeasuredTable, TimedModel
+from .servers import two_servers
+
+
+@contextmanager
+def private_model(
+    make: Callable[[], torch.nn.Module], folder: Path, *options: str, seconds: float = 900
+) -> Iterator[TimedModel]:
+    """Serves the tables of an exported model until the block ends; gives its device's half.
+
+    `folder` is that of `nescio.torch.export`, `options` are further ones of `nescio serve`. Rows
+    that do not fit a layout are zeros. Raises the errors of `nescio.torch.load` and `two_servers`.
+    """
+    tables = sorted((folder / "servers").glob("*.npy"))
+    layouts = [path.with_suffix(".layout") for path in tables]
+    parts = [f"--layout={path.stem}={path}" for path in layouts if path.exists()]
+    with ExitStack() as opened:
+        servers = opened.enter_context(two_servers(tables, *parts, *options, seconds=seconds))
+        lookups = {
+            path.stem: opened.enter_context(closing(MeasuredTable(servers, path.stem)))
+            for path in tables
+        }
+        yield TimedModel(nescio.torch.load(make, folder / "device", lookups), lookups)
