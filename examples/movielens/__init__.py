@@ -1,0 +1,1 @@
+"""A recommender over MovieLens whose lookups of films are private."""

@@ -1,0 +1,146 @@
+"""Trains a recommender on MovieLens, and runs it with private lookups of its films.
+
+    python examples/movielens/main.py --data ../shared/data/movielens
+
+The steps: the data, the plain model, layouts for its table, and the device's half of the model with
+lookups on two servers. `--small` takes less than a minute, `--full` is the paper's setting.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this file is run by its path
+
+from examples.common.arguments import at_least, build_parser, output_folder
+from examples.common.layouts import Layouts, find_layouts
+from examples.common.quality import roc_auc
+from examples.common.report import Report
+from examples.movielens.compare import Comparison
+from examples.movielens.describe import (
+    describe_data,
+    describe_layouts,
+    describe_long_histories,
+    describe_quality,
+)
+from examples.movielens.model import COLUMNS, LayoutQuality, Recommender, scores_of, train
+from examples.movielens.task import HISTORY, SIZES, Task
+from examples.movielens.titles import UNKNOWN, look_up_titles
+from nescio.cli import run as run_command
+
+LOSS = 0.005
+"""The part of the AUC that the relaxed layout may lose, as in the paper's evaluation."""
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Returns the parser of the command."""
+    parser = build_parser("movielens", "Trains a recommender on MovieLens, and runs it privately.")
+    parser.add_argument(
+        "--history",
+        type=at_least(1),
+        default=HISTORY,
+        metavar="N",
+        help="films of a history that count, the ones liked last (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--by-title",
+        action="store_true",
+        help="look films up by title too, in a table whose rows have keys",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the application and returns the exit code."""
+    return run_command(command_line(), argv)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Runs all steps."""
+    torch.set_num_threads(arguments.threads)
+    report = Report()
+    with output_folder(arguments.folder) as folder:
+        report.step("data")
+        task = Task(arguments.data, SIZES[arguments.size], arguments.history, arguments.seed)
+        describe_data(task, report)
+        report.step("the plain model")
+        model = _trained(task, report)
+        describe_quality(task, model, report)
+        describe_long_histories(task, model, report)
+        report.step("layouts of the table")
+        layouts = _tuned(task, model, folder, report)
+        report.step("private inference")
+        comparison = Comparison(task, model, folder, report)
+        comparison.run(layouts)
+        report.facts["private"] = comparison.results
+        if arguments.by_title:
+            report.step("films by title")
+            _look_up_titles(task, model, folder / "titles", report)
+        report.save(folder / "report.json")
+        if arguments.folder is not None:
+            report.say(f"the log, the exported models and report.json are in {folder}")
+    return 0
+
+
+def _trained(task: Task, report: Report) -> Recommender:
+    torch.manual_seed(task.seed)
+    model = Recommender(task.films)
+    likes = task.split.train[task.inferences.liked[task.split.train]]
+    model.start_from(task.inferences.users[likes], task.inferences.films[likes])
+    train(
+        model,
+        task.examples,
+        task.split.train,
+        task.split.valid,
+        epochs=task.size.epochs,
+        seed=task.seed,
+        progress=report.say,
+    )
+    return model
+
+
+def _tuned(task: Task, model: Recommender, folder: Path, report: Report) -> Layouts:
+    """Searches layouts on a log of the training, rated by other inferences of the training.
+
+    The users to validate with are too few to tell a loss of half a percent.
+    """
+    logged, rated = (task.sample(part, task.size.log) for part in task.halves(task.split.train))
+    log = task.log(logged)
+    log.save(folder / "log.npz")
+    liked = task.inferences.liked[rated]
+    plain = roc_auc(liked, scores_of(model, task.examples, rated))
+    layouts = find_layouts(
+        log,
+        task.log(rated),
+        task.films,
+        4 * COLUMNS,
+        task.lookups,
+        quality=LayoutQuality(model, liked),
+        least=(1 - LOSS) * plain,
+        layouts=task.size.layouts,
+        seconds=task.size.seconds,
+        threads=1,
+    )
+    describe_layouts(plain, LOSS, layouts, report)
+    return layouts
+
+
+def _look_up_titles(task: Task, model: Recommender, folder: Path, report: Report) -> None:
+    numbers = task.sample(task.split.test, task.size.timed)
+    facts = look_up_titles(task, model, folder, numbers)
+    report.facts["titles"] = facts
+    same = "the same bits as" if facts["equal"] else "other bits than"
+    report.say(
+        f"{len(numbers):,} inferences, {task.lookups} titles each: {same} the plain model; "
+        f"{facts['bytes_up']:,} bytes up and {facts['bytes_down']:,} down for each server; "
+        f"{facts['lookup']:.1f} ms, of which {facts['servers']:.1f} ms of the slower server"
+    )
+    report.say(f"an unknown title, {UNKNOWN!r}: the same bytes, and the device knows it is absent")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

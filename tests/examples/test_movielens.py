@@ -1,0 +1,251 @@
+"""The application over MovieLens: its data, its model, and the whole of it at a small size."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+import nescio.torch
+from examples.common.private import private_model
+from examples.movielens.data import Inferences, load
+from examples.movielens.main import main
+from examples.movielens.model import LayoutQuality, Recommender, auc
+from examples.movielens.task import SIZES, Task
+from nescio.errors import FileError
+from nescio.pir.batch import AccessLog, make_layout
+
+RATINGS = """userId,movieId,rating,timestamp
+9,300,4.0,1000
+9,10,4.0,900
+9,20,2.5,950
+9,7,5.0,1000
+9,20000,3.5,1001
+4,10,4.5,80
+4,300,0.5,70
+"""
+TITLES = """movieId,title,genres
+7,"Seven (a.k.a. ""Se7en"") (1995)",Crime
+10,"American President, The (1995)",Comedy
+20,Emma (1996),Drama
+300,Emma (1996),Romance
+301,Not Rated (1995),Drama
+"""
+TITLES_DAT = """7::Seven (a.k.a. "Se7en") (1995)::Crime
+10::American President, The (1995)::Comedy
+20::Emma (1996)::Drama
+300::Emma (1996)::Romance
+301::Café (1995)::Drama
+"""
+
+
+def written(folder, kind):
+    """Writes the same ratings in the format of one of the sets."""
+    folder.mkdir(parents=True)
+    if kind == "dat":
+        lines = RATINGS.split("\n", 1)[1].replace(",", "::")
+        (folder / "ratings.dat").write_text(lines)
+        (folder / "movies.dat").write_text(TITLES_DAT, encoding="latin-1")
+    elif kind == "csv":
+        (folder / "ratings.csv").write_text(RATINGS)
+        (folder / "movies.csv").write_text(TITLES)
+    else:
+        (folder / "ratings.csv.gz").write_bytes(gzip.compress(RATINGS.encode()))
+        (folder / "movies.csv.gz").write_bytes(gzip.compress(TITLES.encode()))
+    return folder
+
+
+@pytest.fixture
+def films(tmp_path):
+    """Ratings in the format of ml-20m, by users who like one of four kinds of films."""
+    random = np.random.default_rng(11)
+    lines = ["userId,movieId,rating,timestamp"]
+    for user in range(120):
+        rated = random.permutation(240)[: random.integers(20, 160)]
+        likes = random.random(len(rated)) < np.where(rated % 4 == user % 4, 0.9, 0.2)
+        ratings = zip(rated, np.where(likes, 4.5, 2.0), range(len(rated)), strict=True)
+        lines += [f"{user + 1},{film + 1},{rating},{time}" for film, rating, time in ratings]
+    folder = tmp_path / "ml-20m"
+    folder.mkdir()
+    (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
+    titles = [f'{film + 1},"Film, the {film}th (2001)",Drama' for film in range(240)]
+    (folder / "movies.csv").write_text("\n".join(["movieId,title,genres", *titles]) + "\n")
+    return folder
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(2)
+    return Recommender(400).eval()
+
+
+# ---- data ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dat", "csv", "gz"])
+def test_the_three_sets_load_alike(tmp_path, kind):
+    ratings = load(written(tmp_path / "ml-x", kind))
+    assert ratings.name == "ml-x"
+    assert ratings.users.tolist() == [0, 0, 1, 1, 1, 1, 1]
+    assert ratings.films.tolist() == [3, 1, 1, 2, 3, 0, 4]
+    assert ratings.times.tolist() == [70, 80, 900, 950, 1000, 1000, 1001]
+    assert ratings.liked.tolist() == [False, True, True, False, True, True, False]
+    assert ratings.titles == [
+        'Seven (a.k.a. "Se7en") (1995)',
+        "American President, The (1995)",
+        "Emma (1996) #20",
+        "Emma (1996) #300",
+        "#20000",
+    ]
+
+
+def test_the_small_set_is_found_in_the_folder_of_sets(tmp_path):
+    written(tmp_path / "ml-latest-small", "gz")
+    assert load(tmp_path).name == "ml-latest-small"
+
+
+def test_a_set_that_is_missing_can_be_got(tmp_path, capsys):
+    assert main(["--data", str(tmp_path / "no")]) == 1
+    said = capsys.readouterr().err
+    assert "found no such folder, expected ratings.csv or ratings.dat" in said
+    assert "https://grouplens.org/datasets/movielens" in said
+
+
+def test_a_set_that_is_too_small(tmp_path, capsys):
+    assert main(["--data", str(written(tmp_path / "a", "csv"))]) == 1
+    assert "found 2 users and 4 ratings of at least 4, expected ten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("1,2,3\n", "ratings.csv: .*expected lines of a user, film, rating, time"),
+        ("1,2,good,4\n", "ratings.csv: .*'good'.*expected lines of a user, film, rating, time"),
+        ("1,2,nan,4\n", "ratings.csv: found 8 lines of 4 numbers, expected some of"),
+    ],
+)
+def test_lines_that_are_not_ratings(tmp_path, line, said):
+    folder = written(tmp_path / "a", "csv")
+    with (folder / "ratings.csv").open("a") as file:
+        file.write(line)
+    with pytest.raises(FileError, match=said):
+        load(folder)
+
+
+def test_a_history_has_the_films_liked_in_earlier_seconds(tmp_path):
+    inferences = Inferences(load(written(tmp_path / "a", "csv")))
+    assert inferences.lengths.tolist() == [0, 0, 0, 1, 1, 1, 3]
+    assert inferences.rows(np.arange(7), 2).tolist() == [
+        [3, 3, 3],
+        [1, 1, 1],
+        [1, 1, 1],
+        [2, 1, 2],
+        [3, 1, 3],
+        [0, 1, 0],
+        [4, 0, 3],  # the two liked last, both in one second
+    ]
+
+
+def test_no_user_is_in_two_parts(films):
+    task = Task(films, SIZES["small"], 71, 3)
+    users = [set(task.inferences.users[part].tolist()) for part in task.split]
+    assert sum(map(len, users)) == len(set.union(*users)) == task.ratings.people
+    assert sum(map(len, task.split)) == len(task.inferences)
+    log = task.log(task.split.train)
+    assert log.people == len(users[0])
+    assert log.lengths.max() <= 72
+
+
+def test_a_part_of_the_users_keeps_the_table(films):
+    some = load(films).of_users(12, seed=1)
+    assert some.people == len(np.unique(some.users)) == 12
+    assert len(some.titles) == 240
+
+
+# ---- the model -----------------------------------------------------------------------------------
+
+
+def test_empty_places_and_missing_rows_do_not_count(model):
+    short, long = torch.tensor([[7, 1, 2]]), torch.tensor([[7, 7, 1, 2, 7]])
+    with torch.no_grad():
+        assert torch.allclose(model(short), model(long))
+        assert not torch.allclose(model(short), model(torch.tensor([[7, 1, 3]])))
+        expected = model(torch.tensor([[7, 1, 7]]))
+        model.films.last_missing = torch.tensor([[False, False, True]])  # as a private embedding
+        assert torch.allclose(model(short), expected)
+
+
+def test_a_layout_is_rated_by_the_rows_that_arrive(model):
+    liked = np.arange(50) % 3 == 0
+    rows = np.random.default_rng(1).integers(0, 400, (50, 20))
+    log, quality = AccessLog(rows), LayoutQuality(model, liked)
+    rows, labels = torch.from_numpy(rows), torch.from_numpy(liked.astype("f4"))
+    plain = auc(model, lambda own: (rows[own], labels[own]), np.arange(50))
+    assert quality(list(log), [np.ones(len(one), bool) for one in log]) == pytest.approx(plain)
+    few, all_of_few = [one[:5] for one in log], [np.ones(5, bool)] * 50
+    found = quality(list(log), [np.arange(len(one)) < 5 for one in log])
+    assert found == pytest.approx(quality(few, all_of_few))
+    assert found != plain
+
+
+def test_histories_of_all_lengths_send_the_same(model, tmp_path):
+    """The servers see neither the length of a history, nor if it has too many films."""
+    layout = make_layout(400, AccessLog([np.arange(9)]), lookups=9)
+    nescio.torch.export(model, tmp_path / "out", layouts={"films": layout})
+    random = np.random.default_rng(5)
+    with private_model(lambda: Recommender(400, device="meta"), tmp_path / "out") as private:
+        for length in (0, 1, 8):
+            rows = torch.full((1, 72), 17)
+            rows[0, 1 : length + 1] = torch.from_numpy(random.permutation(400)[:length])
+            with torch.no_grad():
+                assert torch.equal(private(rows), model(rows))
+        private(torch.from_numpy(random.permutation(400)[None, :72]))
+        assert private.model.films.last_missing.any()
+        requests = private.tables["films"].requests
+    assert len(requests) == len(private.calls) == 4
+    assert len({(r.bytes_up, r.bytes_down) for r in requests}) == 1
+    assert all(call.total > call.servers > 0 for call in private.calls)
+
+
+# ---- the application -----------------------------------------------------------------------------
+
+
+def report_of(data, folder, *options):
+    assert main(["--data", str(data), "--small", "--folder", str(folder), *options]) == 0
+    return json.loads((folder / "report.json").read_text())
+
+
+def check_private(report):
+    exact, relaxed = report["private"]["exact"], report["private"]["relaxed"]
+    assert exact["equal"]
+    assert exact["missing_percent"] == 0
+    assert exact["auc"] == report["private"]["plain"]["auc"]
+    assert report["private"]["separate"]["equal"]
+    assert 0 < relaxed["missing_percent"] < 100
+    assert relaxed["bytes_up"] < exact["bytes_up"]
+    assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
+    rated = report["layouts"]["auc_of_training"]
+    assert rated["relaxed"] >= 0.995 * rated["plain"]
+
+
+def test_the_application_on_made_up_ratings(films, tmp_path, capsys):
+    report = report_of(films, tmp_path / "out", "--by-title")
+    check_private(report)
+    assert report["plain"]["auc"] > 0.6  # chance is 0.5
+    titles = report["titles"]
+    assert titles["equal"]
+    assert not titles["unknown_title_found"]
+    assert "all that a server saw of one inference" in capsys.readouterr().out
+    for name in ("log.npz", "exact/device/model.safetensors", "relaxed/servers/films.layout"):
+        assert (tmp_path / "out" / name).exists()
+
+
+def test_the_application_on_movielens(data_set, tmp_path):
+    report = report_of(data_set("movielens"), tmp_path / "out")
+    check_private(report)
+    assert report["data"]["films"] == 9724
+    assert report["plain"]["auc"] > 0.55
