@@ -1,22 +1,18 @@
 """The layouts of an application's table: what `nescio tune` finds on its log of lookups."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from nescio.pir.batch import AccessLog, Budgets, Layout, Trial, Tuning, make_layout, tune
-
-Quality = Callable[[list[npt.NDArray[np.int64]], list[npt.NDArray[np.bool_]]], float]
-"""Rates held-out inferences by their rows, and by flags of those that a layout gets."""
+from examples.common.application import Application, Effort, least_quality, plain_quality
+from examples.common.report import Report
+from nescio.pir.batch import Budgets, Layout, Trial, Tuning, make_layout, tune
 
 
 class Layouts(NamedTuple):
     """Two layouts, and the search that found them.
 
-    `exact` gets up to `lookups` rows of every inference. `relaxed` is the fastest layout with the
-    least quality. Both are within the budgets of `nescio tune`: 300 KB and 300 ms.
+    `exact` gets up to `lookups` rows of every inference. `relaxed` is the fastest layout that loses
+    no more quality than the application may. Both are within the budgets of `nescio tune`: 300 KB
+    and 300 ms.
     """
 
     exact: Layout
@@ -24,34 +20,60 @@ class Layouts(NamedTuple):
     tuning: Tuning
 
 
-def find_layouts(
-    log: AccessLog,
-    held_out: AccessLog,
-    rows: int,
-    row_bytes: int,
-    lookups: int,
-    *,
-    quality: Quality,
-    least: float,
-    **options: Any,  # noqa: ANN401 - of `tune`
-) -> Layouts:
-    """Searches layouts for a table of `rows` rows, on the log of its lookups.
+def find_layouts(application: Application, effort: Effort, report: Report) -> Layouts:
+    """Searches layouts for the table of an application, and reports them.
 
-    Layouts are made from `log`, and rated by `quality` on `held_out`. `options` are further ones of
-    `nescio.pir.batch.tune`. Raises its errors.
+    They are made from its log, and rated by other inferences of the training. Raises the errors of
+    `nescio.pir.batch.tune`.
     """
-    budgets = Budgets(min_quality=least)
+    rated = application.rated
+    plain = plain_quality(rated)
+    budgets = Budgets(min_quality=least_quality(plain, application.loss))
     tuning = tune(
-        log, rows, row_bytes, held_out=held_out, quality=quality, budgets=budgets, **options
+        application.log,
+        application.rows,
+        application.row_bytes,
+        held_out=rated.log,
+        quality=rated.quality,
+        budgets=budgets,
+        layouts=effort.layouts,
+        seconds=effort.seconds,
+        threads=1,
     )
-    exact = [t for t in tuning.trials if t.design.lookups >= lookups and budgets.affords(t.cost)]
-    layout = tuning.layout(min(exact, key=_time)) if exact else _exact(rows, log, lookups)
-    return Layouts(layout, tuning.layout(), tuning)
+    exact = _exact(application, tuning, budgets)
+    found = Layouts(exact, tuning.layout(), tuning)
+    _describe(application, plain, found, report)
+    return found
+
+
+def _exact(application: Application, tuning: Tuning, budgets: Budgets) -> Layout:
+    enough = [
+        trial
+        for trial in tuning.trials
+        if trial.design.lookups >= application.lookups and budgets.affords(trial.cost)
+    ]
+    if enough:
+        return tuning.layout(min(enough, key=_time))
+    return make_layout(application.rows, application.log, lookups=application.lookups)
 
 
 def _time(trial: Trial) -> float:
     return trial.cost.seconds
 
 
-def _exact(rows: int, log: AccessLog, lookups: int) -> Layout:
-    return make_layout(rows, log, lookups=lookups)
+def _describe(application: Application, plain: float, layouts: Layouts, report: Report) -> None:
+    found, metric, tried = layouts.tuning.chosen.score, application.metric, layouts.tuning.trials
+    report.facts["layouts"] = {
+        "exact": layouts.exact.describe(),
+        "relaxed": layouts.relaxed.describe(),
+        "quality_of_training": {"plain": abs(plain), "relaxed": abs(found.quality)},
+        "retrieved": found.retrieved,
+        "tried": len(tried),
+    }
+    report.say(f"exact:   {layouts.exact.describe()}")
+    report.say(f"relaxed: {layouts.relaxed.describe()}")
+    report.say(
+        f"of {len(tried)} layouts, relaxed is the fastest whose {metric} is at most "
+        f"{application.loss:.1%} worse than {abs(plain):.5g} for inferences of the training: "
+        f"{abs(found.quality):.5g}, with {found.retrieved:.1%} of the rows"
+    )

@@ -1,11 +1,10 @@
-"""Texts and facts about the data, the plain model, and the layouts."""
+"""Texts and facts about the data and the plain model."""
 
 from typing import Any
 
 import numpy as np
 import torch
 
-from examples.common.layouts import Layouts
 from examples.common.quality import auc_interval, roc_auc
 from examples.common.report import Report
 from examples.movielens.data import Integers
@@ -101,25 +100,6 @@ def _keys(rows: int) -> str:
         return f"{min(bins_for(rows, hashes) for hashes in (4, 5)):,}"
     except ArgumentError:
         return "too many"
-
-
-def describe_layouts(plain: float, loss: float, layouts: Layouts, report: Report) -> None:
-    """Reports the layouts of the tuner; `plain` is the AUC without private lookups."""
-    found = layouts.tuning.chosen.score
-    report.facts["layouts"] = {
-        "exact": layouts.exact.describe(),
-        "relaxed": layouts.relaxed.describe(),
-        "auc_of_training": {"plain": plain, "relaxed": found.quality},
-        "retrieved": found.retrieved,
-        "tried": len(layouts.tuning.trials),
-    }
-    report.say(f"exact:   {layouts.exact.describe()}")
-    report.say(f"relaxed: {layouts.relaxed.describe()}")
-    report.say(
-        f"of {len(layouts.tuning.trials)} layouts, relaxed is the fastest whose ROC-AUC is at most "
-        f"{loss:.1%} below {plain:.4f} for users of the training: {found.quality:.4f}, with "
-        f"{found.retrieved:.1%} of the rows"
-    )
 
 
 def _auc(task: Task, model: Recommender, numbers: Integers) -> float:

@@ -9,25 +9,26 @@ lookups on two servers. `--small` takes less than a minute, `--full` is the pape
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this file is run by its path
 
+from examples.common.application import Application
 from examples.common.arguments import at_least, build_parser, output_folder
-from examples.common.layouts import Layouts, find_layouts
-from examples.common.quality import roc_auc
+from examples.common.infer import infer
 from examples.common.report import Report
-from examples.movielens.compare import Comparison
 from examples.movielens.describe import (
+    PUBLISHED,
     describe_data,
-    describe_layouts,
     describe_long_histories,
     describe_quality,
 )
-from examples.movielens.model import COLUMNS, LayoutQuality, Recommender, scores_of, train
-from examples.movielens.task import HISTORY, SIZES, Task
+from examples.movielens.model import Recommender, train
+from examples.movielens.part import RecommenderPart
+from examples.movielens.task import EFFORTS, HISTORY, SIZES, Task
 from examples.movielens.titles import UNKNOWN, look_up_titles
 from nescio.cli import run as run_command
 
@@ -62,28 +63,60 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Runs all steps."""
     torch.set_num_threads(arguments.threads)
-    report = Report()
+    report, effort = Report(), EFFORTS[arguments.size]
     with output_folder(arguments.folder) as folder:
-        report.step("data")
-        task = Task(arguments.data, SIZES[arguments.size], arguments.history, arguments.seed)
-        describe_data(task, report)
-        report.step("the plain model")
-        model = _trained(task, report)
-        describe_quality(task, model, report)
-        describe_long_histories(task, model, report)
-        report.step("layouts of the table")
-        layouts = _tuned(task, model, folder, report)
-        report.step("private inference")
-        comparison = Comparison(task, model, folder, report)
-        comparison.run(layouts)
-        report.facts["private"] = comparison.results
+        task = load_task(
+            arguments.data, arguments.size, arguments.seed, report, history=arguments.history
+        )
+        application = trained(task, report)
+        infer(application, effort, folder, report)
         if arguments.by_title:
             report.step("films by title")
-            _look_up_titles(task, model, folder / "titles", report)
+            _look_up_titles(task, application, folder / "titles", effort.timed, report)
         report.save(folder / "report.json")
         if arguments.folder is not None:
             report.say(f"the log, the exported models and report.json are in {folder}")
     return 0
+
+
+def prepare(data: Path, size: str, seed: int, report: Report) -> Application:
+    """Loads the data, and trains the model. Raises FileError for a set that is missing."""
+    return trained(load_task(data, size, seed, report), report)
+
+
+def load_task(data: Path, size: str, seed: int, report: Report, *, history: int = HISTORY) -> Task:
+    """Loads the data. Raises FileError for a set that is missing."""
+    report.step("data")
+    task = Task(data, SIZES[size], history, seed)
+    describe_data(task, report)
+    return task
+
+
+def trained(task: Task, report: Report) -> Application:
+    """Trains the model, and reports its quality.
+
+    Layouts are rated by users of the training. The users to validate with are too few to tell a
+    loss of half a percent.
+    """
+    report.step("the plain model")
+    model = _trained(task, report)
+    describe_quality(task, model, report)
+    describe_long_histories(task, model, report)
+    logged, rated = (task.sample(part, task.size.log) for part in task.halves(task.split.train))
+    held_out = task.sample(task.split.test, task.size.held_out)
+    return Application(
+        name="movielens",
+        metric="ROC-AUC",
+        model=model,
+        make=partial(Recommender, task.films, device="meta"),
+        table="films",
+        lookups=task.lookups,
+        log=task.log(logged),
+        rated=RecommenderPart(task, model, rated),
+        held_out=RecommenderPart(task, model, held_out),
+        loss=LOSS,
+        published=PUBLISHED,
+    )
 
 
 def _trained(task: Task, report: Report) -> Recommender:
@@ -103,35 +136,11 @@ def _trained(task: Task, report: Report) -> Recommender:
     return model
 
 
-def _tuned(task: Task, model: Recommender, folder: Path, report: Report) -> Layouts:
-    """Searches layouts on a log of the training, rated by other inferences of the training.
-
-    The users to validate with are too few to tell a loss of half a percent.
-    """
-    logged, rated = (task.sample(part, task.size.log) for part in task.halves(task.split.train))
-    log = task.log(logged)
-    log.save(folder / "log.npz")
-    liked = task.inferences.liked[rated]
-    plain = roc_auc(liked, scores_of(model, task.examples, rated))
-    layouts = find_layouts(
-        log,
-        task.log(rated),
-        task.films,
-        4 * COLUMNS,
-        task.lookups,
-        quality=LayoutQuality(model, liked),
-        least=(1 - LOSS) * plain,
-        layouts=task.size.layouts,
-        seconds=task.size.seconds,
-        threads=1,
-    )
-    describe_layouts(plain, LOSS, layouts, report)
-    return layouts
-
-
-def _look_up_titles(task: Task, model: Recommender, folder: Path, report: Report) -> None:
-    numbers = task.sample(task.split.test, task.size.timed)
-    facts = look_up_titles(task, model, folder, numbers)
+def _look_up_titles(
+    task: Task, application: Application, folder: Path, count: int, report: Report
+) -> None:
+    numbers = task.sample(task.split.test, count)
+    facts = look_up_titles(task, application.model, folder, numbers)
     report.facts["titles"] = facts
     same = "the same bits as" if facts["equal"] else "other bits than"
     report.say(

@@ -1,6 +1,6 @@
 """The recommender: a small network over the rows of a film and of a history of films."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -147,7 +147,7 @@ class LayoutQuality:
     def __init__(self, model: Recommender, liked: Bools) -> None:
         self._model, self._liked = model, liked
 
-    def __call__(self, sets: list[Integers], retrieved: list[Bools]) -> float:
+    def __call__(self, sets: Sequence[Integers], retrieved: Sequence[Bools]) -> float:
         """Returns the AUC, for sets of rows and flags of those that arrive."""
         lengths = np.array([len(rows) for rows in sets])
         inside = np.arange(lengths.max()) < lengths[:, None]

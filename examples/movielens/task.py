@@ -6,9 +6,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from examples.movielens.data import Inferences, Integers, Ratings, load
+from examples.common.application import Effort
+from examples.movielens.data import Bools, Inferences, Integers, Ratings, load
 from nescio.errors import ArgumentError
 from nescio.pir.batch import AccessLog
+
+__all__ = ["EFFORTS", "HISTORY", "SIZES", "Bools", "Integers", "Size", "Task"]
 
 HISTORY = 71
 """Films of a history: 72 lookups an inference with the film that is scored, as in the paper."""
@@ -16,26 +19,26 @@ HISTORY = 71
 
 @dataclass(frozen=True)
 class Size:
-    """The size of a run. `users` and `private` of None stand for all.
+    """The data of a run. `users` and `held_out` of None stand for all.
 
-    `log` and `layouts` are the inferences and the layouts of the tuner, which measures each layout
-    for `seconds`. `private` is the number of inferences with private lookups, `timed` that of those
-    whose time is measured, one by one.
+    `log` and `held_out` are numbers of inferences.
     """
 
     users: int | None
     epochs: int
     log: int
-    layouts: int
-    seconds: float
-    private: int | None
-    timed: int
+    held_out: int | None
 
 
 SIZES = {
-    "small": Size(150, 4, 2_000, 18, 0.02, 128, 8),
-    "default": Size(3_000, 6, 20_000, 120, 0.1, 25_000, 100),
-    "full": Size(None, 12, 100_000, 500, 0.25, None, 500),
+    "small": Size(150, 4, 2_000, 128),
+    "default": Size(3_000, 6, 20_000, 25_000),
+    "full": Size(None, 12, 100_000, None),
+}
+EFFORTS = {
+    "small": Effort(layouts=18, seconds=0.02, timed=8),
+    "default": Effort(layouts=120, seconds=0.1, timed=100),
+    "full": Effort(layouts=500, seconds=0.25, timed=500),
 }
 
 

@@ -223,12 +223,12 @@ def check_private(report):
     exact, relaxed = report["private"]["exact"], report["private"]["relaxed"]
     assert exact["equal"]
     assert exact["missing_percent"] == 0
-    assert exact["auc"] == report["private"]["plain"]["auc"]
+    assert exact["quality"] == report["private"]["plain"]["quality"]
     assert report["private"]["separate"]["equal"]
     assert 0 < relaxed["missing_percent"] < 100
     assert relaxed["bytes_up"] < exact["bytes_up"]
     assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
-    rated = report["layouts"]["auc_of_training"]
+    rated = report["layouts"]["quality_of_training"]
     assert rated["relaxed"] >= 0.995 * rated["plain"]
 
 
