@@ -3,6 +3,8 @@
 Run from the root of the repository, with Nescio installed:
 
     python -m benchmarks.lookup figures    figures and tables of the GPU lookup paper
+    python -m benchmarks.applications table3    the applications of the GPU lookup paper
+    python -m benchmarks.batch gains       layouts of batch lookups, on real logs
     python -m benchmarks.ot steps          each step of silent OT alone
     python -m benchmarks.quant models      networks with weights of few bits
     python -m benchmarks.quant cpu         layers of few bits on a CPU
