@@ -12,6 +12,7 @@
 #   make build       build into .venv
 #   make wheel       build wheels for glibc 2.28 and newer into dist, and check them
 #   make bench       measure
+#   make applications  train the paper's three applications, measure them with real lookups: its figures (ARGS)
 #   make paper-lookup, paper-ot, paper-quant, paper-audit    a paper's tables and figures (ARGS)
 #   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
 #   make docs        build the documentation as HTML
@@ -205,7 +206,10 @@ $(VENV)/.test: $(VENV)/.build
 
 # The tables and figures of papers, outside the package: see benchmarks/. RESULTS is their folder.
 RESULTS ?= results
-.PHONY: paper-lookup paper-ot paper-quant paper-audit
+.PHONY: applications paper-lookup paper-ot paper-quant paper-audit
+
+applications: $(VENV)/.bench $(VENV)/.compat
+	$(BIN)/python -m benchmarks.applications all --out $(RESULTS)/applications $(ARGS)
 
 paper-lookup: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.lookup figures --out $(RESULTS)/lookup $(ARGS)

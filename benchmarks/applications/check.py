@@ -1,0 +1,128 @@
+"""Real lookups beside the counting: the rows that arrive, the quality, and a server's time."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+
+import nescio.torch
+from examples.common.application import Application
+from examples.common.private import private_model
+from nescio._report import Case, Report
+from nescio.pir.batch._tune.cost import Setup
+from nescio.pir.batch._tune.score import Scorer
+
+from .designs import Point, layout_of
+
+__all__ = ["Checks"]
+
+_MAX_KEYS = 16384  # of a request
+_MAX_BODY = 64 << 20
+_COLUMNS = [
+    ("application", "application", ">11"),
+    ("inferences", "inferences", ">10,d"),
+    ("alike", "same rows", ">9"),
+    ("retrieved", "rows", ">6.1%"),
+    ("counted_quality", "counted", ">8.5f"),
+    ("quality", "real", ">8.5f"),
+    ("measured_milliseconds", "ms", ">7.2f"),
+    ("server_milliseconds", "server's ms", ">11.2f"),
+    ("ratio", "ratio", ">5.2f"),
+    ("layout", "layout", ""),
+]
+_NOTES = """\
+Held-out inferences with private lookups on two processes of nescio serve. same rows: those
+inferences that got exactly the rows that were counted. counted, real: the quality. ms: a server's
+answer to all clients together, measured in the sweep; server's ms: the same, as the slower server
+reports it, while both and the client share this machine."""
+
+
+class Checks:
+    """Runs held-out inferences of an application with real lookups.
+
+    `scorer` counts on the same inferences. `folder` gets the exported models.
+    """
+
+    def __init__(
+        self, application: Application, setup: Setup, scorer: Scorer, folder: Path
+    ) -> None:
+        self._app, self._setup, self._scorer = application, setup, scorer
+        self._folder = folder
+
+    def cases(self, points: Sequence[Point], count: int | None) -> Iterator[Case]:
+        """Runs `count` inferences with each layout (None: all); prints and yields its case."""
+        report = Report(_COLUMNS)
+        for number, point in enumerate(points):
+            run = _Run(self._app, point, self._setup, self._folder / str(number))
+            case = {"application": self._app.name, "what": "check", **run.case(self._scorer, count)}
+            report.add(case)
+            yield case
+        print(_NOTES)
+
+
+class _Run:
+    """The private model with one layout."""
+
+    def __init__(self, application: Application, point: Point, setup: Setup, folder: Path) -> None:
+        self._app, self._point, self._setup, self._folder = application, point, setup, folder
+        self._found: Counter[tuple[bytes, bytes]] = Counter()
+
+    def case(self, scorer: Scorer, count: int | None) -> Case:
+        """Runs inferences, and compares them with the counting."""
+        app, part, point = self._app, self._app.held_out, self._point
+        layout = layout_of(point.design, app.log, self._setup)
+        nescio.torch.export(
+            app.model, self._folder, tables=[app.table], layouts={app.table: layout}
+        )
+        wanted = min(count or len(part), len(part))
+        options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
+        at_once = max(1, min(self._setup.clients, _MAX_KEYS // layout.slots))
+        with private_model(
+            app.make, self._folder, *options, f"--generator={self._setup.generator}", seconds=3600
+        ) as private:
+            embedding = private.model.get_submodule(app.table)
+            embedding.register_forward_hook(self._note)
+            with torch.no_grad():
+                outputs = list(part.run(private, at_once, count))
+            requests = private.tables[app.table].requests
+            whole = [one.servers for one in requests[: max(1, wanted // at_once)]]
+        flags = scorer.retrieved(point.design)
+        expected = self._expected(flags)
+        score = scorer.score(point.design)
+        served = 1e3 * median(whole)
+        measured = point.cost.seconds * 1e3 * at_once / self._setup.clients
+        alike = sum((self._found & expected).values())
+        return {
+            "layout": point.design.describe(),
+            "design": point.design.to_dict(),
+            "inferences": sum(self._found.values()),
+            "alike": alike,
+            "retrieved": score.retrieved,
+            "counted_quality": abs(score.quality) if wanted == len(part) else None,
+            "quality": abs(part.rate(outputs)),
+            "measured_milliseconds": measured,
+            "server_milliseconds": served,
+            "ratio": served / measured,
+            "bytes_up": requests[0].bytes_up,
+            "bytes_down": requests[0].bytes_down,
+        }
+
+    def _note(self, module: Any, inputs: tuple[torch.Tensor, ...], _output: object) -> None:  # noqa: ANN401
+        """Notes the rows of each inference, and those of them that are missing."""
+        missing = module.last_missing.numpy()
+        for rows, lost in zip(inputs[0].numpy(), missing, strict=True):
+            self._found[_key(rows, rows[lost])] += 1
+
+    def _expected(self, flags: np.ndarray[Any, Any]) -> Counter[tuple[bytes, bytes]]:
+        """Returns the same by counting, for all held-out inferences."""
+        log = self._app.held_out.log
+        arrived = np.split(flags, log.offsets[1:-1])
+        return Counter(_key(rows, rows[~own]) for rows, own in zip(log, arrived, strict=True))
+
+
+def _key(rows: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> tuple[bytes, bytes]:
+    return np.unique(rows).tobytes(), np.unique(missing).tobytes()

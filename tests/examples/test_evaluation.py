@@ -1,0 +1,143 @@
+"""`python -m benchmarks.applications` on trained models, with real lookups, at sizes of a test."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("matplotlib")
+
+from benchmarks.applications.__main__ import main
+from benchmarks.applications.latency import emulated_seconds
+from nescio.net import Link
+
+_FEW = ("--applications", "movielens", "--size", "small", "--layouts", "18")
+_LEVELS = {"full", "eco", "relaxed"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Ratings by users who like one of four kinds of films; the folder of all data sets."""
+    random = np.random.default_rng(19)
+    lines = ["userId,movieId,rating,timestamp"]
+    for user in range(120):
+        rated = random.permutation(240)[: random.integers(20, 160)]
+        likes = random.random(len(rated)) < np.where(rated % 4 == user % 4, 0.9, 0.2)
+        ratings = zip(rated, np.where(likes, 4.5, 2.0), range(len(rated)), strict=True)
+        lines += [f"{user + 1},{film + 1},{rating},{time}" for film, rating, time in ratings]
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "movielens").mkdir()
+    (folder / "movielens" / "ratings.csv").write_text("\n".join(lines) + "\n")
+    titles = [f'{film + 1},"Film, the {film}th (2001)",Drama' for film in range(240)]
+    content = "\n".join(["movieId,title,genres", *titles]) + "\n"
+    (folder / "movielens" / "movies.csv").write_text(content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sweep(data, tmp_path_factory):
+    """Runs the sweep once; returns its cases, and the folder of its plots."""
+    out = tmp_path_factory.mktemp("sweep")
+    options = ("--seconds", "0.001", "--checks", "3", "--max-bytes", "300000")
+    files = ("--json", str(out / "sweep.json"), "--plot", str(out))
+    assert main(["sweep", "--data", str(data), *_FEW, *options, *files]) == 0
+    return json.loads((out / "sweep.json").read_text()), out
+
+
+def of(cases, what):
+    return [case for case in cases if case["what"] == what]
+
+
+def test_real_lookups_get_the_rows_that_were_counted(sweep):
+    checks = of(sweep[0], "check")
+    assert len(checks) == 3
+    for case in checks:
+        assert case["alike"] == case["inferences"] > 0
+        assert case["quality"] == pytest.approx(case["counted_quality"], abs=1e-6)
+        assert case["server_milliseconds"] > 0
+    assert len({case["layout"] for case in checks}) == 3
+
+
+def test_picks_have_the_quality_of_their_level(sweep):
+    cases = sweep[0]
+    (model,) = of(cases, "model")
+    picks = of(cases, "pick")
+    assert {case["level"] for case in picks} == _LEVELS
+    assert {case["generator"] for case in picks} == {"chacha20", "aes128"}
+    for case in picks:
+        assert case["bytes"] <= 300_000
+        least = model["training"] * (1 - model["loss"] * (case["level"] == "relaxed"))
+        assert case["training"] >= least - 1e-9
+        if case["level"] == "full":
+            assert case["family"] in case["families"]
+            assert case["training"] == pytest.approx(model["training"])
+
+
+def test_a_family_is_no_slower_than_those_that_it_has(sweep):
+    picks = of(sweep[0], "pick")
+    rates = {(c["generator"], c["level"], c["family"]): c["inferences_per_second"] for c in picks}
+    for (generator, level, _), rate in rates.items():
+        assert rates[generator, level, "co-design"] >= rate
+    for case in picks:
+        if case["family"] == "partial":
+            assert case["times_partial"] == 1
+
+
+def test_bytes_of_rows_together_are_charged(sweep):
+    for case in of(sweep[0], "measured") + of(sweep[0], "tried"):
+        together = case["design"]["together"]
+        assert (case["bytes"] > case["uncharged_bytes"]) == (together > 0)
+    assert {case["measure"] for case in of(sweep[0], "saving")} == {
+        *("scanned_rows", "microseconds", "bytes", "uncharged_bytes")
+    }
+
+
+def test_a_cache_leaves_fewer_rows(sweep):
+    for case in of(sweep[0], "cache"):
+        assert case["fetched"] < 1
+        assert case["bytes"] <= case["bytes_without"]
+
+
+def test_the_sweep_plots_three_figures(sweep):
+    for name in ("throughput", "quality", "costs"):
+        content = (sweep[1] / f"applications-{name}.png").read_bytes()
+        assert content.startswith(b"\x89PNG")
+
+
+def test_latency_adds_the_steps_of_an_inference(data, sweep, tmp_path, capsys):
+    path, plot = tmp_path / "latency.json", tmp_path / "latency.png"
+    options = ("--timed", "4", "--inferences", "64", "--rate", "6mbit")
+    files = ("--json", str(path), "--plot", str(plot))
+    assert main(["latency", "--data", str(data), *_FEW, *options, *files]) == 0
+    device, *private = json.loads(path.read_text())
+    assert (device["way"], device["total"]) == ("device", device["model"])
+    assert [(case["way"], case["weights"]) for case in private] == [
+        *(("separate", "float"), ("exact", "float"), ("relaxed", "float"), ("exact", "4 bits"))
+    ]
+    for case in private:
+        steps = ("plan", "keys", "servers", "http", "link", "decode", "model")
+        assert case["total"] == pytest.approx(sum(case[step] for step in steps))
+        assert case["link"] == pytest.approx(case["kilobytes"] * 8 / 6)
+        assert case["emulated"] >= case["link"]
+    assert private[-1]["quality"] == pytest.approx(device["quality"], abs=0.1)
+    assert plot.read_bytes().startswith(b"\x89PNG")
+    assert "emulated" in capsys.readouterr().out
+
+
+def test_an_emulated_link_takes_the_time_of_both_servers_bytes():
+    link = Link.parse(rtt="2ms", rate="10mbit")
+    computed = 0.002 + link.transfer_seconds(2 * 3000 + 2 * 5000)
+    assert emulated_seconds(link, 3000, 5000) >= computed
+
+
+@pytest.mark.parametrize("bits", ["9,8", "4", "4,7"])
+def test_latency_refuses_bits_that_cannot_be(bits, capsys):
+    with pytest.raises(SystemExit):
+        main(["latency", "--bits", bits])
+    assert "expected the bits of weights" in capsys.readouterr().err
+
+
+def test_missing_data_is_a_sentence(tmp_path, capsys):
+    assert main(["sweep", "--applications", "movielens", "--data", str(tmp_path)]) == 1
+    assert "expected" in capsys.readouterr().err
