@@ -74,6 +74,7 @@ void bind_hash(nb::module_& m);
 void bind_batch(nb::module_& m);
 void bind_dpf(nb::module_& m);
 void bind_keyed(nb::module_& m);
+void bind_lut(nb::module_& m);
 void bind_pir(nb::module_& m);
 void bind_ot(nb::module_& m);
 void bind_ot_codes(nb::module_& m);

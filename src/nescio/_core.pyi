@@ -1,7 +1,7 @@
 """The engine of Nescio. Private: use the package's public modules."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -214,6 +214,37 @@ class Cuckoo:
 
     def entries(self) -> tuple[Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.uint64], dict(order='C')]]:
         """Return the slots and the words of all keys, by slot."""
+
+def lut_message_bytes(field: tuple[int, int, int], count: int) -> int:
+    """Return the bytes of a message of `count` transfers."""
+
+def lut_write_message(field: tuple[int, int, int], shares: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], zero: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], one: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None, pool: ThreadPool) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    """Write the message of the sender of transfers, and add to its numbers."""
+
+def lut_read_message(field: tuple[int, int, int], choices: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], pads: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], message: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], numbers: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')] | None, pool: ThreadPool) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:
+    """Return the receiver's shares of entries, and add to its numbers."""
+
+def lut_grow(level: int, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], zero: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], received: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shares: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool) -> None:
+    """Double shares of one-hot vectors, in place."""
+
+def lut_pack(bits: int, numbers: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    """Pack the lowest bits of numbers."""
+
+def lut_unpack(bits: int, count: int, packed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint16], dict(order='C')]:
+    """Return numbers that were packed."""
+
+def lut_table_padding() -> int:
+    """Return the bytes behind a table that kernels read and do not use."""
+
+@overload
+def lut_look_up(bits: int, twice: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], shares: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], opened: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]: ...
+
+@overload
+def lut_look_up(bits: int, twice: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], shares: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], opened: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint16], dict(order='C')]:
+    """Return shares of entries of a table at opened places."""
+
+def lut_add_dabits(number: int, opened: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], dabits: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], totals: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu')]) -> None:
+    """Add shares of daBits to numbers, plus or minus by an opened bit."""
 
 def grow_trees(seeds: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], depth: int, delta: Annotated[NDArray[numpy.uint64], dict(shape=(2), order='C', device='cpu', writable=False)], key: bytes, pool: ThreadPool, tier: str | None = None, out: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu')] | None = None, first_tree: int = 0) -> tuple[Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')], Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]]:
     """

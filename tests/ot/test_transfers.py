@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nescio.errors import ArgumentError
+from nescio.errors import ArgumentError, MismatchError
 from nescio.net import Channel
 from nescio.ot import Sender
 from ot.parties import SETS, session
@@ -69,6 +69,23 @@ def test_random_ots():
     )
     assert np.array_equal(chosen, np.where(choices[:, None], ones, zeros))
     assert len(np.unique(np.concatenate([zeros, ones])[:, 0])) == 2 * n
+
+
+@pytest.mark.parametrize("length", [1, 16, 17, 300])
+def test_random_messages_of_any_length(length):
+    n = 500
+    _, (zero, one), _, (choices, chosen) = session(
+        lambda s: s.extend_random_bytes(n, length), lambda c: c.extend_random_bytes(n, length)
+    )
+    assert zero.shape == one.shape == chosen.shape == (n, length)
+    assert np.array_equal(chosen, np.where(choices[:, None] == 1, one, zero))
+    if length > 1:
+        assert len(np.unique(np.concatenate([zero, one]), axis=0)) == 2 * n
+
+
+def test_parties_with_other_lengths_are_told():
+    with pytest.raises(MismatchError, match="16 bytes"):
+        session(lambda s: s.extend_random_bytes(9, 16), lambda c: c.extend_random_bytes(9, 17))
 
 
 def test_chosen_choices(rng):

@@ -13,6 +13,7 @@ NB_MODULE(_core, m) {
   bind_dpf(m);
   bind_pir(m);
   bind_keyed(m);
+  bind_lut(m);
   bind_ot(m);
   bind_ot_codes(m);
   bind_bitserial(m);

@@ -88,6 +88,17 @@ class Receiver(Party):
         arrays = self._outputs(out, ((n,), np.uint8), ((n, 2), np.uint64))
         return self._random(request, *arrays)
 
+    def extend_random_bytes(self, n: int, length: int) -> tuple[ByteArray, ByteArray]:
+        """Makes `n` random OTs of any length: the choices, and the chosen messages (n, length).
+
+        Raises ArgumentError.
+        """
+        _pads.chunks_of(length, as_count(n, "n", 0, MAX_OTS))
+        with self._ending_with_errors():
+            choices, t, first = self._draw_choices(Request("ROTB", n, 2, length))
+            keys = self._host_hash(self._to_host(t), first)
+            return choices, _pads.stretched(self._host_hash, keys, first, length)
+
     def receive(self, choices: Array, length: int = 16) -> ByteArray:
         """Receives one of two messages per transfer, of `length` bytes: uint8 (n, length).
 

@@ -129,6 +129,18 @@ class Sender(Party):
         request = Request("ROT ", as_count(n, "n", 0, MAX_OTS))
         return self._random(request, *self._outputs(out, *[((n, 2), np.uint64)] * 2))
 
+    def extend_random_bytes(self, n: int, length: int) -> tuple[ByteArray, ByteArray]:
+        """Makes `n` random OTs of any length: both messages, uint8 of shape (n, length) each.
+
+        Sends nothing. Raises ArgumentError.
+        """
+        _pads.chunks_of(length, as_count(n, "n", 0, MAX_OTS))
+        with self._ending_with_errors():
+            r, first = self._draw_host(Request("ROTB", n, 2, length))
+            pair = (self._host_hash(r, first, delta=delta) for delta in (None, self._delta[0]))
+            zero, one = (_pads.stretched(self._host_hash, keys, first, length) for keys in pair)
+            return zero, one
+
     def send(self, zeros: Array, ones: Array) -> None:
         """Sends one of two messages per transfer: zeros[i] if the receiver chose 0, else ones[i].
 
