@@ -6,6 +6,7 @@ import pytest
 from nescio import _core
 from nescio.errors import ArgumentError
 from nescio.mpc._activation import Activation, ClientLookups, ServerLookups
+from nescio.mpc._dealer import insecure_tables
 from nescio.mpc._tables import Tables
 from spec import lut
 
@@ -16,32 +17,12 @@ def relu(x):
     return np.maximum(x, 0)
 
 
-def dealt(random, count, bits, outputs):
-    """Returns both parties' tables, from a dealer: insecure, for tests."""
-    server, client = (Tables.empty(count, bits, outputs) for _ in range(2))
-    places = random.integers(0, 1 << bits, count)
-    inside = np.uint64((1 << min(64, 1 << bits)) - 1)
-    server.one_hot[:] = random.integers(0, 1 << 64, server.one_hot.shape, np.uint64) & inside
-    client.one_hot[:] = server.one_hot
-    flip = np.uint64(1) << (places % 64).astype(np.uint64)
-    client.one_hot[np.arange(count), places // 64] ^= flip
-    server.offsets[:] = random.integers(0, 1 << bits, count)
-    client.offsets[:] = (places - server.offsets) % (1 << bits)
-    for tables in (server, client):
-        tables.masks[:] = random.integers(0, 1 << outputs, count)
-        tables.dabits[:] = random.integers(0, 1 << 32, tables.dabits.shape)
-    masks = (server.masks ^ client.masks).astype(np.uint32)
-    for number in range(outputs):
-        client.dabits[number] = ((masks >> number & 1) << number) - server.dabits[number]
-    return server, client
-
-
 def run(activation, shift, x, seed=1):
     """Runs a layer of both parties; returns results, the client's share of x, and the messages."""
     random = np.random.default_rng(seed)
     x1 = random.integers(0, 1 << 32, len(x), np.uint32)
     mask = random.integers(0, 1 << 32, len(x), np.uint32)
-    mine, other = dealt(random, len(x), activation.bits, activation.outputs)
+    mine, other = insecure_tables(len(x), activation.bits, activation.outputs, random)
     client = ClientLookups(activation, other, shift, x1, POOL)
     server = ServerLookups(activation, mine, shift, client.places, POOL)
     asked = server.turn(x.view(np.uint32) - x1)
@@ -56,7 +37,7 @@ def test_shares_of_entries_are_those_of_the_specification(bits, tier):
     for outputs in (3, 8, 9, 16):
         entries = random.integers(0, 1 << outputs, 1 << bits)
         activation = Activation(lambda _, found=entries: found, bits=bits, outputs=outputs)
-        tables, _ = dealt(random, 40, bits, outputs)
+        tables, _ = insecure_tables(40, bits, outputs, random)
         opened = random.integers(0, 1 << bits, 40, np.uint16)
         found = _core.lut_look_up(bits, activation._twice, tables.one_hot, opened, POOL, tier)
         expected = [

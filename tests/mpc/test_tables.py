@@ -1,8 +1,5 @@
 """One-time tables: the kernels, the specification, and both parties together."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -12,10 +9,8 @@ from nescio.mpc import _tables
 from nescio.mpc._tables import TableMaker
 from nescio.mpc._transfers import dabit_field, level_field
 from nescio.net import Channel
+from ot.parties import together
 from spec import lut
-
-sys.path.append(str(Path(__file__).parents[1] / "ot"))
-from parties import together
 
 POOL = _core.ThreadPool(1)
 BITS = list(range(4, 13))

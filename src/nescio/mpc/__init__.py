@@ -1,4 +1,5 @@
 """Two-party private inference: one party has a model, the other an input.
 
-Under construction: the one-time tables of activations are here, in private modules.
+Under construction, in private modules: one-time tables of activations, networks of integers in
+clear, and the online phase with material from a dealer. Linear layers offline are missing.
 """

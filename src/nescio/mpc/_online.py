@@ -1,0 +1,143 @@
+"""The online phase: one round trip a layer, with what both parties prepared for one inference.
+
+The server sees each result y as y + R, with a mask R that the client drew: it computes its share of
+the next values from that, and the client's share is known ahead. See `_activation` for the messages
+of a layer.
+
+    client -> server   INPT   the input plus a mask
+    server -> client   ASKS   places, masked entries                 for each activation
+    client -> server   ANSW   masked entries, shares plus a mask
+    server -> client   OUTS   the server's shares of the outputs
+
+Semi-honest parties. What each of them sees is uniform, given what was prepared: docs/security.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from .._arrays import ByteArray
+from ..errors import ArgumentError
+from ..net import Channel
+from ._activation import Activation, ClientLookups, ServerLookups
+from ._maps import Ring, Shape
+from ._network import Network
+from ._tables import Tables
+
+
+class PublicLayer(NamedTuple):
+    """The part of a layer that both parties know."""
+
+    outputs: Shape
+    activation: Activation | None
+    shift: int
+
+
+class PublicNetwork(NamedTuple):
+    """The part of a network that both parties know: shapes and activations, and no weights."""
+
+    inputs: Shape
+    layers: tuple[PublicLayer, ...]
+
+    @classmethod
+    def of(cls, network: Network) -> "PublicNetwork":
+        """Leaves the weights out."""
+        layers = (PublicLayer(one.outputs, one.activation, one.shift) for one in network.layers)
+        return cls(network.inputs, tuple(layers))
+
+
+@dataclass(frozen=True, eq=False)
+class ClientLayer:
+    """The client's part of a layer: its share of the values (n, *outputs), tables, and a mask.
+
+    The last layer has no tables and no mask.
+    """
+
+    share: Ring
+    tables: Tables | None = None
+    mask: Ring | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ServerLayer:
+    """The server's part: the subtracted numbers (n, *outputs), tables, the client's places."""
+
+    subtracted: Ring
+    tables: Tables | None = None
+    places: ByteArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClientMaterial:
+    """All that the client prepared for `count` inferences together; `mask` is that of the input."""
+
+    mask: Ring
+    layers: tuple[ClientLayer, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ServerMaterial:
+    """All that the server prepared."""
+
+    layers: tuple[ServerLayer, ...]
+
+
+def infer(
+    channel: Channel,
+    network: PublicNetwork,
+    material: ClientMaterial,
+    inputs: Ring,
+    pool: _core.ThreadPool,
+) -> Ring:
+    """Runs the client's side for inputs (n, *inputs), modulo 2^32; returns (n, *outputs).
+
+    The material is for n inferences, and must never be used again. Raises ArgumentError for inputs
+    of another shape, and the errors of the channel.
+    """
+    if inputs.shape != material.mask.shape or inputs.dtype != np.uint32:
+        raise ArgumentError(
+            f"inputs: found {inputs.dtype} of shape {inputs.shape}, expected uint32 of shape "
+            f"{material.mask.shape}"
+        )
+    channel.send("INPT", inputs + material.mask)
+    for layer, own in zip(network.layers, material.layers, strict=True):
+        if layer.activation is None or own.tables is None or own.mask is None:
+            raw = channel.receive("OUTS", own.share.nbytes)
+            outputs: Ring = np.frombuffer(raw, np.uint32).reshape(own.share.shape) + own.share
+            return outputs
+        steps = ClientLookups(
+            layer.activation, own.tables, layer.shift, own.share.reshape(-1), pool
+        )
+        length = steps.place_bytes + steps.entry_bytes
+        asked = np.frombuffer(channel.receive("ASKS", length), np.uint8)
+        channel.send("ANSW", steps.turn(asked, own.mask.reshape(-1)))
+    raise AssertionError("the last layer has no activation")
+
+
+def serve(
+    channel: Channel, network: Network, material: ServerMaterial, pool: _core.ThreadPool
+) -> None:
+    """Runs the server's side of `infer`. The material must never be used again."""
+    count = len(material.layers[0].subtracted)
+    shape = (count, *network.inputs)
+    raw = channel.receive("INPT", 4 * int(np.prod(shape)))
+    results = [np.frombuffer(raw, np.uint32).reshape(shape)]
+    for layer, own in zip(network.layers, material.layers, strict=True):
+        values = layer.biased(layer.total(results))
+        values -= own.subtracted
+        if layer.activation is None or own.tables is None or own.places is None:
+            channel.send("OUTS", np.ascontiguousarray(values))
+            return
+        steps = ServerLookups(layer.activation, own.tables, layer.shift, own.places, pool)
+        channel.send("ASKS", steps.turn(values.reshape(-1)))
+        length = steps.entry_bytes + 4 * count * layer.size
+        answered = np.frombuffer(channel.receive("ANSW", length), np.uint8)
+        results.append(steps.results(answered).reshape(count, *layer.outputs))
+
+
+def dithers_of(material: ClientMaterial) -> Sequence[Ring]:
+    """Returns the client's shares, which decide the rounding: those of `Network.simulate`."""
+    return [own.share for own in material.layers[:-1]]

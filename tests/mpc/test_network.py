@@ -1,0 +1,209 @@
+"""Networks of integers in clear, and online by both parties."""
+
+import numpy as np
+import pytest
+
+from nescio import _core
+from nescio.errors import ArgumentError, MismatchError
+from nescio.mpc._activation import Activation
+from nescio.mpc._dealer import insecure_deal
+from nescio.mpc._maps import Convolution, Dense
+from nescio.mpc._network import Layer, Network, Term
+from nescio.mpc._online import PublicNetwork, dithers_of, infer, serve
+from nescio.net import Channel
+from ot.parties import together
+
+POOL = _core.ThreadPool(1)
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def weights(random, *shape, limit=20):
+    return random.integers(-limit, limit + 1, shape)
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(4)
+
+
+@pytest.fixture
+def network(random):
+    """A residual network: strides, a shortcut, two widths of tables, and logits."""
+    wide, narrow = Activation(relu, bits=8, low=-100), Activation(relu, bits=6, low=-20)
+    first = Convolution(weights(random, 4, 3, 3, 3), (3, 8, 8), padding=(1, 1))
+    second = Convolution(weights(random, 4, 4, 3, 3), (4, 8, 8), padding=(1, 1))
+    third = Convolution(weights(random, 8, 4, 3, 3), (4, 8, 8), stride=(2, 2), padding=(1, 1))
+    shortcut = Convolution(weights(random, 8, 4, 1, 1), (4, 8, 8), stride=(2, 2))
+    last = Dense(weights(random, 5, 8 * 4 * 4), (8, 4, 4))
+    return Network(
+        (3, 8, 8),
+        (
+            Layer((Term(0, first),), weights(random, 4, limit=900), wide, 7),
+            Layer((Term(1, second),), weights(random, 4, limit=900), narrow, 8),
+            Layer((Term(2, third), Term(1, shortcut)), weights(random, 8, 4, 4), wide, 7),
+            Layer((Term(3, last),), weights(random, 5, limit=5000)),
+        ),
+    )
+
+
+def inputs_of(network, random, count):
+    return random.integers(-40, 40, (count, *network.inputs)).astype(np.int32).view(np.uint32)
+
+
+# ---- linear maps ---------------------------------------------------------------------------------
+
+
+def by_definition(conv, values):
+    """Convolves with Python integers."""
+    (down, right), (top, side), (below, beside) = conv.stride, conv.padding, conv.dilation
+    out = np.zeros((len(values), *conv.outputs), object)
+    per_group, wide = len(conv.weights) // conv.groups, conv.weights.shape[1]
+    for n, o, i, j in np.ndindex(*out.shape):
+        for c, a, b in np.ndindex(*conv.weights.shape[1:]):
+            y, x = i * down + a * below - top, j * right + b * beside - side
+            if 0 <= y < conv.inputs[1] and 0 <= x < conv.inputs[2]:
+                value = int(values[n, o // per_group * wide + c, y, x])
+                out[n, o, i, j] += int(conv.weights[o, c, a, b]) * value
+    return (out % (1 << 32)).astype(np.uint32)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"padding": (1, 2)},
+        {"stride": (2, 3), "padding": (1, 0)},
+        {"dilation": (2, 1), "padding": (2, 2)},
+        {"groups": 2, "padding": (1, 1)},
+    ],
+)
+@pytest.mark.parametrize("limit", [5, 32767])
+def test_convolutions_are_exact_modulo_2_32(random, options, limit):
+    """Also with the largest weights, whose products are not exact in float64."""
+    groups = options.get("groups", 1)
+    conv = Convolution(weights(random, 4, 6 // groups, 3, 2, limit=limit), (6, 7, 6), **options)
+    values = random.integers(0, 1 << 32, (2, 6, 7, 6), np.uint32)
+    found = conv(values)
+    assert found.shape == (2, *conv.outputs)
+    assert np.array_equal(found, by_definition(conv, values))
+
+
+@pytest.mark.parametrize("limit", [5, 32767])
+def test_products_are_exact_modulo_2_32(random, limit):
+    dense = Dense(weights(random, 7, 4096, limit=limit))
+    values = random.integers(0, 1 << 32, (3, 4096), np.uint32)
+    expected = (values.astype(object) @ dense.weights.T.astype(object)) % (1 << 32)
+    assert np.array_equal(dense(values), expected.astype(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Dense(np.zeros((2, 3))), "found float64 of shape"),
+        (lambda: Dense(np.full((2, 3), 40000)), "found 40000, expected at most 32767"),
+        (lambda: Dense(np.zeros((2, 3), int), (2, 2)), "expected 3 numbers"),
+        (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (2, 4, 4)), "and 3 channels in 1 groups"),
+        (lambda: Convolution(np.zeros((2, 3, 5, 5), int), (3, 4, 4)), "smaller than the kernel"),
+        (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (3, 4, 4), stride=(0, 1)), "stride"),
+    ],
+)
+def test_maps_that_cannot_be(make, said):
+    with pytest.raises(ArgumentError, match=said):
+        make()
+
+
+# ---- networks ------------------------------------------------------------------------------------
+
+
+def test_in_clear_a_network_is_near_its_exact_values(network, random):
+    x = inputs_of(network, random, 6)
+    shapes = [(6, *layer.outputs) for layer in network.layers[:-1]]
+    dithers = [random.integers(0, 1 << 32, shape, np.uint32) for shape in shapes]
+    found = network.simulate(x, dithers)
+    results = [x.view(np.int32).astype(np.float64)]
+    for layer in network.layers:
+        total = sum(
+            term.map(results[term.source].astype(np.int64).astype(np.uint32)).view(np.int32)
+            for term in layer.terms
+        )
+        values = layer.biased(total.view(np.uint32)).view(np.int32)
+        if layer.activation is None:
+            break
+        results.append(np.maximum(np.round(values / (1 << layer.shift)), 0))
+    outputs = found.outputs.view(np.int32)
+    assert np.corrcoef(outputs.ravel(), values.ravel())[0, 1] > 0.98
+    assert len(found.wraps) == 3
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_both_parties_compute_what_the_simulator_does(network, random, count):
+    client, server = insecure_deal(network, count, random)
+    x = inputs_of(network, random, count)
+    outputs, _ = together(
+        lambda channel: infer(channel, PublicNetwork.of(network), client, x, POOL),
+        lambda channel: serve(channel, network, server, POOL),
+    )
+    assert np.array_equal(outputs, network.simulate(x, dithers_of(client)).outputs)
+
+
+def test_a_layer_takes_one_round_trip_and_7_bytes_a_value_of_8_bits(random):
+    eight = Activation(relu, bits=8)
+    layers = [
+        Layer((Term(k, Dense(weights(random, 500, 500))),), np.zeros(500), eight, 9)
+        for k in range(4)
+    ]
+    network = Network(
+        (500,), (*layers, Layer((Term(4, Dense(weights(random, 2, 500))),), np.zeros(2)))
+    )
+    client, server = insecure_deal(network, 1, random)
+    channels = Channel.pair()
+    together(
+        lambda channel: infer(
+            channel, PublicNetwork.of(network), client, np.zeros((1, 500), np.uint32), POOL
+        ),
+        lambda channel: serve(channel, network, server, POOL),
+        channels,
+    )
+    sent = sum(channel.counts.sent_bytes for channel in channels)
+    frames = 2 * (1 + 4) + 4
+    assert sent - 4 * 500 - 8 <= 7 * 4 * 500 + 64 * frames
+    assert channels[0].counts.rounds <= 5
+
+
+def test_inputs_of_another_shape(network, random):
+    client, _ = insecure_deal(network, 2, random)
+    channel, _ = Channel.pair()
+    with pytest.raises(ArgumentError, match=r"expected uint32 of shape \(2, 3, 8, 8\)"):
+        infer(channel, PublicNetwork.of(network), client, np.zeros((1, 3, 8, 8), np.uint32), POOL)
+
+
+def test_a_party_with_another_network_ends_both(network, random):
+    """A message of another length is refused before it is read."""
+    client, _ = insecure_deal(network, 1, random)
+    _, server = insecure_deal(network, 2, random)
+    x = inputs_of(network, random, 1)
+    with pytest.raises(MismatchError, match="INPT, of 768 bytes"):
+        together(
+            lambda channel: infer(channel, PublicNetwork.of(network), client, x, POOL),
+            lambda channel: serve(channel, network, server, POOL),
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda layers: layers[:-1], "found an activation, expected none"),
+        (lambda layers: layers[1:], "expected 0|expected \\(3, 8, 8\\)"),
+        (lambda layers: [Layer((), np.zeros(2)), layers[-1]], "found no map"),
+        (
+            lambda layers: [Layer(layers[0].terms, np.zeros(3), layers[0].activation, 7)],
+            "found a bias of shape",
+        ),
+    ],
+)
+def test_layers_that_do_not_fit(network, change, said):
+    with pytest.raises(ArgumentError, match=said):
+        Network(network.inputs, tuple(change(list(network.layers))))
