@@ -1,5 +1,6 @@
 """Linear maps with integer weights, exact modulo 2^32: matrix products and convolutions."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +60,10 @@ class Dense:
         """Multiplies a batch of inputs, each flattened."""
         return _product(values.reshape(len(values), -1), self._matrix)
 
+    def floats(self, values: Floats, weights: Floats) -> Floats:
+        """The same with other values and weights."""
+        return values.reshape(len(values), -1) @ weights.T
+
 
 @dataclass(frozen=True, eq=False)
 class Convolution:
@@ -98,8 +103,7 @@ class Convolution:
                 f"inputs: found {shown(self.inputs)}, which is smaller than the kernel of "
                 f"{weights.shape[2:]}"
             )
-        matrices = weights.reshape(groups, len(weights) // groups, -1).transpose(0, 2, 1)
-        object.__setattr__(self, "_matrices", matrices.astype(np.float64))
+        object.__setattr__(self, "_matrices", _matrices(weights, groups).astype(np.float64))
 
     @property
     def outputs(self) -> Shape:
@@ -119,17 +123,25 @@ class Convolution:
 
     def __call__(self, values: Ring) -> Ring:
         """Convolves a batch of inputs."""
+        return self._convolved(values, self._matrices, _product)
+
+    def floats(self, values: Floats, weights: Floats) -> Floats:
+        """The same with other values and weights."""
+        return self._convolved(values, _matrices(weights, self.groups), np.matmul)
+
+    def _convolved(
+        self, values: Array, matrices: Floats, product: Callable[[Array, Floats], Array]
+    ) -> Array:
         count, (_, height, width) = len(values), self.outputs
-        patches = self._patches(values)
-        parts = np.split(patches, self.groups, axis=1)
+        parts = np.split(self._patches(values), self.groups, axis=1)
         found = [
-            _product(part.reshape(count, -1, height * width).transpose(0, 2, 1), matrix)
-            for part, matrix in zip(parts, self._matrices, strict=True)
+            product(part.reshape(count, -1, height * width).transpose(0, 2, 1), matrix)
+            for part, matrix in zip(parts, matrices, strict=True)
         ]
         joined = np.concatenate(found, axis=2).transpose(0, 2, 1)
         return np.ascontiguousarray(joined).reshape(count, -1, height, width)
 
-    def _patches(self, values: Ring) -> Ring:
+    def _patches(self, values: Array) -> Array:
         """Returns the inputs under the kernel: (n, channels, kernel, kernel, height, width)."""
         (top, side), (_, height, width) = self.padding, self.outputs
         padded = np.pad(values, ((0, 0), (0, 0), (top, top), (side, side)))
@@ -139,6 +151,11 @@ class Convolution:
         (down, right), (below, beside) = self.stride, self.dilation
         chosen = windows[:, :, ::down, ::right, ::below, ::beside][:, :, :height, :width]
         return np.ascontiguousarray(chosen.transpose(0, 1, 4, 5, 2, 3))
+
+
+def _matrices(weights: Array, groups: int) -> Array:
+    """Returns the matrix of each group, (groups, inputs, outputs)."""
+    return weights.reshape(groups, len(weights) // groups, -1).transpose(0, 2, 1)
 
 
 def _checked(weights: Any, dimensions: int) -> Array:  # noqa: ANN401 - anything a caller has

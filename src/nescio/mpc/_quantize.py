@@ -1,0 +1,198 @@
+"""Networks of floats as networks of integers: scales, windows and shifts, from calibration.
+
+A result of a layer is an integer times a scale, one for each channel. The values of the layer, in
+units of the scale, have an integer part, which is a place in the table, and `shift` bits below it.
+The window of places holds the lowest and the highest value of the calibration, and a margin: a
+value outside of it wraps, and its result is wrong.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from .._arrays import Array, as_count
+from ..errors import ArgumentError
+from ._activation import Activation
+from ._maps import MAX_WEIGHT, Convolution, Dense, Floats, Ring, Shape
+from ._network import Layer, Network, Term
+
+MIN_WEIGHT_BITS, MAX_WEIGHT_BITS = 2, 15
+_SMALLEST = 1e-6  # of a window, in units of the values
+_VALUE_BITS = 31  # of values, with their signs: one less than the ring has
+_CHUNK = 64
+
+
+class FloatTerm(NamedTuple):
+    """A linear map with float weights: `geometry` is a map of the same shapes."""
+
+    source: int
+    geometry: Convolution | Dense
+    weights: Floats
+
+    def __call__(self, values: Floats) -> Floats:
+        """Maps a batch of values."""
+        return self.geometry.floats(values, self.weights)
+
+    def scaled(self, scales: Floats, results: Floats) -> Floats:
+        """Returns the weights for inputs and results that are multiples of a scale a channel."""
+        geometry, after = self.geometry, (1,) * (self.weights.ndim - 2)
+        if isinstance(geometry, Dense):
+            own = np.repeat(scales, self.weights.shape[1] // len(scales))[None]
+        else:
+            groups, each = geometry.groups, len(self.weights) // geometry.groups
+            own = np.repeat(scales.reshape(groups, -1), each, axis=0)
+        found: Floats = self.weights * own.reshape(*own.shape, *after)
+        return found / results.reshape(-1, 1, *after)
+
+    def rounded(self, scales: Floats, results: Floats) -> Term:
+        """Returns the map with rounded weights for them."""
+        whole = np.rint(self.scaled(scales, results)).astype(np.int64)
+        geometry = replace(self.geometry, weights=whole)
+        return Term(self.source, geometry)
+
+
+@dataclass(frozen=True, eq=False)
+class FloatLayer:
+    """Terms and a bias (channels,), then ReLU unless it is the last layer."""
+
+    terms: tuple[FloatTerm, ...]
+    bias: Floats
+
+    @property
+    def outputs(self) -> Shape:
+        """The shape of a result."""
+        return self.terms[0].geometry.outputs
+
+    def values(self, results: Sequence[Floats]) -> Floats:
+        """Returns the values of the layer, before its activation."""
+        first, *others = (term(results[term.source]) for term in self.terms)
+        for other in others:
+            first = first + other
+        return first + self.bias.reshape(-1, *(1,) * (first.ndim - 2))
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized:
+    """A network of integers, the scale of its inputs, and that of its outputs."""
+
+    network: Network
+    input_scale: float
+    output_scale: float
+
+    def encode(self, inputs: Floats) -> Ring:
+        """Rounds inputs (n, *inputs) to integers of 8 bits, modulo 2^32; larger ones are cut."""
+        whole = np.clip(np.rint(inputs / self.input_scale), -127, 127)
+        return whole.astype(np.int32).view(np.uint32)
+
+    def decode(self, outputs: Ring) -> Floats:
+        """Returns the outputs as floats."""
+        floats: Floats = outputs.view(np.int32).astype(np.float64)
+        return floats * self.output_scale
+
+
+def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
+    """Yields the values of every layer for inputs (n, *inputs)."""
+    results = [inputs]
+    for layer in layers:
+        values = layer.values(results)
+        yield values
+        results.append(np.maximum(values, 0))
+
+
+def quantize(
+    layers: Sequence[FloatLayer],
+    calibration: Floats,
+    *,
+    bits: int = 8,
+    margin: float = 0.25,
+    weight_bits: int = 12,
+) -> Quantized:
+    """Returns the network of integers for layers whose last one has no activation.
+
+    `calibration` (n, *inputs) decides the windows, which have `margin` more on both sides. Tables
+    have 2^bits entries. Weights have up to `weight_bits` bits and a sign. Raises ArgumentError.
+    """
+    as_count(weight_bits, "weight_bits", MIN_WEIGHT_BITS, MAX_WEIGHT_BITS)
+    if not margin >= 0:
+        raise ArgumentError(f"margin: found {margin}, expected a number of at least 0")
+    if not len(calibration) or not np.isfinite(calibration).all():
+        raise ArgumentError("calibration: found no inputs, or numbers that are not finite")
+    input_scale = float(np.abs(calibration).max()) * (1 + margin) / 127 or 1.0
+    scales = [np.full(calibration.shape[1], input_scale)]
+    windows = _windows(layers, calibration)
+    made = []
+    for layer, (low, high) in zip(layers[:-1], windows[:-1], strict=True):
+        activation, own = _window(low, high, bits, margin)
+        made.append(_layer(layer, activation, scales, own, weight_bits))
+        scales.append(own)
+    low, high = windows[-1]
+    largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
+    last, output_scale = _last_layer(layers[-1], scales, largest)
+    made.append(last)
+    return Quantized(Network(calibration.shape[1:], tuple(made)), input_scale, output_scale)
+
+
+def _windows(layers: Sequence[FloatLayer], calibration: Floats) -> list[tuple[Floats, Floats]]:
+    """Returns the lowest and highest value of each channel, for every layer."""
+    found: list[tuple[Floats, Floats]] = []
+    for first in range(0, len(calibration), _CHUNK):
+        for number, values in enumerate(run(layers, calibration[first : first + _CHUNK])):
+            axes = tuple(axis for axis in range(values.ndim) if axis != 1)
+            low, high = values.min(axes), values.max(axes)
+            if first:
+                low, high = np.minimum(low, found[number][0]), np.maximum(high, found[number][1])
+                found[number] = low, high
+            else:
+                found.append((low, high))
+    return found
+
+
+def _window(low: Floats, high: Floats, bits: int, margin: float) -> tuple[Activation, Floats]:
+    """Chooses the place of a ReLU's window, and the finest scales of the channels."""
+    below, above = np.maximum(-low, _SMALLEST), np.maximum(high, _SMALLEST)
+    size = 1 << bits
+    choices = []
+    for first in range(max(2, size // 16), size - 1, max(1, size // 16)):
+        scale = np.maximum(above / (size - first - 1), below / (first - 1)) * (1 + margin)
+        choices.append((float(np.log(scale).mean()), first, scale))
+    _, first, scale = min(choices, key=lambda choice: choice[:2])
+    return Activation(_relu, bits=bits, low=-first), scale
+
+
+def _relu(places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
+    return np.maximum(places, 0)
+
+
+def _layer(
+    layer: FloatLayer,
+    activation: Activation,
+    scales: Sequence[Floats],
+    own: Floats,
+    weight_bits: int,
+) -> Layer:
+    """Rounds the weights of a layer, with as many bits below the places as they have room for."""
+    room = ((1 << weight_bits) - 1) / _largest(layer, scales, own)
+    shift = int(np.clip(np.floor(np.log2(room)), 0, _VALUE_BITS - activation.bits))
+    return Layer(*_rounded(layer, scales, own * 2.0**-shift), activation, shift)
+
+
+def _last_layer(layer: FloatLayer, scales: Sequence[Floats], largest: float) -> tuple[Layer, float]:
+    """Rounds the weights of the last layer, finely; returns it and the scale of its outputs."""
+    ones = np.ones(len(layer.bias))
+    scale = max(largest / (1 << _VALUE_BITS - 1), _largest(layer, scales, ones) / MAX_WEIGHT)
+    return Layer(*_rounded(layer, scales, ones * scale)), scale
+
+
+def _largest(layer: FloatLayer, scales: Sequence[Floats], own: Floats) -> float:
+    weights = (np.abs(term.scaled(scales[term.source], own)) for term in layer.terms)
+    return max(_SMALLEST, *(float(one.max()) for one in weights))
+
+
+def _rounded(
+    layer: FloatLayer, scales: Sequence[Floats], units: Floats
+) -> tuple[tuple[Term, ...], Array]:
+    """Returns the terms and the bias in units of the results."""
+    terms = tuple(term.rounded(scales[term.source], units) for term in layer.terms)
+    return terms, np.rint(layer.bias / units).astype(np.int64)
