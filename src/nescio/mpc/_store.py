@@ -1,0 +1,317 @@
+"""Stores: one party's material for many inferences, in a file. Each part is used once at most.
+
+    offset    bytes
+    0         8       "NESCIOMT"
+    8         4       version of this format, 1
+    12        4       length of the JSON
+    16        32      SHA-256 of the JSON and of the digests
+    48        ...     JSON: {"count", "plan", "role", "session", "size"}
+    4096 a            a byte for each part: 0 until it is used
+    4096 b            the SHA-256 of each part
+    4096 c            the parts, `size` bytes each
+
+Each section begins at the next multiple of 4,096. `session` is the same at both parties, and `plan`
+is the digest of what they compute.
+
+A part is marked as used, with all parts before it, and the mark is on the disk before `use` returns
+the part. A crash in between loses the part; none is ever used twice, unless somebody puts back an
+old copy of the file. The part's bytes in the file are then overwritten with zeros.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import struct
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Literal, Self
+
+from ..errors import FileError, ResourceError
+
+Role = Literal["server", "client"]
+
+_MAGIC = b"NESCIOMT"
+_VERSION = 1
+_HEAD = struct.Struct("<8sII32s")
+_ALIGNMENT = 4096
+_DIGEST_BYTES = 32
+_MAX_JSON = 2048
+MAX_COUNT = 1 << 20
+MAX_SIZE = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The contents of a store: `count` parts of `size` bytes.
+
+    `plan` and `session` are digests in hexadecimal; both parties' stores have the same ones.
+    """
+
+    role: Role
+    plan: str
+    session: str
+    count: int
+    size: int
+
+    @property
+    def flags_at(self) -> int:
+        """The offset of the marks."""
+        return _ALIGNMENT
+
+    @property
+    def digests_at(self) -> int:
+        """The offset of the digests of the parts."""
+        return _aligned(self.flags_at + self.count)
+
+    @property
+    def parts_at(self) -> int:
+        """The offset of the first part."""
+        return _aligned(self.digests_at + _DIGEST_BYTES * self.count)
+
+    @property
+    def file_bytes(self) -> int:
+        """The bytes of the whole file."""
+        return self.parts_at + self.count * self.size
+
+    def problem(self) -> str | None:
+        """Returns what is wrong with values from a file; None if nothing is."""
+        if self.role not in ("server", "client"):
+            return f"role {self.role!r}"
+        for name in ("plan", "session"):
+            text = getattr(self, name)
+            if not isinstance(text, str) or len(text) != 2 * _DIGEST_BYTES:
+                return f"{name} {text!r}"
+        for name, high in (("count", MAX_COUNT), ("size", MAX_SIZE)):
+            number = getattr(self, name)
+            if type(number) is not int or not 1 <= number <= high:
+                return f"{name} {number!r}"
+        return None
+
+
+class StoreWriter:
+    """Writes a new store, part by part; the file has its name only when all parts are on the disk.
+
+    A context manager: an exception removes what was written. Raises FileError if the file exists,
+    or cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], contents: Contents) -> None:
+        self._path, self._contents = Path(path), contents
+        self._temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
+        if self._path.exists():
+            raise FileError(f"{self._path} exists: use it, or choose another name")
+        self._digests: list[bytes] = []
+        with _reporting(self._path):
+            number = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file: BinaryIO = os.fdopen(number, "wb")
+            self._file.seek(contents.parts_at)
+
+    def add(self, part: bytes | bytearray | memoryview) -> None:
+        """Writes the next part. Raises FileError for more or longer parts than were announced."""
+        contents = self._contents
+        if len(part) != contents.size or len(self._digests) == contents.count:
+            raise FileError(
+                f"{self._path}: found part {len(self._digests) + 1} of {len(part)} bytes, expected "
+                f"{contents.count} of {contents.size}"
+            )
+        with _reporting(self._path):
+            self._file.write(part)
+        self._digests.append(hashlib.sha256(part).digest())
+
+    def __enter__(self) -> Self:
+        """Returns the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Finishes the file, or removes it after an exception or if parts are missing."""
+        try:
+            if kind is None:
+                self._finish()
+        finally:
+            self._file.close()
+            self._temporary.unlink(missing_ok=True)
+
+    def _finish(self) -> None:
+        contents, digests = self._contents, b"".join(self._digests)
+        if len(self._digests) != contents.count:
+            raise FileError(
+                f"{self._path}: found {len(self._digests)} parts, expected {contents.count}"
+            )
+        text = json.dumps(asdict(contents), sort_keys=True).encode()
+        checked = hashlib.sha256(text + digests).digest()
+        head = _HEAD.pack(_MAGIC, _VERSION, len(text), checked) + text
+        with _reporting(self._path):
+            for offset, data in (
+                (0, head),
+                (contents.flags_at, bytes(contents.count)),
+                (contents.digests_at, digests),
+            ):
+                self._file.seek(offset)
+                self._file.write(data)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            os.link(self._temporary, self._path)  # fails if the name was taken meanwhile
+            _sync_folder(self._path.parent)
+
+
+class Store:
+    """One party's store, open for use by this process alone. A context manager.
+
+    Raises FileError for a file that cannot be read, is not a store, is damaged, or is in use by
+    another process.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+        with _reporting(self._path):
+            self._file = self._path.open("r+b", buffering=0)
+        try:
+            self._lock()
+            self.contents, self._digests = self._read()
+            with _reporting(self._path):
+                marks = self._pread(self.contents.flags_at, self.contents.count)
+        except BaseException:
+            self._file.close()
+            raise
+        self.next = len(marks.rstrip(b"\0"))
+
+    @property
+    def left(self) -> int:
+        """The number of parts that were never used."""
+        return self.contents.count - self.next
+
+    def use(self, number: int) -> bytearray:
+        """Marks parts up to `number` as used, on the disk, and returns this one.
+
+        Raises ResourceError if no part is left, FileError for a part that was used, is damaged, or
+        cannot be marked.
+        """
+        contents = self.contents
+        if number >= contents.count:
+            raise ResourceError(
+                f"{self._path}: all {contents.count} prepared inferences were used; prepare more"
+            )
+        if number < self.next:
+            raise FileError(f"{self._path}: prepared inference {number} was used before")
+        with _reporting(self._path):
+            marks = b"\1" * (number + 1 - self.next)
+            self._pwrite(contents.flags_at + self.next, marks)
+            os.fsync(self._file.fileno())
+            first, self.next = self.next, number + 1
+            part = self._pread(contents.parts_at + number * contents.size, contents.size)
+            self._wipe(first, number + 1)
+        digest = self._digests[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES]
+        if hashlib.sha256(part).digest() != digest:
+            raise FileError(f"{self._path}: prepared inference {number} is damaged; use the next")
+        return part
+
+    def _wipe(self, first: int, end: int) -> None:
+        """Overwrites parts with zeros; their marks are on the disk already."""
+        step = 1 << 20
+        begin = self.contents.parts_at + first * self.contents.size
+        stop = self.contents.parts_at + end * self.contents.size
+        for offset in range(begin, stop, step):
+            self._pwrite(offset, bytes(min(step, stop - offset)))
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise FileError(f"{self._path} is in use by another process") from error
+
+    def _read(self) -> tuple[Contents, bytes]:
+        """Reads and checks the head and the digests."""
+        with _reporting(self._path):
+            head = self._pread(0, _HEAD.size)
+            size = self._path.stat().st_size
+        magic, version, length, checked = _HEAD.unpack(head)
+        if magic != _MAGIC or version != _VERSION or not 0 < length <= _MAX_JSON:
+            raise self._invalid("found another kind of file, or another version of the format")
+        with _reporting(self._path):
+            text = bytes(self._pread(_HEAD.size, length))
+        contents = self._contents(text)
+        if size != contents.file_bytes:
+            raise self._invalid(f"found {size} bytes, expected {contents.file_bytes}")
+        with _reporting(self._path):
+            digests = bytes(self._pread(contents.digests_at, contents.count * _DIGEST_BYTES))
+        if hashlib.sha256(text + digests).digest() != checked:
+            raise self._invalid("found a head that is damaged")
+        return contents, digests
+
+    def _contents(self, text: bytes) -> Contents:
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError):
+            raise self._invalid("found a head that is no JSON") from None
+        if not isinstance(values, dict) or set(values) != {one.name for one in fields(Contents)}:
+            raise self._invalid("found a head with other fields")
+        contents = Contents(**values)
+        problem = contents.problem()
+        if problem is not None:
+            raise self._invalid(f"found {problem}")
+        return contents
+
+    def _invalid(self, found: str) -> FileError:
+        return FileError(f"{self._path}: {found}; expected a store of prepared inferences")
+
+    def _pread(self, offset: int, count: int) -> bytearray:
+        data, view_at = bytearray(count), 0
+        while view_at < count:
+            read = os.preadv(self._file.fileno(), [memoryview(data)[view_at:]], offset + view_at)
+            if not read:
+                raise self._invalid(f"found the end of the file at {offset + view_at}")
+            view_at += read
+        return data
+
+    def _pwrite(self, offset: int, data: bytes) -> None:
+        done = 0
+        while done < len(data):
+            done += os.pwrite(self._file.fileno(), data[done:], offset + done)
+
+    def close(self) -> None:
+        """Closes the file, which another process may then use."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        """Returns the store."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the store."""
+        self.close()
+
+
+class _reporting:  # noqa: N801 - used like a function
+    """Raises FileError, which names the file, for an OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        """Converts the error."""
+        if isinstance(error, OSError):
+            raise FileError(f"{self._path}: {error.strerror or error}") from error
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,177 @@
+"""Stores of prepared inferences: each part is used once at most, whatever happens."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from nescio.errors import FileError, ResourceError
+from nescio.mpc._store import Contents, Store, StoreWriter
+
+SIZE = 3000
+
+
+def contents(count=5, size=SIZE):
+    return Contents("client", "ab" * 32, "cd" * 32, count, size)
+
+
+def part_of(number, size=SIZE):
+    return np.random.default_rng(number).bytes(size)
+
+
+@pytest.fixture
+def path(tmp_path):
+    with StoreWriter(tmp_path / "store", contents()) as writer:
+        for number in range(5):
+            writer.add(part_of(number))
+    return tmp_path / "store"
+
+
+def test_parts_come_back_in_any_rising_order(path):
+    with Store(path) as store:
+        assert store.contents == contents()
+        assert (store.next, store.left) == (0, 5)
+        assert store.use(0) == part_of(0)
+        assert store.use(3) == part_of(3)
+        assert (store.next, store.left) == (4, 1)
+
+
+def test_a_used_part_is_never_given_again(path):
+    with Store(path) as store:
+        store.use(2)
+        for number in range(3):
+            with pytest.raises(FileError, match=f"prepared inference {number} was used before"):
+                store.use(number)
+    with Store(path) as store:
+        assert store.next == 3
+        with pytest.raises(FileError, match="was used before"):
+            store.use(2)
+        assert store.use(3) == part_of(3)
+
+
+def test_used_parts_are_gone_from_the_file(path):
+    with Store(path) as store:
+        store.use(2)
+        at = store.contents.parts_at
+    data = path.read_bytes()
+    assert data[at : at + 3 * SIZE] == bytes(3 * SIZE)
+    assert data[at + 3 * SIZE : at + 4 * SIZE] == part_of(3)
+
+
+def test_an_empty_store(path):
+    with Store(path) as store:
+        store.use(4)
+        assert store.left == 0
+        with pytest.raises(ResourceError, match="all 5 prepared inferences were used; prepare"):
+            store.use(5)
+
+
+def test_only_its_owner_can_read_a_store(path):
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_two_processes_cannot_use_one_store(path):
+    with Store(path), pytest.raises(FileError, match="in use by another process"):
+        Store(path)
+    Store(path).close()
+
+
+def test_a_store_is_not_written_over(path):
+    with pytest.raises(FileError, match="exists"):
+        StoreWriter(path, contents())
+
+
+@pytest.mark.parametrize("added", [0, 4])
+def test_a_store_that_is_not_finished_leaves_no_file(tmp_path, added):
+    writer = StoreWriter(tmp_path / "store", contents())
+    for number in range(added):
+        writer.add(part_of(number))
+    with pytest.raises(FileError, match=f"found {added} parts, expected 5"):
+        writer.__exit__(None, None, None)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("extra", [b"", bytes(SIZE + 1)])
+def test_parts_of_another_size(tmp_path, extra):
+    with pytest.raises(FileError, match=f"found part 1 of {len(extra)} bytes, expected 5 of"):
+        with StoreWriter(tmp_path / "store", contents()) as writer:
+            writer.add(extra)
+    assert list(tmp_path.iterdir()) == []
+
+
+def changed(path, offset, data):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+@pytest.mark.parametrize(
+    ("offset", "data"),
+    [(0, b"X"), (8, b"\2"), (12, b"\xff\xff"), (12, bytes(4)), (20, b"?"), (50, b"?"), (60, b"9")],
+)
+def test_a_damaged_head_is_refused(path, offset, data):
+    changed(path, offset, data)
+    with pytest.raises(FileError, match="expected a store of prepared inferences"):
+        Store(path)
+
+
+@pytest.mark.parametrize("bytes_left", [0, 10, 60, 5000, 10_000])
+def test_a_store_cut_short_is_refused(path, bytes_left):
+    os.truncate(path, bytes_left)
+    with pytest.raises(FileError, match="expected a store of prepared inferences"):
+        Store(path)
+
+
+def test_a_damaged_digest_is_refused(path):
+    changed(path, contents().digests_at + 40, b"????")
+    with pytest.raises(FileError, match="found a head that is damaged"):
+        Store(path)
+
+
+def test_a_damaged_part_is_lost_and_the_next_is_not(path):
+    changed(path, contents().parts_at + SIZE + 7, b"????")
+    with Store(path) as store:
+        with pytest.raises(FileError, match="prepared inference 1 is damaged; use the next"):
+            store.use(1)
+        assert store.use(2) == part_of(2)
+
+
+@pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir()])
+def test_no_file(tmp_path, make):
+    make(tmp_path / "store")
+    with pytest.raises(FileError, match="store: "):
+        Store(tmp_path / "store")
+
+
+PROGRAM = """
+    import os, sys
+    from nescio.mpc._store import Store
+    with Store(sys.argv[1]) as store:
+        for number in range(store.next, store.contents.count):
+            store.use(number)
+            os.write(1, b"%d\\n" % number)
+"""
+
+
+def test_a_killed_process_never_leaves_a_part_to_be_used_twice(tmp_path):
+    """Kills users of one store at random; each part is reported by one of them at most."""
+    path, count, random = tmp_path / "store", 4000, np.random.default_rng(1)
+    with StoreWriter(path, contents(count, 64)) as writer:
+        for number in range(count):
+            writer.add(part_of(number, 64))
+    reported = []
+    for _ in range(6):
+        command = [sys.executable, "-c", textwrap.dedent(PROGRAM), str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            lines = [process.stdout.readline() for _ in range(int(random.integers(1, 60)))]
+            process.send_signal(signal.SIGKILL)
+            lines += process.stdout.readlines()
+        reported += [int(line) for line in lines if line.endswith("\n")]
+    assert len(reported) == len(set(reported)) > 6
+    assert reported == sorted(reported)
+    with Store(path) as store:
+        assert store.next > max(reported)
