@@ -166,6 +166,14 @@ def test_requests_are_measured(rows):
         MeasuredTable(servers, "rows")  # they ended with the block
 
 
+def test_paths_begin_at_the_current_folder(rows, monkeypatch):
+    """Its modules are not imported."""
+    monkeypatch.chdir(rows.parent)
+    (rows.parent / "nescio.py").write_text("raise SystemExit(9)")
+    with two_servers([Path(rows.name)]) as servers:
+        MeasuredTable(servers, "rows").close()
+
+
 def test_a_server_that_does_not_start_says_why(tmp_path):
     with pytest.raises(ServiceError, match=r"ended with code 1: nescio: .*no\.npy does not exist"):
         with two_servers([tmp_path / "no.npy"]):
