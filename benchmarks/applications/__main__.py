@@ -209,6 +209,22 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "figures",
+        "benchmarks.applications.redraw",
+        "the figures of earlier runs of latency and sweep, from their JSON files",
+        "Draws the figures again, with the applications of all files beside each other.",
+        (
+            Option(
+                "--cases",
+                type=list_of(str),
+                required=True,
+                metavar="FILES",
+                help="files that --json of latency and sweep wrote, separated by commas",
+            ),
+            Option("--out", metavar="FOLDER", required=True, help="folder of the figures; created"),
+        ),
+    ),
+    Benchmark(
         "all",
         "benchmarks.applications.every",
         "all of these, with their cases as JSON and figures as PNG in one folder",

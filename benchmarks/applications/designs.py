@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 MIN_COUNT = 5
+_SECONDS_OF_A_BYTE = 1e-9  # where a search is for few bytes; any number
 
 FAMILIES: dict[str, Callable[[Design], bool]] = {
     "plain": lambda design: design.kind == "plain",
@@ -57,15 +58,26 @@ class Pool:
         self.scores: dict[Design, Score] = {}
 
     def search(
-        self, family: str, setup: Setup, machine: Machine, budgets: Budgets, layouts: int
+        self,
+        family: str,
+        setup: Setup,
+        machine: Machine,
+        budgets: Budgets,
+        layouts: int,
+        *,
+        for_bytes: bool = False,
     ) -> None:
-        """Scores up to `layouts` designs of a family within the budgets."""
+        """Scores up to `layouts` designs of a family within the budgets.
+
+        The search goes on from the best in quality and time, or in quality and bytes.
+        """
         allowed = FAMILIES[family]
 
         def cost(design: Design) -> Cost:
             if not allowed(design):
                 raise ArgumentError("not of this family")
-            return Cost.of(design, setup, machine)
+            found = Cost.of(design, setup, machine)
+            return found._replace(seconds=found.bytes * _SECONDS_OF_A_BYTE) if for_bytes else found
 
         search(self._scorer.needs, cost, budgets.affords, self._score, layouts)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogFormatter
 
 from benchmarks._main import make_folder
 from nescio._report import Case
@@ -40,6 +41,14 @@ def plot_sweep(folder: Path, cases: Sequence[Case]) -> None:
     _throughput(folder / "applications-throughput.png", own)
     _quality(folder / "applications-quality.png", own)
     _costs(folder / "applications-costs.png", own)
+
+
+def _plain_numbers(axes: Axes) -> None:
+    """Writes the numbers of logarithmic axes without powers."""
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            axis.set_major_formatter("{x:,g}")
+            axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.4)))
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -78,6 +87,7 @@ def _throughput(path: Path, own: dict[str, list[Facts]]) -> None:
         axes.set(yscale="log", title=name)
         axes.set_ylabel("inferences/s of a server" if number == 0 else "")
         axes.grid(axis="y", alpha=0.25)
+        _plain_numbers(axes)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=4)
     _save(figure, path)
 
@@ -113,6 +123,7 @@ def _quality(path: Path, own: dict[str, list[Facts]]) -> None:
             axes.set_title(f"{name}, at most {most / 1e3:.0f} KB", fontsize="medium")
             axes.set_ylabel("inferences/s" if column == 0 else "")
             axes.grid(alpha=0.25)
+            _plain_numbers(axes)
             if model["metric"] == "perplexity":
                 axes.set_xlim(2 * model["quality"], 0.97 * model["quality"])
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=6)
@@ -169,6 +180,7 @@ def _costs(path: Path, own: dict[str, list[Facts]]) -> None:
         axes.set(xscale="log", yscale="log", title=name, xlabel="bytes of an inference")
         axes.set_ylabel("microseconds of a server" if number == 0 else "")
         axes.grid(which="both", alpha=0.2)
+        _plain_numbers(axes)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     _save(figure, path)
 

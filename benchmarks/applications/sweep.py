@@ -141,13 +141,16 @@ class Sweep:
         }
 
     def _searched(self) -> Pool:
-        """Searches every family, within each of the budgets."""
+        """Searches every family within each of the budgets, and for few bytes."""
         pool = Pool(self._app, logs_of(self._app, self._app.rated))
         setup, machine = self._setups[self._first], self._machines[self._first]
         for most in self._arguments.max_bytes:
             for family in FAMILIES:
                 layouts = self._arguments.layouts
                 pool.search(family, setup, machine, self._budgets(most), layouts)
+        for family in ("partial", "paper", "co-design"):
+            layouts = self._arguments.layouts
+            pool.search(family, setup, machine, self._widest, layouts, for_bytes=True)
         pool.add(_references(self._app))
         return pool
 

@@ -105,6 +105,15 @@ def test_the_sweep_plots_three_figures(sweep):
         assert content.startswith(b"\x89PNG")
 
 
+def test_figures_are_drawn_again(sweep, tmp_path, capsys):
+    cases = str(sweep[1] / "sweep.json")
+    assert main(["figures", "--cases", f"{cases},{cases}", "--out", str(tmp_path / "new")]) == 0
+    assert len(list((tmp_path / "new").glob("applications-*.png"))) == 3
+    (tmp_path / "other.json").write_text("{}")
+    assert main(["figures", "--cases", str(tmp_path / "other.json"), "--out", str(tmp_path)]) == 1
+    assert "is not a file that --json of sweep or latency wrote" in capsys.readouterr().err
+
+
 def test_latency_adds_the_steps_of_an_inference(data, sweep, tmp_path, capsys):
     path, plot = tmp_path / "latency.json", tmp_path / "latency.png"
     options = ("--timed", "4", "--inferences", "64", "--rate", "6mbit")
