@@ -41,11 +41,14 @@ def build_parser(name: str, description: str) -> argparse.ArgumentParser:
         help="use all of the data, and infer privately for all held-out examples",
     )
     add(
-        "--seed", type=at_least(0), default=0, help="seed of the split and of training (default: 0)"
+        "--seed",
+        type=at_least(0, 2**63 - 1),
+        default=0,
+        help="seed of the split and of training (default: 0)",
     )
     add(
         "--threads",
-        type=at_least(1),
+        type=at_least(1, 1024),
         default=1,
         help="threads of PyTorch; each server has one (default: %(default)s)",
     )
@@ -59,13 +62,16 @@ def build_parser(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def at_least(low: int) -> Callable[[str], int]:
-    """Returns the `type` of an option that is an integer of at least `low`."""
+def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Returns the `type` of an option that is an integer of at least `low`, and at most `high`."""
+    end = "on" if high is None else f"to {high}"
 
     def parse(text: str) -> int:
-        value = int(text) if text.removeprefix("-").isdecimal() else None
-        if value is None or value < low:
-            raise argparse.ArgumentTypeError(f"found {text!r}, expected an integer from {low} on")
+        value = int(text) if text.removeprefix("-").isdecimal() and len(text) < 30 else None
+        if value is None or value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(
+                f"found {text[:40]!r}, expected an integer from {low} {end}"
+            )
         return value
 
     return parse
@@ -75,7 +81,7 @@ def at_least(low: int) -> Callable[[str], int]:
 def output_folder(given: Path | None) -> Iterator[Path]:
     """Gives the folder for what is made; a temporary one is removed afterwards.
 
-    Raises FileError for a folder that has files, and for one that cannot be made.
+    Raises FileError for a folder that has files, and for one that cannot be made or written to.
     """
     if given is None:
         with tempfile.TemporaryDirectory(prefix="nescio-") as folder:
@@ -84,6 +90,8 @@ def output_folder(given: Path | None) -> Iterator[Path]:
     try:
         given.mkdir(parents=True, exist_ok=True)
         used = any(given.iterdir())
+        with tempfile.TemporaryFile(dir=given):  # hours before results are written
+            pass
     except OSError as error:
         raise FileError(f"--folder: {given} cannot be used: {error.strerror}") from error
     if used:

@@ -27,6 +27,8 @@ def find(folder: Path, names: Sequence[str]) -> Path | None:
 def missing(folder: Path, expected: str, source: str) -> FileError:
     """Makes the error for a data set that is not there; `source` says where to get it."""
     found = "no such files" if folder.is_dir() else "no such folder"
+    if folder.is_file():
+        found, expected = "a file", f"a folder with {expected}"
     return FileError(f"{folder}: found {found}, expected {expected}; {source}")
 
 

@@ -14,14 +14,19 @@ def roc_auc(labels: Array, scores: Array) -> float:
     It is the probability that a positive example has a higher score than a negative one. `labels`
     are booleans (n,), `scores` floats (n,). Returns nan without positives or without negatives.
     """
-    positive = np.asarray(labels, bool)
-    _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # equal scores share the mean rank
-    ones = int(positive.sum())
-    zeros = len(positive) - ones
-    if not ones or not zeros:
-        return float("nan")
-    return float((ranks[positive].sum() - ones * (ones + 1) / 2) / (ones * zeros))
+    values, place = np.unique(scores, return_inverse=True)
+    return _area(place + len(values) * np.asarray(labels, bool), len(values), None)
+
+
+def _area(cells: Array, values: int, weights: Array | None) -> float:
+    """Computes the area for examples that count as often as `weights` say.
+
+    `cells` (n,) numbers the scores from 0 in their order, with `values` added where the label is 1.
+    """
+    zeros, ones = np.bincount(cells, weights, 2 * values).reshape(2, values).astype(np.float64)
+    pairs = zeros.sum() * ones.sum()
+    below = np.cumsum(zeros) - zeros / 2  # equal scores count half
+    return float(ones @ below / pairs) if pairs else float("nan")
 
 
 def auc_interval(
@@ -32,13 +37,12 @@ def auc_interval(
     `groups` (n,) numbers the user of each example.
     """
     random = np.random.default_rng(seed)
-    order = np.argsort(groups, kind="stable")
-    _, firsts = np.unique(groups[order], return_index=True)
-    own = np.split(order, firsts[1:])
-    found = []
+    users, own = np.unique(groups, return_inverse=True)
+    values, place = np.unique(scores, return_inverse=True)
+    cells, found = place + len(values) * np.asarray(labels, bool), []
     for _ in range(trials):
-        drawn = np.concatenate([own[i] for i in random.integers(0, len(own), len(own))])
-        found.append(roc_auc(labels[drawn], scores[drawn]))
+        drawn = np.bincount(random.integers(0, len(users), len(users)), minlength=len(users))
+        found.append(_area(cells, len(values), drawn[own]))
     low, high = np.nanquantile(found, (0.025, 0.975))
     return float(low), float(high)
 
@@ -56,6 +60,8 @@ def sample_negatives(
     if np.bincount(np.searchsorted(np.unique(users), taken // items)).max() >= items:
         raise ValueError(f"a user has chosen all {items} items: no negative is left")
     drawn = random.integers(0, items, len(users))
-    while (again := np.isin(users * items + drawn, taken)).any():
-        drawn[again] = random.integers(0, items, int(again.sum()))
+    again = np.flatnonzero(np.isin(users * items + drawn, taken))
+    while len(again):
+        drawn[again] = random.integers(0, items, len(again))
+        again = again[np.isin(users[again] * items + drawn[again], taken)]
     return drawn.reshape(len(positives), each)

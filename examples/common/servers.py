@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -36,10 +35,10 @@ def _server(
     party: int, arguments: Sequence[str], seconds: float
 ) -> Iterator["subprocess.Popen[str]"]:
     """Runs a server, whose messages on standard error join its output."""
-    command = [sys.executable, "-m", "nescio", "serve", *arguments, "--party", str(party)]
+    # -P: no module of the current folder, from which paths begin, is imported
+    command = [sys.executable, "-P", "-m", "nescio", "serve", *arguments, "--party", str(party)]
     process = subprocess.Popen(  # noqa: S603 - our own command
         [*command, "--port", "0", "--exit-with-stdin"],
-        cwd=tempfile.gettempdir(),  # a folder without modules
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,10 +1,11 @@
 """MovieLens: ratings of films by users, and the inferences that they make."""
 
 import csv
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ LIKED = 4.0
 _SETS = ("ml-latest-small", "ml-1m", "ml-20m")
 _RATINGS = ("ratings.csv", "ratings.dat")
 _TITLES = ("movies.csv", "movies.dat")
+_LARGEST = 1 << 53  # integers up to here are exact as floats
 _SOURCE = (
     "get ml-latest-small.zip, ml-1m.zip or ml-20m.zip from https://grouplens.org/datasets/movielens"
     " and name its folder with --data"
@@ -73,7 +75,8 @@ def load(folder: Path) -> Ratings:
 def _columns(path: Path) -> Floats:
     """Reads users, films, ratings and times, (n, 4). Raises FileError."""
     try:
-        with open_text(path) as file:
+        with open_text(path) as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of a file without lines
             if ".dat" in path.suffixes:
                 lines = (line.replace("::", ",") for line in file)
                 values = np.loadtxt(lines, delimiter=",", ndmin=2)
@@ -83,11 +86,16 @@ def _columns(path: Path) -> Floats:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path}: {error}; expected lines of a user, film, rating, time") from error
-    if not len(values) or values.shape[1] != 4 or not np.isfinite(values).all():
+    if not values.size:
+        raise FileError(f"{path}: found no ratings, expected lines of a user, film, rating, time")
+    if values.shape[1] != 4:
         raise FileError(
-            f"{path}: found {len(values)} lines of {values.shape[1]} numbers, expected some of a "
-            "user, film, rating and time each"
+            f"{path}: found lines of {values.shape[1]} numbers, expected a user, film, rating, time"
         )
+    wrong = ~(np.abs(values) < _LARGEST).all(1)  # also nan
+    if wrong.any():
+        found = ",".join(f"{value:g}" for value in values[np.argmax(wrong)])
+        raise FileError(f"{path}: found {found}, expected numbers below 2^53; get the set again")
     return values
 
 
@@ -103,20 +111,29 @@ def _titles(path: Path, numbers: list[int]) -> list[str]:
     """Returns a title for each film; its number is added where another film has it too."""
     if ".dat" in path.suffixes:
         with open_text(path, "latin-1") as file:
-            lines = [line.split("::") for line in file]
+            lines = [line.split("::") for line in file if line.strip()]
     else:
         with open_text(path) as file:
-            lines = list(csv.reader(file))[1:]
-    try:
-        names = {int(line[0]): line[1] for line in lines}
-    except (ValueError, IndexError) as error:
-        raise FileError(f"{path}: {error}; expected lines of a film, title and genres") from error
+            lines = _csv(path, file)[1:]
+    names = {}
+    for line in lines:
+        if len(line) < 2 or not line[0].isdecimal():
+            raise FileError(f"{path}: found {line!r:.99}, expected a film, title and genres")
+        names[int(line[0])] = " ".join(line[1].split())
     titles = [names.get(number, "") for number in numbers]
     shared = Counter(titles)
     return [
         title if title and shared[title] == 1 else f"{title} #{number}".strip()
         for number, title in zip(numbers, titles, strict=True)
     ]
+
+
+def _csv(path: Path, file: TextIO) -> list[list[str]]:
+    """Parses the lines that are not empty. Raises FileError."""
+    try:
+        return [line for line in csv.reader(file) if line]
+    except csv.Error as error:
+        raise FileError(f"{path}: {error}; expected CSV; get the set again") from error
 
 
 class Split(NamedTuple):
@@ -177,7 +194,7 @@ class Inferences:
 
 def _ends(ratings: Ratings) -> Integers:
     """Returns the end of each rating's history among all films that are liked."""
-    seconds = ratings.times - ratings.times.min()
-    moments = ratings.users * (int(seconds.max()) + 1) + seconds
+    seconds, places = np.unique(ratings.times, return_inverse=True)
+    moments = ratings.users * len(seconds) + places
     ends: Integers = np.searchsorted(moments[ratings.liked], moments, side="left")
     return ends

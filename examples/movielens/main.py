@@ -28,7 +28,7 @@ from examples.movielens.describe import (
 )
 from examples.movielens.model import Recommender, train
 from examples.movielens.part import RecommenderPart
-from examples.movielens.task import EFFORTS, HISTORY, SIZES, Task
+from examples.movielens.task import EFFORTS, HISTORY, MAX_LOOKUPS, SIZES, Task
 from examples.movielens.titles import UNKNOWN, look_up_titles
 from nescio.cli import run as run_command
 
@@ -41,7 +41,7 @@ def command_line() -> argparse.ArgumentParser:
     parser = build_parser("movielens", "Trains a recommender on MovieLens, and runs it privately.")
     parser.add_argument(
         "--history",
-        type=at_least(1),
+        type=at_least(1, MAX_LOOKUPS - 1),
         default=HISTORY,
         metavar="N",
         help="films of a history that count, the ones liked last (default: %(default)s)",
@@ -103,7 +103,7 @@ def trained(task: Task, report: Report) -> Application:
     describe_quality(task, model, report)
     describe_long_histories(task, model, report)
     logged, rated = (task.sample(part, task.size.log) for part in task.halves(task.split.train))
-    held_out = task.sample(task.split.test, task.size.held_out)
+    held_out = task.shuffled(task.sample(task.split.test, task.size.held_out))
     return Application(
         name="movielens",
         metric="ROC-AUC",

@@ -17,6 +17,7 @@ HIDDEN = (200, 80)
 
 _PRIOR = 5  # empty rows in each mean: few films say little
 _BATCH = 512
+_RATED = 1024  # examples that are scored together
 _RATE = 1e-3
 _DECAY = 1e-4  # of the films' rows: most films have few ratings
 _AVERAGED = 200  # steps that the average of the weights looks back
@@ -166,7 +167,7 @@ def scores_of(
     model: Callable[[torch.Tensor], torch.Tensor],
     examples: Examples,
     numbers: Integers,
-    batch: int = 1024,
+    batch: int = _RATED,
 ) -> npt.NDArray[np.float32]:
     """Returns the scores of some examples, `batch` of them at a time."""
     batches = np.split(numbers, range(batch, len(numbers), batch))
@@ -178,5 +179,10 @@ def scores_of(
 
 def auc(model: Recommender, examples: Examples, numbers: Integers) -> float:
     """Returns the area under the ROC curve over some examples."""
-    labels = examples(numbers)[1].numpy() > 0
-    return roc_auc(labels, scores_of(model, examples, numbers))
+    labels, scores = [], []
+    with torch.no_grad():
+        for own in np.split(numbers, range(_RATED, len(numbers), _RATED)):
+            rows, liked = examples(own)
+            labels.append(liked > 0)
+            scores.append(model(rows))
+    return roc_auc(torch.cat(labels).numpy(), torch.cat(scores).numpy())

@@ -11,8 +11,10 @@ from examples.movielens.data import Bools, Inferences, Integers, Ratings, load
 from nescio.errors import ArgumentError
 from nescio.pir.batch import AccessLog
 
-__all__ = ["EFFORTS", "HISTORY", "SIZES", "Bools", "Integers", "Size", "Task"]
+__all__ = ["EFFORTS", "HISTORY", "MAX_LOOKUPS", "SIZES", "Bools", "Integers", "Size", "Task"]
 
+MAX_LOOKUPS = 2048
+"""The most rows of an inference in exact mode."""
 HISTORY = 71
 """Films of a history: 72 lookups an inference with the film that is scored, as in the paper."""
 
@@ -59,6 +61,21 @@ class Task:
         self.ratings: Ratings = found if size.users is None else found.of_users(size.users, seed)
         self.inferences = Inferences(self.ratings)
         self.split = self.inferences.split(seed)
+        self._check()
+
+    def _check(self) -> None:
+        """Raises ArgumentError for more lookups than films, and for a part of one label alone."""
+        if self.lookups > self.films:
+            raise ArgumentError(
+                f"--history: found {self.history}, expected less than the {self.films} films"
+            )
+        for name, part in self.split._asdict().items():
+            liked = int(self.inferences.liked[part].sum())
+            if not 0 < liked < len(part):
+                raise ArgumentError(
+                    f"--data: found {liked} of {len(part)} ratings of at least 4 to {name} with, "
+                    "expected some and not all; try another --seed or more users"
+                )
 
     @property
     def films(self) -> int:
@@ -81,6 +98,10 @@ class Task:
         if count is None or count >= len(part):
             return part
         return np.sort(np.random.default_rng(self.seed).choice(part, count, replace=False))
+
+    def shuffled(self, part: Integers) -> Integers:
+        """Returns inferences in another order, so that the first ones are of many users."""
+        return np.random.default_rng(self.seed).permutation(part)
 
     def halves(self, part: Integers) -> tuple[Integers, Integers]:
         """Divides inferences at random."""

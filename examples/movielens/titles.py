@@ -32,7 +32,7 @@ def look_up_titles(
     np.save(rows, model.films.weight.detach().numpy())
     titles.write_text("".join(f"{title}\n" for title in task.ratings.titles), encoding="utf-8")
     with (
-        two_servers([rows], f"--keys=films={titles}") as servers,
+        two_servers([rows], f"--keys=films={titles}", "--max-keys=2048") as servers,
         closing(MeasuredTable(servers, "films")) as table,
     ):
         client = KeyedClient(table)

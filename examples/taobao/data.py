@@ -1,10 +1,9 @@
 """Taobao's ads: clicks or impressions of ads by users, with profiles of both."""
 
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +110,7 @@ def _load_clicks(train: Path, test: Path, ads: Path, people: Path) -> Events:
 
 def _table(path: Path, columns: int, expected: str) -> Integers:
     """Reads lines that are numbered from 0, (n, columns). Raises FileError."""
-    lines = _integers(path, lambda file: [line.split() for line in file if line.strip()], expected)
+    lines = _integers(path, expected)
     found = {len(line) for line in lines}
     if found != {columns}:
         raise FileError(
@@ -129,25 +128,25 @@ def _table(path: Path, columns: int, expected: str) -> Integers:
 def _clicks(path: Path, people: int, ads: int) -> Integers:
     """Reads lines of a user and clicked ads: the users and ads of the clicks, (2, n)."""
     expected = "lines of a user and the ads that the user clicked"
-    lines = _integers(path, lambda file: [line.split() for line in file if line.strip()], expected)
+    lines = _integers(path, expected)
     users = np.repeat([line[0] for line in lines], [len(line) - 1 for line in lines])
     clicks = np.array([users, [ad for line in lines for ad in line[1:]]], np.int64)
+    if not clicks.size:
+        raise FileError(f"{path}: found no clicks, expected {expected}")
     for found, size, kind in ((clicks[0], people, "users"), (clicks[1], ads, "ads")):
-        if not found.size or found.min() < 0 or found.max() >= size:
+        if found.min() < 0 or found.max() >= size:
             raise FileError(
-                f"{path}: found {'no clicks' if not found.size else f'{kind} {found.min()} to '}"
-                f"{found.max() if found.size else ''}, expected {kind} from 0 to {size - 1}"
+                f"{path}: found {kind} from {found.min()} to {found.max()}, expected {kind} from 0 "
+                f"to {size - 1}"
             )
     return clicks
 
 
-def _integers(
-    path: Path, split: Callable[[Any], list[list[str]]], expected: str
-) -> list[list[int]]:
-    """Reads lines of integers. Raises FileError."""
+def _integers(path: Path, expected: str) -> list[list[int]]:
+    """Reads lines of integers with spaces between them. Raises FileError."""
     try:
         with open_text(path) as file:
-            return [[int(text) for text in line] for line in split(file)]
+            return [list(map(int, line.split())) for line in file if line.strip()]
     except ValueError as error:
         if isinstance(error, FileError):
             raise

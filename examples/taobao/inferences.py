@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from examples.taobao.data import Bools, Events, Integers
+from nescio.errors import ArgumentError
 
 _VALID = 0.1  # of the clicks of the training: those that the epoch and the layouts are chosen by
 _TRIES = 100  # of drawing an ad that a user has not clicked
@@ -74,7 +75,7 @@ def split(events: Events, seed: int) -> Split:
     """
     if events.times is None:
         return _split_clicks(events, seed)
-    return _split_impressions(events, events.times)
+    return _split_impressions(events, events.times, seed)
 
 
 def _split_clicks(events: Events, seed: int) -> Split:
@@ -123,7 +124,7 @@ def with_negatives(clicks: Inferences, known: Integers, random: np.random.Genera
 
     The ads that are added are those of the same clicks in another order, so an ad is shown without
     a click as often as with one: its popularity says nothing. Pairs in `known`, which are sorted,
-    are clicks of that user, and drawn again.
+    are clicks of that user, and drawn again. Raises ArgumentError where that finds no other ad.
     """
     drawn = random.permutation(clicks.ads)
     again = np.arange(len(drawn))
@@ -132,6 +133,11 @@ def with_negatives(clicks: Inferences, known: Integers, random: np.random.Genera
         if not len(again):
             break
         drawn[again] = random.choice(clicks.ads, len(again))
+    else:
+        raise ArgumentError(
+            f"--data: found a user who clicked nearly all of {len(np.unique(clicks.ads))} ads, "
+            "expected some ads that a user did not click"
+        )
     both = clicks[np.tile(np.arange(len(clicks)), 2)]
     labels = np.arange(len(both)) < len(clicks)
     return replace(both, ads=np.concatenate([clicks.ads, drawn]), clicked=labels)
@@ -143,7 +149,7 @@ def _are_in(values: Integers, ordered: Integers) -> Bools:
     return found
 
 
-def _split_impressions(events: Events, times: Integers) -> Split:
+def _split_impressions(events: Events, times: Integers, seed: int) -> Split:
     """Divides a log by time; the history of an impression has the clicks of earlier seconds."""
     order = np.lexsort((times, events.users))
     users, ads, times = events.users[order], events.ads[order], times[order]
@@ -158,5 +164,5 @@ def _split_impressions(events: Events, times: Integers) -> Split:
     day = seconds * _DAYS // span
     test, valid = day == _DAYS - 1, day == _DAYS - 2
     parts = (np.flatnonzero(part) for part in (~(test | valid), valid, test))
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     return Split(*(whole[part].shuffled(random) for part in parts))

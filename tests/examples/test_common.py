@@ -1,6 +1,7 @@
 """What the applications share: qualities, files, servers, measured tables."""
 
 import gzip
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("torch")
+
+import torch
 
 from examples.common.arguments import build_parser, output_folder
 from examples.common.files import find, missing, open_text
@@ -46,6 +49,18 @@ def test_the_interval_has_the_auc_and_shrinks_with_users(rng):
         return high - low
 
     assert width(400) < width(25)
+
+
+def test_the_interval_is_that_of_users_drawn_with_replacement(rng):
+    labels, scores = rng.random(300) < 0.4, rng.integers(0, 40, 300)  # with ties
+    users, random = rng.integers(0, 9, 300) * 7, np.random.default_rng(5)
+    found = []
+    for _ in range(30):
+        draws = np.unique(users)[random.integers(0, 9, 9)]
+        own = np.concatenate([np.flatnonzero(users == user) for user in draws])
+        found.append(roc_auc(labels[own], scores[own]))
+    expected = np.quantile(found, (0.025, 0.975))
+    assert auc_interval(labels, scores, users, trials=30, seed=5) == pytest.approx(expected)
 
 
 def test_negatives_are_items_that_the_user_has_not_chosen(rng):
@@ -89,6 +104,10 @@ def test_the_error_for_missing_data_says_where_to_get_it(tmp_path):
         missing(tmp_path / "no", "x.csv", "get it there")
     )
     assert "no such files" in str(missing(tmp_path, "x.csv", "get it there"))
+    (tmp_path / "x.csv").touch()
+    assert "found a file, expected a folder with x.csv" in str(
+        missing(tmp_path / "x.csv", "x.csv", "get it there")
+    )
 
 
 def test_an_output_folder_with_files_is_refused(tmp_path):
@@ -103,13 +122,33 @@ def test_an_output_folder_with_files_is_refused(tmp_path):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("text", ["0", "-3", "two", "1.5", ""])
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can write everywhere")
+def test_an_output_folder_that_cannot_be_written_to_is_refused(tmp_path):
+    """At the start: it may be hours until there are results."""
+    tmp_path.chmod(0o500)
+    with pytest.raises(FileError, match="--folder: .* cannot be used: Permission denied"):
+        with output_folder(tmp_path):
+            pass
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "two", "1.5", "", "1025", "9" * 5000])
 def test_counts_of_the_command_line(text, capsys):
     parser = build_parser("some", "Does something.")
     with pytest.raises(SystemExit):
         parser.parse_args([f"--threads={text}"])
-    assert f"--threads: found {text!r}, expected an integer from 1 on" in capsys.readouterr().err
+    said = f"--threads: found {text[:40]!r}, expected an integer from 1 to 1024"
+    assert said in capsys.readouterr().err
+
+
+def test_seeds_are_those_of_numpy_and_of_pytorch(capsys):
+    parser = build_parser("some", "Does something.")
     assert parser.parse_args(["--seed=0"]).seed == 0
+    largest = parser.parse_args([f"--seed={2**63 - 1}"]).seed
+    np.random.default_rng(largest)
+    torch.manual_seed(largest)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--seed={2**64}"])
+    assert "--seed: found '18446744073709551616', expected an integer" in capsys.readouterr().err
 
 
 def test_reports_line_their_columns_up(tmp_path, capsys):
@@ -164,6 +203,14 @@ def test_requests_are_measured(rows):
     assert len(table.seen) == four.bytes_up
     with pytest.raises(ServiceError, match="cannot be reached"):
         MeasuredTable(servers, "rows")  # they ended with the block
+
+
+def test_paths_begin_at_the_current_folder(rows, monkeypatch):
+    """Its modules are not imported."""
+    monkeypatch.chdir(rows.parent)
+    (rows.parent / "nescio.py").write_text("raise SystemExit(9)")
+    with two_servers([Path(rows.name)]) as servers:
+        MeasuredTable(servers, "rows").close()
 
 
 def test_a_server_that_does_not_start_says_why(tmp_path):

@@ -11,12 +11,14 @@ pytest.importorskip("torch")
 import torch
 
 import nescio.torch
+from examples.common.application import plain_quality
 from examples.common.private import private_model
+from examples.common.report import Report
 from examples.movielens.data import Inferences, load
-from examples.movielens.main import main
+from examples.movielens.main import load_task, main, prepare
 from examples.movielens.model import LayoutQuality, Recommender, auc
 from examples.movielens.task import SIZES, Task
-from nescio.errors import FileError
+from nescio.errors import ArgumentError, FileError
 from nescio.pir.batch import AccessLog, make_layout
 
 RATINGS = """userId,movieId,rating,timestamp
@@ -125,7 +127,8 @@ def test_a_set_that_is_too_small(tmp_path, capsys):
     [
         ("1,2,3\n", "ratings.csv: .*expected lines of a user, film, rating, time"),
         ("1,2,good,4\n", "ratings.csv: .*'good'.*expected lines of a user, film, rating, time"),
-        ("1,2,nan,4\n", "ratings.csv: found 8 lines of 4 numbers, expected some of"),
+        ("1,2,nan,4\n", "ratings.csv: found 1,2,nan,4, expected numbers below"),
+        ("1,2,3,1e300\n", "ratings.csv: found 1,2,3,1e.300, expected numbers below"),
     ],
 )
 def test_lines_that_are_not_ratings(tmp_path, line, said):
@@ -134,6 +137,38 @@ def test_lines_that_are_not_ratings(tmp_path, line, said):
         file.write(line)
     with pytest.raises(FileError, match=said):
         load(folder)
+
+
+@pytest.mark.parametrize("lines", ["", RATINGS.splitlines()[0]])
+@pytest.mark.filterwarnings("error")
+def test_files_without_ratings(tmp_path, lines):
+    folder = written(tmp_path / "a", "csv")
+    (folder / "ratings.csv").write_text(lines)
+    with pytest.raises(
+        FileError, match=r"ratings\.csv: found no ratings, expected lines of a user"
+    ):
+        load(folder)
+
+
+def test_files_of_titles_with_oddities(tmp_path):
+    folder = written(tmp_path / "a", "csv")
+    (folder / "movies.csv").write_text('movieId,title,genres\n\n7,"Two\nlines ",Drama\n\n')
+    assert load(folder).titles[:2] == ["Two lines", "#10"]
+    (folder / "movies.csv").write_text("movieId,title,genres\nseven,Seven,Drama\n")
+    with pytest.raises(FileError, match=r"movies\.csv: found \['seven', .*expected a film, title"):
+        load(folder)
+    (folder / "movies.csv").write_text("movieId,title,genres\n7," + 200_000 * "a" + "\n")
+    with pytest.raises(FileError, match=r"movies\.csv: field larger .*expected CSV"):
+        load(folder)
+
+
+def test_times_may_be_far_apart(tmp_path):
+    """A history has no films of other users."""
+    folder = written(tmp_path / "a", "csv")
+    lines = [f"{user},{film},5,{film * 2**49}\n" for user in range(5000) for film in range(9)]
+    (folder / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(lines))
+    inferences = Inferences(load(folder))
+    assert inferences.lengths.tolist() == list(range(9)) * 5000
 
 
 def test_a_history_has_the_films_liked_in_earlier_seconds(tmp_path):
@@ -158,6 +193,19 @@ def test_no_user_is_in_two_parts(films):
     log = task.log(task.split.train)
     assert log.people == len(users[0])
     assert log.lengths.max() <= 72
+
+
+def test_histories_are_shorter_than_the_table(films):
+    with pytest.raises(ArgumentError, match="--history: found 240, expected less than the 240"):
+        Task(films, SIZES["small"], 240, 3)
+
+
+def test_each_part_has_both_labels(tmp_path):
+    folder = written(tmp_path / "a", "csv")
+    lines = [f"{user},{film},{1 + 4 * (user == 3)},9\n" for user in range(20) for film in range(99)]
+    (folder / "ratings.csv").write_text("userId,movieId,rating,timestamp\n" + "".join(lines))
+    with pytest.raises(ArgumentError, match="--data: found 0 of .* to .* with, .* another --seed"):
+        Task(folder, SIZES["small"], 71, 0)
 
 
 def test_a_part_of_the_users_keeps_the_table(films):
@@ -192,26 +240,77 @@ def test_a_layout_is_rated_by_the_rows_that_arrive(model):
     assert found != plain
 
 
+def test_the_auc_needs_memory_for_few_examples_at_once(model):
+    def examples(numbers):
+        assert len(numbers) <= 1024
+        rows = torch.from_numpy(np.stack([numbers % 400, numbers % 7], axis=1))
+        return rows, torch.from_numpy((numbers % 3 == 0).astype("f4"))
+
+    assert 0.3 < auc(model, examples, np.arange(3000)) < 0.7
+
+
 def test_histories_of_all_lengths_send_the_same(model, tmp_path):
-    """The servers see neither the length of a history, nor if it has too many films."""
+    """The servers see neither the length of a history, nor if it has too many films.
+
+    The header of a query and of each key are the same for everyone, the rest is new.
+    """
     layout = make_layout(400, AccessLog([np.arange(9)]), lookups=9)
     nescio.torch.export(model, tmp_path / "out", layouts={"films": layout})
-    random = np.random.default_rng(5)
+    random, seen = np.random.default_rng(5), []
     with private_model(lambda: Recommender(400, device="meta"), tmp_path / "out") as private:
         for length in (0, 1, 8):
             rows = torch.full((1, 72), 17)
             rows[0, 1 : length + 1] = torch.from_numpy(random.permutation(400)[:length])
             with torch.no_grad():
                 assert torch.equal(private(rows), model(rows))
+            seen.append(np.frombuffer(private.tables["films"].seen, np.uint8))
         private(torch.from_numpy(random.permutation(400)[None, :72]))
         assert private.model.films.last_missing.any()
         requests = private.tables["films"].requests
+    same = (np.array(seen) == seen[0]).all(0)
+    keys = same[32:].reshape(-1, 96)  # of trees of depth 0, for short bins
+    assert same[:32].all()
+    assert keys[:, :16].all()
+    assert keys[:, 16:].mean() < 0.01
     assert len(requests) == len(private.calls) == 4
     assert len({(r.bytes_up, r.bytes_down) for r in requests}) == 1
     assert all(call.total > call.servers > 0 for call in private.calls)
 
 
 # ---- the application -----------------------------------------------------------------------------
+
+
+def test_held_out_ratings_change_neither_model_nor_layouts(films, tmp_path):
+    """Weights but for rounding, the log of the layouts, and the inferences that rate them."""
+    plain = prepare(films, "small", 4, Report())
+    task = load_task(films, "small", 4, Report())
+    held_out = np.unique(task.inferences.users[task.split.test])
+    head, *lines = (films / "ratings.csv").read_text().splitlines()
+    people = np.unique([int(line.split(",")[0]) for line in lines])[held_out]
+    other = tmp_path / "ml-other"
+    other.mkdir()
+    (other / "movies.csv").write_text((films / "movies.csv").read_text())
+    changed = [
+        line.replace(",4.5,", ",1,").replace(",2.0,", ",5,")
+        if int(line.split(",")[0]) in people
+        else line
+        for line in lines
+    ]
+    (other / "ratings.csv").write_text("\n".join([head, *changed]))
+    found = prepare(other, "small", 4, Report())
+    for name, value in plain.model.state_dict().items():
+        change = (value - found.model.state_dict()[name]).abs().sum() / value.abs().sum()
+        assert change < 0.01, name
+    assert (plain.log.rows == found.log.rows).all()
+    assert (plain.rated.log.rows == found.rated.log.rows).all()
+    assert plain_quality(found.rated) == pytest.approx(plain_quality(plain.rated), abs=0.01)
+    assert plain_quality(found.held_out) != plain_quality(plain.held_out)
+
+
+def test_inferences_to_time_are_of_many_users(films):
+    """Histories of one user's first ratings are short."""
+    part = prepare(films, "small", 4, Report()).held_out
+    assert len(np.unique(part.log.users[:20])) > 5
 
 
 def report_of(data, folder, *options):

@@ -144,13 +144,30 @@ def test_a_set_that_is_too_small(tmp_path, capsys):
     assert "inferences of the part 'valid', of which" in capsys.readouterr().err
 
 
+def test_a_user_who_clicked_every_ad_has_no_negatives(tmp_path, capsys):
+    lines = [f"{user} {ad}\n" for user in range(2) for ad in range(3)]
+    folder = written(tmp_path / "a", CLICKS | {"train.txt": "".join(lines), "test.txt": "0 3\n"})
+    assert main(["--data", str(folder)]) == 1
+    assert "found a user who clicked nearly all of" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("files", "name", "text", "said"),
     [
         (CLICKS, "train.txt", "0 1 x\n", "train.txt: .*'x'.*expected lines of a user and the ads"),
-        (CLICKS, "train.txt", "0 4\n", "train.txt: found ads 4 to 4, expected ads from 0 to 3"),
-        (CLICKS, "test.txt", "-1 2\n", "test.txt: found users -1 to -1, expected users from 0"),
-        (CLICKS, "test.txt", "0\n", "test.txt: found no clicks, expected users from 0 to 1"),
+        (
+            CLICKS,
+            "train.txt",
+            "0 4\n",
+            "train.txt: found ads from 4 to 4, expected ads from 0 to 3",
+        ),
+        (
+            CLICKS,
+            "test.txt",
+            "-1 2\n",
+            "test.txt: found users from -1 to -1, expected users from 0",
+        ),
+        (CLICKS, "test.txt", "0\n", "test.txt: found no clicks, expected lines of a user"),
         (CLICKS, "u.item", "0 1 2\n", r"u.item: found lines of \[3\] numbers, expected 4: an ad"),
         (CLICKS, "u.item", "1 1 2 0\n", "u.item: found lines out of order or negative numbers"),
         (CLICKS, "u.user", "", r"u.user: found lines of \[\] numbers, expected 9: a user and"),
