@@ -52,10 +52,10 @@ check: export STRICT := ON
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py dpf/test_vectors.py \
   pir/test_lookup.py pir/test_change.py pir/test_vectors.py ot/test_sessions.py ot/test_transfers.py \
-  bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py)
+  bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py rlwe/test_products.py)
 
 .PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda gpu-report check build bench \
-  fuzz fuzz-key fuzz-wire fuzz-quant docs wheel format clean
+  fuzz fuzz-key fuzz-rlwe fuzz-wire fuzz-quant docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -141,11 +141,15 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench table
 
 # Each parser alone, so that `make -j` runs them at the same time.
-fuzz: fuzz-key fuzz-wire fuzz-quant
+fuzz: fuzz-key fuzz-rlwe fuzz-wire fuzz-quant
 
 fuzz-key: build-sanitize
 	$(BIN)/cmake --build build/sanitize --target fuzz_key
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
+
+fuzz-rlwe: build-sanitize
+	$(BIN)/cmake --build build/sanitize --target fuzz_rlwe
+	build/sanitize/tests/core/fuzz_rlwe -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -print_final_stats=1
 
 fuzz-wire: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096

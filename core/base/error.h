@@ -8,12 +8,13 @@ namespace nescio {
 
 /// The cause of an error, which decides its Python class in `nescio.errors`.
 enum class ErrorKind {
-  argument,       ///< an argument is invalid
-  index,          ///< a row or point is outside the domain
-  malformed_key,  ///< bytes are not a valid key
-  mismatch,       ///< a valid key does not match the table or the other keys
-  resource,       ///< memory, threads or randomness are not available
-  device,         ///< a device has failed; it is unusable until the process restarts
+  argument,           ///< an argument is invalid
+  index,              ///< a row or point is outside the domain
+  malformed_key,      ///< bytes are not a valid key
+  malformed_message,  ///< bytes are not a valid message of the other party
+  mismatch,           ///< a valid key does not match the table or the other keys
+  resource,           ///< memory, threads or randomness are not available
+  device,             ///< a device has failed; it is unusable until the process restarts
 };
 
 /// The only exception type that the engine throws deliberately.

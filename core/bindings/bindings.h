@@ -80,5 +80,6 @@ void bind_ot(nb::module_& m);
 void bind_ot_codes(nb::module_& m);
 void bind_probes(nb::module_& m);
 void bind_bitserial(nb::module_& m);
+void bind_rlwe(nb::module_& m);
 
 }  // namespace nescio::bindings

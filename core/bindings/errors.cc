@@ -11,6 +11,7 @@ const char* class_name(ErrorKind kind) {
     case ErrorKind::argument: return "ArgumentError";
     case ErrorKind::index: return "IndexRangeError";
     case ErrorKind::malformed_key: return "MalformedKeyError";
+    case ErrorKind::malformed_message: return "MalformedMessageError";
     case ErrorKind::mismatch: return "MismatchError";
     case ErrorKind::resource: return "ResourceError";
     case ErrorKind::device: return "DeviceFailedError";

@@ -57,6 +57,9 @@ def chacha20_block(state: Annotated[NDArray[numpy.uint8], dict(shape=(None,), or
     Return the ChaCha20 block function of its 64-byte state, for known-answer tests.
     """
 
+def chacha20_stream(key: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], nonce: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], first: int, count: int, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    """Return blocks of the ChaCha20 keystream, for known-answer tests."""
+
 def generate_blocks(generator: str, nodes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], corrections: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], leaves: bool, group_bits: int = 63, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """
     Return the corrected children (or leaves) of nodes, for known-answer tests.
@@ -335,6 +338,44 @@ def quantize_activations(x: Annotated[NDArray[numpy.float32], dict(shape=(None, 
 def bitserial_kernels(tier: str) -> list[str]:
     """Return the names of a tier's kernels."""
 
+RLWE_DEGREE: int = 4096
+
+class RlweResults:
+    """
+    The number of results of each output, and the positions of all of them.
+    """
+
+    def __init__(self, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], positions: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+class RlweClientKey:
+    """A client's secret key and its public key."""
+
+    def __init__(self, *, insecure_secret_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, insecure_public_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> None: ...
+
+    def public_key(self) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """Return the message for the server."""
+
+    def encrypt(self, messages: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, *, insecure_secret_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, insecure_public_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+        """Encrypt polynomials over Z_2^32, one per row."""
+
+    def decrypt(self, results: RlweResults, answer: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], tiles: int, pool: ThreadPool, *, tier: str | None = None) -> Annotated[NDArray[numpy.uint32], dict(order='C')]:
+        """Return the client's shares, by tile, output and position."""
+
+class RlwePublicKey:
+    """A client's public key, at the server."""
+
+    def __init__(self, message: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool, *, tier: str | None = None) -> None: ...
+
+class RlweWeights:
+    """The polynomials (outputs, inputs, N) of a layer."""
+
+    def __init__(self, weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, *, tier: str | None = None) -> None: ...
+
+    def evaluate(self, key: RlwePublicKey, results: RlweResults, ciphertexts: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], tiles: int, pool: ThreadPool, *, insecure_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint32], dict(order='C')]]:
+        """
+        Return the answer, and the server's shares by tile, output and position.
+        """
+
 def seconds_per_byte(output: str, tier: str | None = None) -> float:
     """
     Measure the seconds of the product per key and byte of table, in the cache.
@@ -352,3 +393,8 @@ def seconds_per_weight(weight_bits: int, activation_bits: int, rows: int, batch:
 
 def seconds_per_read(blocks: int) -> float:
     """Measure the seconds of one random read among `blocks` blocks."""
+
+def seconds_per_row(tier: str | None = None) -> tuple[float, float, float, float]:
+    """
+    Measure the inner loops of a ring-LWE row in the cache: the seconds of a transform, an inverse transform, a term of a sum of products, and 64 bytes of randomness.
+    """

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/cpu.h"
@@ -21,6 +22,7 @@
 #include "ot/hash/hash.h"
 #include "ot/trees/tree.h"
 #include "pir/check.h"
+#include "rlwe/layer.h"
 
 namespace {
 
@@ -29,6 +31,13 @@ using namespace nescio;
 template <class T>
 void make_secret(std::vector<T>& values) {
   VALGRIND_MAKE_MEM_UNDEFINED(values.data(), values.size() * sizeof(T));
+}
+
+/// A message at its receiver, who may branch on it.
+std::vector<std::uint8_t> received(std::span<const std::uint8_t> message) {
+  std::vector<std::uint8_t> bytes(message.begin(), message.end());
+  VALGRIND_MAKE_MEM_DEFINED(bytes.data(), bytes.size());
+  return bytes;
 }
 
 /// Generates keys for secret points, payloads and roots.
@@ -116,6 +125,30 @@ void encode(Tier tier) {
   ot::encode_expand_convolute(noise, kSeed, pool, tier);
 }
 
+/// Encrypts secret messages, multiplies them by secret weights, and decrypts. Seeds and weights are
+/// secret, and so are all keys and shares.
+void multiply_ciphertexts(Tier tier) {
+  ThreadPool pool(1);
+  const rlwe::Seed open = {};
+  std::vector<std::uint8_t> secret(rlwe::kSeedBytes, 1);
+  std::vector<std::uint32_t> messages(rlwe::kDegree, 2);
+  std::vector<std::int32_t> coefficients(rlwe::kDegree, 3);
+  make_secret(secret);
+  make_secret(messages);
+  make_secret(coefficients);
+  rlwe::Seed seed;
+  std::memcpy(seed.data(), secret.data(), seed.size());
+  const rlwe::ClientKey key(seed, open, tier);
+  auto sent = rlwe::encrypt(key, messages.data(), 1, seed, open, pool, tier);
+  const std::uint32_t counts[] = {2}, positions[] = {3, 4095};
+  const rlwe::Results results(counts, positions);
+  const rlwe::Weights weights(coefficients.data(), 1, 1, pool, tier);
+  const std::vector<std::uint8_t> public_key = received(key.public_key());
+  const rlwe::PublicKey parsed(public_key, pool, tier);
+  const auto out = rlwe::evaluate(parsed, weights, results, received(sent), 1, seed, pool, tier);
+  rlwe::decrypt(key, results, received(out.answer), 1, pool, tier);
+}
+
 void leak_on_purpose() {
   std::vector<std::uint8_t> secret(1, 1);
   make_secret(secret);
@@ -140,6 +173,7 @@ int main(int argc, char** argv) {
     for (std::size_t lookups : {1u, 3u, 70u}) check_found_rows(lookups, tier);
     check_and_hash(tier);
     encode(tier);
+    multiply_ciphertexts(tier);
     std::printf("tier %s: constant time\n", tier_name(tier));
   }
 }

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from nescio import _core
+from nescio.errors import ArgumentError
 from spec import prg
 from spec.hashes import highwayhash, sha256, siphash
 from spec.streams import (
+    Words,
     chacha_block,
     from_words,
     salsa20_expand,
@@ -101,6 +103,38 @@ def test_chacha20_gives_the_standards_answer():
     state = bytes.fromhex(CHACHA_STATE)
     assert _core.chacha20_block(raw(state)).tobytes().hex() == CHACHA_OUTPUT
     assert from_words(chacha_block(to_words(state))).hex() == CHACHA_OUTPUT
+
+
+def test_the_chacha20_stream_of_rfc_8439(tier):
+    key, nonce = raw(COUNTED[:32]), raw(bytes.fromhex(CHACHA_STATE)[52:])
+    assert _core.chacha20_stream(key, nonce, 1, 1, tier=tier).tobytes().hex() == CHACHA_OUTPUT
+
+
+@pytest.mark.parametrize("first", [0, 5, 2**32 - 40])
+def test_every_block_of_a_stream_agrees_with_the_specification(first, tier):
+    key, nonce = COUNTED[:32], COUNTED[:12]
+    words = [*to_words(b"expand 32-byte k"), *to_words(key)]
+    for count in (1, 2, 7, 8, 9, 16, 17, 40):
+        found = _core.chacha20_stream(raw(key), raw(nonce), first, count, tier=tier)
+        blocks = [
+            chacha_block([*words, counter, *to_words(nonce)])
+            for counter in range(first, first + count)
+        ]
+        assert found.tobytes() == b"".join(map(from_words, blocks))
+
+
+def test_numbers_of_a_stream_are_consecutive_bytes():
+    stream = Words(COUNTED[:32], tuple(to_words(COUNTED[:12])))
+    found = b"".join(stream.read(4).to_bytes(4, "little") for _ in range(40))
+    expected = _core.chacha20_stream(raw(COUNTED[:32]), raw(COUNTED[:12]), 0, 3)
+    assert found == expected.tobytes()[:160]
+
+
+def test_a_stream_beyond_its_counter_is_refused():
+    key, nonce = raw(bytes(32)), raw(bytes(12))
+    for first, count in ((2**32, 1), (2**32 - 1, 2), (0, 2**32 + 1), (2**63, 2**63)):
+        with pytest.raises(ArgumentError, match=r"2\^32 blocks"):
+            _core.chacha20_stream(key, nonce, first, count)
 
 
 @pytest.mark.parametrize("name", CHACHA_STREAMS)

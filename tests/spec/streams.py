@@ -63,3 +63,22 @@ def from_words(words: list[int]) -> bytes:
 
 def _rotate(x: int, bits: int) -> int:
     return (x << bits | x >> (32 - bits)) & 0xFFFFFFFF
+
+
+class Words:
+    """The ChaCha20 keystream of a 32-byte key and three nonce words (RFC 8439, section 2.4)."""
+
+    def __init__(self, key: bytes, nonce: tuple[int, int, int]) -> None:
+        self._head = [*to_words(b"expand 32-byte k"), *to_words(key)]
+        self._nonce = nonce
+        self._counter = 0
+        self._left = b""
+
+    def read(self, count: int) -> int:
+        """Return the next bytes as a little-endian number."""
+        while len(self._left) < count:
+            block = chacha_block([*self._head, self._counter, *self._nonce])
+            self._left += from_words(block)
+            self._counter += 1
+        value, self._left = self._left[:count], self._left[count:]
+        return int.from_bytes(value, "little")

@@ -17,5 +17,6 @@ NB_MODULE(_core, m) {
   bind_ot(m);
   bind_ot_codes(m);
   bind_bitserial(m);
+  bind_rlwe(m);
   bind_probes(m);
 }

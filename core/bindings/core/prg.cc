@@ -10,6 +10,7 @@
 #include "bindings/bindings.h"
 #include "prg/aes128.h"
 #include "prg/cores.h"
+#include "prg/stream/chacha20.h"
 
 namespace nescio::bindings {
 namespace {
@@ -50,6 +51,23 @@ OutBytes chacha20_block(const Bytes& state) {
   Buffer<std::uint8_t> bytes(sizeof(words));
   std::memcpy(bytes.data(), words.data(), sizeof(words));
   return to_array(std::move(bytes), {sizeof(words)});
+}
+
+OutBytes chacha20_stream(const Bytes& key, const Bytes& nonce, std::uint64_t first,
+                         std::size_t count, const std::optional<std::string>& tier) {
+  prg::StreamKey stream;
+  if (key.size() != sizeof(stream.key) || nonce.size() != sizeof(stream.nonce)) {
+    throw Error(ErrorKind::argument, "a ChaCha20 key must have 32 bytes, and a nonce 12 bytes");
+  }
+  if (count > std::uint64_t{1} << 32 || first > (std::uint64_t{1} << 32) - count) {
+    throw Error(ErrorKind::argument, "a ChaCha20 stream has 2^32 blocks");
+  }
+  std::memcpy(stream.key.data(), key.data(), sizeof(stream.key));
+  std::memcpy(stream.nonce.data(), nonce.data(), sizeof(stream.nonce));
+  Buffer<std::uint8_t> bytes(checked_product(count, prg::kStreamBlockBytes));
+  prg::chacha20_blocks(stream, first, count, bytes.data(), tier_of(tier));
+  const std::size_t size = bytes.size();
+  return to_array(std::move(bytes), {size});
 }
 
 OutBytes generate_blocks(const std::string& name, const Bytes& nodes, const Bytes& corrections,
@@ -97,6 +115,9 @@ void bind_prg(nb::module_& m) {
         nb::arg("tier") = nb::none(), "Encrypt whole blocks with AES-128, for known-answer tests.");
   m.def("chacha20_block", &chacha20_block, nb::arg("state"),
         "Return the ChaCha20 block function of its 64-byte state, for known-answer tests.");
+  m.def("chacha20_stream", &chacha20_stream, nb::arg("key"), nb::arg("nonce"), nb::arg("first"),
+        nb::arg("count"), nb::arg("tier") = nb::none(),
+        "Return blocks of the ChaCha20 keystream, for known-answer tests.");
   m.def("generate_blocks", &generate_blocks, nb::arg("generator"), nb::arg("nodes"),
         nb::arg("corrections"), nb::arg("leaves"),
         nb::arg("group_bits") = prg::Corrections::kOneTree, nb::arg("tier") = nb::none(),

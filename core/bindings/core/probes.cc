@@ -4,6 +4,7 @@
 #include "probes/issue.h"
 #include "probes/ot.h"
 #include "probes/pir.h"
+#include "probes/rlwe.h"
 
 namespace nescio::bindings {
 namespace {
@@ -54,6 +55,17 @@ void bind_probes(nb::module_& m) {
       "Measure the seconds of a product's inner loops per weight, for all vectors, in the cache.");
   m.def("seconds_per_read", &seconds_per_read, nb::arg("blocks"),
         "Measure the seconds of one random read among `blocks` blocks.");
+  m.def(
+      "seconds_per_row",
+      [](const std::optional<std::string>& tier) {
+        const Tier own = tier_of(tier);
+        const nb::gil_scoped_release release;
+        const rlwe::RowSeconds seconds = rlwe::seconds_per_row(own);
+        return std::tuple(seconds.forward, seconds.inverse, seconds.product, seconds.block);
+      },
+      nb::arg("tier") = nb::none(),
+      "Measure the inner loops of a ring-LWE row in the cache: the seconds of a transform, an "
+      "inverse transform, a term of a sum of products, and 64 bytes of randomness.");
 }
 
 }  // namespace nescio::bindings

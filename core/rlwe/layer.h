@@ -1,0 +1,82 @@
+#pragma once
+
+// Products of a layer's weights and a client's ciphertexts. Output o of a tile is the sum, over the
+// inputs g, of weights (o, g) times ciphertext g of the tile, in Z_2^32[X]/(X^N + 1). Some coefficients
+// of each output are results, of which both parties get shares.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/thread_pool.h"
+#include "rlwe/keys.h"
+
+namespace nescio::rlwe {
+
+/// The positions of the results in each output of a tile; public.
+class Results {
+ public:
+  /// `counts` has the number of results of each output, `positions` those of all outputs. Throws
+  /// Error(argument) if the counts do not add up or a position is not below N.
+  Results(std::span<const std::uint32_t> counts, std::span<const std::uint32_t> positions);
+
+  std::size_t outputs() const { return ends_.size(); }
+  std::size_t total() const { return positions_.size(); }
+  std::size_t first(std::size_t output) const { return output == 0 ? 0 : ends_[output - 1]; }
+  std::span<const std::uint32_t> of(std::size_t output) const {
+    return std::span(positions_).subspan(first(output), ends_[output] - first(output));
+  }
+
+ private:
+  std::vector<std::size_t> ends_;
+  std::vector<std::uint32_t> positions_;
+};
+
+/// Bounds of an output's weights, all polynomials together: the sum of magnitudes, and the square root
+/// of the sum of squares. Within them a result is wrong by more than 1 with a probability below 2^-68
+/// (docs/rlwe-parameters.md).
+inline constexpr std::uint64_t kMaxMagnitudes = std::uint64_t{1} << 25;
+inline constexpr std::uint64_t kMaxNorm = std::uint64_t{1} << 19;
+
+/// The polynomials of a layer, prepared for products.
+class Weights {
+ public:
+  /// `coefficients` are polynomials (outputs, inputs, N). Throws Error(argument) if there are none or
+  /// an output exceeds the bounds.
+  Weights(const std::int32_t* coefficients, std::size_t outputs, std::size_t inputs,
+          ThreadPool& pool, Tier tier);
+
+  std::size_t outputs() const { return outputs_; }
+  std::size_t inputs() const { return inputs_; }
+
+  /// The NTT of a polynomial modulo p_i, in Montgomery's form.
+  ConstRow row(std::size_t output, std::size_t input, unsigned i) const {
+    return rows_.data() + ((output * inputs_ + input) * 2 + i) * kDegree;
+  }
+
+ private:
+  std::size_t outputs_, inputs_;
+  SecretBuffer<std::uint32_t> rows_;
+};
+
+/// The server's message and its shares, by tile, output and position.
+struct Evaluation {
+  Buffer<std::uint8_t> answer;
+  Buffer<std::uint32_t> shares;
+};
+
+/// Multiplies the ciphertexts of `tiles` tiles. `seed` must come from random_seed(), except in tests,
+/// and is never used twice. Throws Error(malformed_message) if `ciphertexts` is not valid,
+/// Error(argument) if `results` is for another number of outputs.
+Evaluation evaluate(const PublicKey& key, const Weights& weights, const Results& results,
+                    std::span<const std::uint8_t> ciphertexts, std::size_t tiles, const Seed& seed,
+                    ThreadPool& pool, Tier tier);
+
+/// Returns the client's shares. Throws Error(malformed_message) if `answer` is not valid.
+Buffer<std::uint32_t> decrypt(const ClientKey& key, const Results& results,
+                              std::span<const std::uint8_t> answer, std::size_t tiles,
+                              ThreadPool& pool, Tier tier);
+
+}  // namespace nescio::rlwe
