@@ -1,6 +1,5 @@
 """Two-party private inference: one party has a model, the other an input.
 
 Under construction, in private modules: one-time tables of activations, networks of integers in
-clear and from floats, and the online phase with material from a dealer. Linear layers offline are
-missing.
+clear and from floats, linear layers offline, and the online phase with material from a dealer.
 """

@@ -1,0 +1,91 @@
+"""The offline phase of a linear layer: both parties get a share of W r for the client's mask r.
+
+    client: message = keys.encrypt(encoding, r)
+    server: answer, s = layer.evaluate(public_key, message)
+    client: c = keys.decrypt(encoding, answer)                   s + c = W r in Z_2^32, or off by 1
+
+Messages are bytes of a length that both parties know. The engine checks them
+(core/rlwe/messages.cc). docs/rlwe-parameters.md has the noise, the security and what is not
+protected: both parties must follow the protocol.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ._encoding import Encoding
+from ._maps import Ring
+
+__all__ = ["ClientKeys", "PublicKey", "ServerWeights"]
+
+
+class ClientKeys:
+    """A client's secret key, from the operating system's generator. One key serves all layers."""
+
+    def __init__(self, pool: _core.ThreadPool) -> None:
+        self._key = _core.RlweClientKey()
+        self._pool = pool
+
+    @property
+    def public_key(self) -> bytes:
+        """The message for the server, 30,752 bytes."""
+        return self._key.public_key().tobytes()
+
+    def encrypt(self, encoding: Encoding, x: Ring) -> bytes:
+        """Encrypts words (in_channels, rows, columns) of dtype uint32: `encoding.bytes_in` bytes.
+
+        Raises ArgumentError for another dtype or shape.
+        """
+        return self._key.encrypt(encoding.encode_input(x), self._pool).tobytes()
+
+    def decrypt(self, encoding: Encoding, answer: bytes) -> Ring:
+        """Returns the client's shares (out_channels, rows, columns), dtype uint32.
+
+        Raises MalformedMessageError if the answer does not have `encoding.bytes_out` bytes.
+        """
+        data = np.frombuffer(answer, np.uint8)
+        shares = self._key.decrypt(encoding.results, data, encoding.tile_count, self._pool)
+        return encoding.decode(shares)
+
+
+class PublicKey:
+    """A client's public key at the server.
+
+    Raises MalformedMessageError if the message is not a public key.
+    """
+
+    def __init__(self, message: bytes, pool: _core.ThreadPool) -> None:
+        self.engine = _core.RlwePublicKey(np.frombuffer(message, np.uint8), pool)
+
+
+class ServerWeights:
+    """The weights (out_channels, in_channels, rows, columns) of a layer, prepared for products.
+
+    Raises ArgumentError for another dtype or shape, and for weights so large that noise could
+    change a result by more than 1.
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        weights: npt.NDArray[np.signedinteger],
+        pool: _core.ThreadPool,
+    ) -> None:
+        self.encoding = encoding
+        self._weights = _core.RlweWeights(encoding.encode_weights(weights), pool)
+        self._pool = pool
+
+    def evaluate(self, key: PublicKey, message: bytes) -> tuple[bytes, Ring]:
+        """Returns the answer and the server's shares (out_channels, rows, columns), dtype uint32.
+
+        Raises MalformedMessageError if the message is not `encoding.bytes_in` bytes of ciphertexts.
+        """
+        encoding, data = self.encoding, np.frombuffer(message, np.uint8)
+        answer, shares = self._weights.evaluate(
+            key.engine,
+            encoding.results,
+            data,
+            encoding.tile_count,
+            self._pool,
+        )
+        return answer.tobytes(), encoding.decode(shares)
