@@ -1,0 +1,1 @@
+"""The steps of private inference, each alone."""
