@@ -9,7 +9,8 @@ from nescio.mpc._activation import Activation
 from nescio.mpc._dealer import insecure_deal
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
-from nescio.mpc._online import PublicNetwork, dithers_of, infer, serve
+from nescio.mpc._online import dithers_of, infer, serve
+from nescio.mpc._public import PublicNetwork
 from nescio.net import Channel
 from ot.parties import together
 

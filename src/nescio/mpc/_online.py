@@ -14,7 +14,6 @@ Semi-honest parties. What each of them sees is uniform, given what was prepared:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -22,31 +21,11 @@ from .. import _core
 from .._arrays import ByteArray
 from ..errors import ArgumentError
 from ..net import Channel
-from ._activation import Activation, ClientLookups, ServerLookups
-from ._maps import Ring, Shape
+from ._activation import ClientLookups, ServerLookups
+from ._maps import Ring
 from ._network import Network
+from ._public import PublicNetwork
 from ._tables import Tables
-
-
-class PublicLayer(NamedTuple):
-    """The part of a layer that both parties know."""
-
-    outputs: Shape
-    activation: Activation | None
-    shift: int
-
-
-class PublicNetwork(NamedTuple):
-    """The part of a network that both parties know: shapes and activations, and no weights."""
-
-    inputs: Shape
-    layers: tuple[PublicLayer, ...]
-
-    @classmethod
-    def of(cls, network: Network) -> "PublicNetwork":
-        """Leaves the weights out."""
-        layers = (PublicLayer(one.outputs, one.activation, one.shift) for one in network.layers)
-        return cls(network.inputs, tuple(layers))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,150 @@
+"""The material of one inference as bytes, in the order of the layers: the parts of a store."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import _core
+from .._arrays import Array
+from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
+from ._public import PublicLayer, PublicNetwork
+from ._tables import Tables
+
+_SMALL_BITS = 8
+
+
+class Slot(NamedTuple):
+    """The shape and the dtype of an array."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the array."""
+        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+
+def client_size(network: PublicNetwork) -> int:
+    """Returns the bytes of the client's material."""
+    return _padded(_client_slots(network))
+
+
+def server_size(network: PublicNetwork) -> int:
+    """Returns the bytes of the server's material."""
+    return _padded(_server_slots(network))
+
+
+def encode_client(network: PublicNetwork, material: ClientMaterial) -> bytes:
+    """Encodes the client's material for one inference."""
+    arrays = [material.mask]
+    for layer in material.layers:
+        arrays.append(layer.share)
+        if layer.tables is not None and layer.mask is not None:
+            arrays += [*_arrays(layer.tables), layer.mask]
+    return _encoded(_client_slots(network), arrays)
+
+
+def encode_server(network: PublicNetwork, material: ServerMaterial) -> bytes:
+    """Encodes the server's material for one inference."""
+    arrays: list[Array] = []
+    for layer in material.layers:
+        arrays.append(layer.subtracted)
+        if layer.tables is not None and layer.places is not None:
+            arrays += [*_arrays(layer.tables), layer.places]
+    return _encoded(_server_slots(network), arrays)
+
+
+def decode_client(network: PublicNetwork, data: bytearray) -> ClientMaterial:
+    """Undoes `encode_client`, for bytes of `client_size`."""
+    arrays = _decoded(_client_slots(network), data)
+    mask, layers = next(arrays), []
+    for layer in network.layers:
+        share = next(arrays)
+        if layer.activation is None:
+            layers.append(ClientLayer(share))
+        else:
+            tables = _tables(layer, arrays)
+            layers.append(ClientLayer(share, tables, next(arrays)))
+    return ClientMaterial(mask, tuple(layers))
+
+
+def decode_server(network: PublicNetwork, data: bytearray) -> ServerMaterial:
+    """Undoes `encode_server`, for bytes of `server_size`."""
+    arrays, layers = _decoded(_server_slots(network), data), []
+    for layer in network.layers:
+        subtracted = next(arrays)
+        if layer.activation is None:
+            layers.append(ServerLayer(subtracted))
+        else:
+            tables = _tables(layer, arrays)
+            layers.append(ServerLayer(subtracted, tables, next(arrays)))
+    return ServerMaterial(tuple(layers))
+
+
+def _client_slots(network: PublicNetwork) -> list[Slot]:
+    slots = [Slot((1, *network.inputs), "u4")]
+    for layer in network.layers:
+        slots.append(Slot((1, *layer.outputs), "u4"))
+        if layer.activation is not None:
+            slots += [*_table_slots(layer), Slot((1, *layer.outputs), "u4")]
+    return slots
+
+
+def _server_slots(network: PublicNetwork) -> list[Slot]:
+    slots = []
+    for layer in network.layers:
+        slots.append(Slot((1, *layer.outputs), "u4"))
+        if layer.activation is not None:
+            places = _core.lut_message_bytes((layer.activation.bits, 0, 0), layer.size)
+            slots += [*_table_slots(layer), Slot((places,), "u1")]
+    return slots
+
+
+def _table_slots(layer: PublicLayer) -> list[Slot]:
+    activation = layer.activation
+    assert activation is not None
+    words = max(1, (1 << activation.bits) // 64)
+    kinds = [
+        "u1" if bits <= _SMALL_BITS else "u2" for bits in (activation.bits, activation.outputs)
+    ]
+    return [
+        Slot((layer.size, words), "u8"),
+        Slot((layer.size,), kinds[0]),
+        Slot((layer.size,), kinds[1]),
+        Slot((activation.outputs, layer.size), "u4"),
+    ]
+
+
+def _arrays(tables: Tables) -> list[Array]:
+    return [tables.one_hot, tables.offsets, tables.masks, tables.dabits]
+
+
+def _tables(layer: PublicLayer, arrays: Iterator[Array]) -> Tables:
+    assert layer.activation is not None
+    one_hot, offsets, masks, dabits = (next(arrays) for _ in range(4))
+    small = (one.astype(np.uint16, copy=False) for one in (offsets, masks))
+    return Tables(layer.activation.bits, one_hot, *small, dabits)
+
+
+def _padded(slots: list[Slot]) -> int:
+    """Returns the bytes of arrays that begin at multiples of 8."""
+    return sum(-(-slot.nbytes // 8) * 8 for slot in slots)
+
+
+def _encoded(slots: list[Slot], arrays: list[Array]) -> bytes:
+    parts = []
+    for slot, array in zip(slots, arrays, strict=True):
+        assert array.shape == slot.shape
+        raw = array.astype(f"<{slot.dtype}", copy=False).tobytes()
+        parts += [raw, bytes(-len(raw) % 8)]
+    return b"".join(parts)
+
+
+def _decoded(slots: list[Slot], data: bytearray) -> Iterator[Array]:
+    offset = 0
+    for slot in slots:
+        count = int(np.prod(slot.shape))
+        yield np.frombuffer(data, f"<{slot.dtype}", count, offset).reshape(slot.shape)
+        offset += -(-slot.nbytes // 8) * 8
