@@ -106,15 +106,16 @@ def _table_slots(layer: PublicLayer) -> list[Slot]:
     activation = layer.activation
     assert activation is not None
     words = max(1, (1 << activation.bits) // 64)
-    kinds = [
-        "u1" if bits <= _SMALL_BITS else "u2" for bits in (activation.bits, activation.outputs)
-    ]
     return [
         Slot((layer.size, words), "u8"),
-        Slot((layer.size,), kinds[0]),
-        Slot((layer.size,), kinds[1]),
+        Slot((layer.size,), _kind(activation.bits)),
+        Slot((layer.size,), _kind(activation.outputs)),
         Slot((activation.outputs, layer.size), "u4"),
     ]
+
+
+def _kind(bits: int) -> str:
+    return "u1" if bits <= _SMALL_BITS else "u2"
 
 
 def _arrays(tables: Tables) -> list[Array]:
@@ -124,8 +125,8 @@ def _arrays(tables: Tables) -> list[Array]:
 def _tables(layer: PublicLayer, arrays: Iterator[Array]) -> Tables:
     assert layer.activation is not None
     one_hot, offsets, masks, dabits = (next(arrays) for _ in range(4))
-    small = (one.astype(np.uint16, copy=False) for one in (offsets, masks))
-    return Tables(layer.activation.bits, one_hot, *small, dabits)
+    wide = [one.astype(np.uint16, copy=False) for one in (offsets, masks)]
+    return Tables(layer.activation.bits, one_hot, wide[0], wide[1], dabits)
 
 
 def _padded(slots: list[Slot]) -> int:

@@ -87,15 +87,20 @@ class Network:
         if self.layers[-1].activation is not None:
             raise ArgumentError("the last layer: found an activation, expected none")
 
-    def simulate(self, inputs: Ring, dithers: Sequence[Ring]) -> Simulated:
+    def simulate(
+        self, inputs: Ring, dithers: Sequence[Ring], errors: Sequence[Ring] | None = None
+    ) -> Simulated:
         """Computes what the two parties compute, in clear.
 
         `inputs` (n, *inputs) are integers modulo 2^32. `dithers[k]` (n, *outputs) are the client's
         shares of the values of layer k, for all layers but the last: they decide the rounding.
+        `errors[k]` are added to the values of layer k: a product of encrypted numbers may be 1 off.
         """
         results, wraps = [inputs], list[int]()
-        for layer, own in zip(self.layers, [*dithers, None], strict=True):
+        for number, (layer, own) in enumerate(zip(self.layers, [*dithers, None], strict=True)):
             values = layer.biased(layer.total(results))
+            if errors is not None:
+                values += errors[number]
             if layer.activation is None or own is None:
                 return Simulated(values, wraps)
             found, wrapped = layer.activation.simulate(values, own, layer.shift)

@@ -15,7 +15,7 @@ import numpy as np
 from .._arrays import Array, as_count
 from ..errors import ArgumentError
 from ._activation import Activation
-from ._maps import MAX_WEIGHT, Convolution, Dense, Floats, Ring, Shape
+from ._maps import Convolution, Dense, Floats, Ring, Shape
 from ._network import Layer, Network, Term
 
 MIN_WEIGHT_BITS, MAX_WEIGHT_BITS = 2, 15
@@ -107,7 +107,7 @@ def quantize(
     *,
     bits: int = 8,
     margin: float = 0.25,
-    weight_bits: int = 12,
+    weight_bits: int = 11,
 ) -> Quantized:
     """Returns the network of integers for layers whose last one has no activation.
 
@@ -129,7 +129,7 @@ def quantize(
         scales.append(own)
     low, high = windows[-1]
     largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
-    last, output_scale = _last_layer(layers[-1], scales, largest)
+    last, output_scale = _last_layer(layers[-1], scales, largest, weight_bits)
     made.append(last)
     return Quantized(Network(calibration.shape[1:], tuple(made)), input_scale, output_scale)
 
@@ -178,10 +178,13 @@ def _layer(
     return Layer(*_rounded(layer, scales, own * 2.0**-shift), activation, shift)
 
 
-def _last_layer(layer: FloatLayer, scales: Sequence[Floats], largest: float) -> tuple[Layer, float]:
-    """Rounds the weights of the last layer, finely; returns it and the scale of its outputs."""
+def _last_layer(
+    layer: FloatLayer, scales: Sequence[Floats], largest: float, weight_bits: int
+) -> tuple[Layer, float]:
+    """Rounds the weights of the last layer; returns it and the scale of its outputs."""
     ones = np.ones(len(layer.bias))
-    scale = max(largest / (1 << _VALUE_BITS - 1), _largest(layer, scales, ones) / MAX_WEIGHT)
+    finest = _largest(layer, scales, ones) / ((1 << weight_bits) - 1)
+    scale = max(largest / (1 << _VALUE_BITS - 1), finest)
     return Layer(*_rounded(layer, scales, ones * scale)), scale
 
 

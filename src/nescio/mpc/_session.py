@@ -1,0 +1,279 @@
+"""Preparing inferences and running them, with a store at each party.
+
+    prepare_client(channel, public, path, 100)      prepare_server(channel, network, path, 100)
+    client = Client(channel, public, path)          server = Server(channel, network, path)
+    outputs = client.infer(inputs)                  server.serve()
+
+Before each inference the parties tell each other which prepared inference is their next, and take
+the later one. Both mark it as used on their disks before they use it: a party that loses the other,
+or its own power, loses one prepared inference, and never uses one twice.
+"""
+
+import hashlib
+import json
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from .. import _core
+from .._arrays import as_count, shown
+from ..errors import FileError, MismatchError, NescioError, ResourceError
+from ..net import Channel
+from . import _material as material
+from ._maps import Ring
+from ._network import Network
+from ._offline import OfflineClient, OfflineServer
+from ._online import infer, serve
+from ._public import PublicNetwork
+from ._store import MAX_COUNT, Contents, Role, Store, StoreWriter
+from ._tables import TableMaker
+
+_PROTOCOL = 1
+_MAX_HELLO = 1024
+_NONCE_BYTES = 32
+
+Fields = dict[str, Any]
+
+
+def prepare_client(
+    channel: Channel,
+    network: PublicNetwork,
+    path: str | os.PathLike[str],
+    count: int,
+    *,
+    threads: int = 0,
+) -> None:
+    """Prepares `count` inferences with `prepare_server`, and writes the client's store.
+
+    Raises FileError for a file that exists or cannot be written, MismatchError if the server has
+    another network or another count, and the errors of the channel.
+    """
+    _check_new(path, count)
+    with _aborting(channel):
+        session = _agree_to_prepare(channel, "client", network, count)
+        size = material.client_size(network)
+        contents = Contents("client", network.digest, session, count, size)
+        pool = _core.ThreadPool(threads)
+        with (
+            StoreWriter(path, contents) as writer,
+            TableMaker(channel, "client", threads=threads) as maker,
+        ):
+            offline = OfflineClient(channel, network, maker, pool)
+            for _ in range(count):
+                writer.add(material.encode_client(network, offline.make()))
+
+
+def prepare_server(
+    channel: Channel,
+    network: Network,
+    path: str | os.PathLike[str],
+    count: int,
+    *,
+    threads: int = 0,
+) -> None:
+    """Prepares `count` inferences with `prepare_client`, and writes the server's store.
+
+    Raises as prepare_client does, and ArgumentError for weights that are too large.
+    """
+    _check_new(path, count)
+    public = PublicNetwork.of(network)
+    with _aborting(channel):
+        session = _agree_to_prepare(channel, "server", public, count)
+        size = material.server_size(public)
+        contents = Contents("server", public.digest, session, count, size)
+        pool = _core.ThreadPool(threads)
+        with (
+            StoreWriter(path, contents) as writer,
+            TableMaker(channel, "server", threads=threads) as maker,
+        ):
+            offline = OfflineServer(channel, network, maker, pool)
+            for _ in range(count):
+                writer.add(material.encode_server(public, offline.make()))
+
+
+class _Session:
+    """A party's store, and its agreement with the other party's."""
+
+    _role: Role
+
+    def __init__(
+        self,
+        channel: Channel,
+        network: PublicNetwork,
+        path: str | os.PathLike[str],
+        threads: int,
+    ) -> None:
+        self._channel, self._network = channel, network
+        self._pool = _core.ThreadPool(threads)
+        self._store = Store(path)
+        contents = self._store.contents
+        if (contents.role, contents.plan) != (self._role, network.digest):
+            self._store.close()
+            raise FileError(
+                f"{path}: found a store of a {contents.role} for network {contents.plan[:12]}, "
+                f"expected one of a {self._role} for {network.digest[:12]}"
+            )
+
+    @property
+    def left(self) -> int:
+        """The number of prepared inferences that this party has left."""
+        return self._store.left
+
+    def _next(self) -> bytearray:
+        """Agrees on a prepared inference, and takes it from the store."""
+        contents = self._store.contents
+        own = {"plan": contents.plan, "session": contents.session}
+        theirs = _exchange(self._channel, self._role, "NEXT", {**own, "next": self._store.next})
+        for name, mine in own.items():
+            if theirs.get(name) != mine:
+                raise _mismatch(
+                    f"stores of different preparations ({name})", theirs.get(name), mine
+                )
+        other = theirs.get("next")
+        if type(other) is not int or not 0 <= other <= contents.count:
+            raise _mismatch("the next prepared inference", other, f"0 to {contents.count}")
+        return self._store.use(max(self._store.next, other))
+
+    def close(self) -> None:
+        """Closes the store; the channel stays open."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        """Returns the party."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the store."""
+        self.close()
+
+
+class Client(_Session):
+    """The client: it has inputs, and learns the outputs and nothing else of the weights.
+
+    `path` is the store of `prepare_client`. Semi-honest security: a client that deviates from the
+    protocol can learn the weights, and a server that does can falsify outputs. Raises FileError
+    for a store of another network.
+    """
+
+    _role: Role = "client"
+
+    def __init__(
+        self,
+        channel: Channel,
+        network: PublicNetwork,
+        path: str | os.PathLike[str],
+        *,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(channel, network, path, threads)
+
+    def infer(self, inputs: Ring) -> Ring:
+        """Returns the outputs for one input (*inputs), integers modulo 2^32.
+
+        Raises ResourceError if no prepared inference is left at one of the parties, MismatchError
+        if the stores are of different preparations, and the errors of the channel.
+        """
+        with _aborting(self._channel):
+            own = material.decode_client(self._network, self._next())
+            batch = np.ascontiguousarray(inputs)[None]
+            outputs: Ring = infer(self._channel, self._network, own, batch, self._pool)[0]
+            return outputs
+
+
+class Server(_Session):
+    """The server: it has the network, and learns nothing of inputs and outputs.
+
+    `path` is the store of `prepare_server`. Raises as Client does.
+    """
+
+    _role: Role = "server"
+
+    def __init__(
+        self,
+        channel: Channel,
+        network: Network,
+        path: str | os.PathLike[str],
+        *,
+        threads: int = 0,
+    ) -> None:
+        super().__init__(channel, PublicNetwork.of(network), path, threads)
+        self._whole = network
+
+    def serve(self) -> None:
+        """Serves one inference. Raises as Client.infer does."""
+        with _aborting(self._channel):
+            own = material.decode_server(self._network, self._next())
+            serve(self._channel, self._whole, own, self._pool)
+
+
+class _aborting:  # noqa: N801 - used like a function
+    """Tells the other party about an error, and closes the channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def __enter__(self) -> None:
+        """Does nothing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Aborts after an exception."""
+        if error is not None:
+            known = isinstance(error, MismatchError | ResourceError)
+            self._channel.abort(str(error) if known else "an error on its side")
+
+
+def _check_new(path: str | os.PathLike[str], count: int) -> None:
+    as_count(count, "count", 1, MAX_COUNT)
+    if Path(path).exists():
+        raise FileError(f"{path} exists: use it, or choose another name")
+
+
+def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, count: int) -> str:
+    """Compares networks and counts; returns the digest of both parties' nonces."""
+    own = {"plan": network.digest, "count": count}
+    nonce = secrets.token_hex(_NONCE_BYTES)
+    theirs = _exchange(channel, role, "PREP", {**own, "nonce": nonce})
+    for name, mine in own.items():
+        if theirs.get(name) != mine:
+            raise _mismatch(f"different preparations ({name})", theirs.get(name), mine)
+    pair = (nonce, theirs.get("nonce")) if role == "client" else (theirs.get("nonce"), nonce)
+    return hashlib.sha256(json.dumps(pair).encode()).hexdigest()
+
+
+def _exchange(channel: Channel, role: Role, kind: str, own: Fields) -> Fields:
+    """Sends some fields and receives the other party's; the client sends first."""
+    message = json.dumps({"protocol": _PROTOCOL, "role": role, **own}).encode()
+    if role == "client":
+        channel.send(kind, message)
+    theirs = _parsed(channel.receive_at_most(kind, _MAX_HELLO))
+    if role == "server":
+        channel.send(kind, message)
+    other = "server" if role == "client" else "client"
+    for name, expected in (("protocol", _PROTOCOL), ("role", other)):
+        if theirs.get(name) != expected:
+            raise _mismatch(f"the other party's {name}", theirs.get(name), expected)
+    return theirs
+
+
+def _parsed(data: bytearray) -> Fields:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise _mismatch("the other party's message", bytes(data[:16]), "a JSON object")
+    return found
+
+
+def _mismatch(what: str, found: object, expected: object) -> NescioError:
+    text = f"{what}: found {shown(found)}, expected {shown(expected)}"
+    return MismatchError(text, found=shown(found), expected=shown(expected))
