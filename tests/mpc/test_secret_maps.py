@@ -1,4 +1,4 @@
-"""Maps of networks with secret weights: the shares of both parties add up to the map of the mask."""
+"""Maps with secret weights: the shares of both parties add up to the map of the mask."""
 
 import numpy as np
 import pytest
