@@ -14,7 +14,8 @@ from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._online import dithers_of, infer, serve
-from nescio.mpc._public import PublicNetwork
+from nescio.mpc._products import products_of
+from nescio.mpc._public import PublicNetwork, PublicTerm
 from nescio.mpc._session import Client, Server, prepare_client, prepare_server
 from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
@@ -98,6 +99,42 @@ def test_prepared_inferences_give_the_outputs_of_the_simulator(network, random):
             lambda channel, own=server: serve(channel, network, own, POOL),
         )
         assert np.array_equal(outputs, network.simulate(x, dithers_of(client), errors).outputs)
+
+
+@pytest.mark.parametrize(("stride", "size", "channels"), [(1, 10, 6), (2, 20, 3)])
+def test_a_shortcut_takes_no_product_of_its_own(random, stride, size, channels):
+    """Also a shortcut with a stride, and the products are those of both maps."""
+    before = Convolution(
+        weights(random, 6, channels, 3, 3),
+        (channels, size, size),
+        padding=(1, 1),
+        stride=(stride, stride),
+    )
+    main = Convolution(weights(random, 6, 6, 3, 3), (6, 10, 10), padding=(1, 1))
+    shortcut = Convolution(
+        weights(random, 6, channels, 1, 1), (channels, size, size), stride=(stride, stride)
+    )
+    network = Network(
+        (channels, size, size),
+        (
+            Layer((Term(0, before),), np.zeros(6, int), Activation(relu), 6),
+            Layer((Term(0, shortcut), Term(1, main)), np.zeros(6, int)),
+        ),
+    )
+    (product,) = products_of(PublicNetwork.of(network).layers[1].terms)
+    assert [joined.source for joined in product.maps] == [1, 0]
+    assert product.maps[1].step == (stride, stride)
+    client, server = next(offline(network))
+    for error in errors_of(network, client, server):
+        assert np.abs(error.view(np.int32)).max() <= 1
+
+
+def test_maps_of_other_taps_and_matrix_products_stay_apart(random):
+    terms = [
+        Term(0, Convolution(weights(random, 4, 3, 3, 1), (3, 6, 6), padding=(1, 0))),
+        Term(0, Convolution(weights(random, 4, 3, 1, 3), (3, 6, 6), padding=(0, 1))),
+    ]
+    assert len(products_of([PublicTerm.of(term) for term in terms])) == 2
 
 
 def test_masks_and_shares_are_uniform(network):

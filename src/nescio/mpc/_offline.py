@@ -1,7 +1,7 @@
 """The offline phase: material of inferences, made by both parties without a dealer.
 
-For each inference, the client draws a mask R of the input and of each result. For a map W of a
-layer, the client gets c and the server s with s + c = W R, or 1 off, from encryptions of R
+For each inference, the client draws a mask R of the input and of each result. For the maps W
+of a layer, the client gets c and the server s with s + c = W R, or 1 off, from encryptions of R
 (docs/rlwe-parameters.md). The server's share of the values is then W (y + R) + b - s, and the
 client's is -c: their sum is W y + b.
 
@@ -14,22 +14,21 @@ client's is -c: their sum is W y + b.
 Semi-honest parties. A message has a size that both know ahead.
 """
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from .. import _core
-from .._arrays import Array
 from ..net import Channel
 from ._activation import ClientLookups
-from ._encoding import ConvolutionShape as Shape2d
-from ._encoding import Encoding, linear
 from ._linear import ClientKeys, PublicKey, ServerWeights
-from ._maps import Convolution, Dense, Ring
+from ._maps import Ring
 from ._network import Network
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._public import PublicLayer, PublicNetwork, PublicTerm
+from ._products import products_of
+from ._public import PublicLayer, PublicNetwork
 from ._tables import TableMaker, Tables
 
 _PUBLIC_KEY_BYTES = 30_752
@@ -49,23 +48,14 @@ class _Party:
         self, channel: Channel, network: PublicNetwork, maker: TableMaker, pool: _core.ThreadPool
     ) -> None:
         self._channel, self._network, self._maker, self._pool = channel, network, maker, pool
-        self._encodings = [
-            [Encoding.of(_shape(term)) for term in layer.terms] for layer in network.layers
-        ]
-
-    def _parts(self, data: bytes, name: str) -> Iterator[list[bytes]]:
-        """Cuts a message into the parts of each layer's maps."""
-        at = 0
-        for encodings in self._encodings:
-            own = []
-            for encoding in encodings:
-                own.append(data[at : at + getattr(encoding, name)])
-                at += len(own[-1])
-            yield own
+        self._products = [products_of(layer.terms) for layer in network.layers]
 
     def _receive(self, kind: str, name: str) -> Iterator[list[bytes]]:
-        length = sum(getattr(one, name) for own in self._encodings for one in own)
-        return self._parts(bytes(self._channel.receive(kind, length)), name)
+        """Receives a message, and yields its parts for the products of each layer."""
+        sizes = [[getattr(one.encoding, name) for one in own] for own in self._products]
+        data = io.BytesIO(self._channel.receive(kind, sum(map(sum, sizes))))
+        for own in sizes:
+            yield [data.read(size) for size in own]
 
     def _tables(self) -> list[Tables | None]:
         """Makes the tables of all layers; layers with tables of one size share a call."""
@@ -95,7 +85,7 @@ class OfflineClient(_Party):
         """Makes the material of one inference. Raises the errors of the channel."""
         masks = [_uniform(self._network.inputs)]
         masks += [_uniform(layer.outputs) for layer in self._network.layers[:-1]]
-        shares = self._products(masks)
+        shares = self._shares(masks)
         layers, places = [], []
         parts = zip(self._network.layers, shares, self._tables(), strict=True)
         for number, (layer, share, tables) in enumerate(parts, 1):
@@ -109,20 +99,20 @@ class OfflineClient(_Party):
         self._channel.send("PLAC", np.concatenate([*places, np.empty(0, np.uint8)]))
         return ClientMaterial(masks[0], tuple(layers))
 
-    def _products(self, masks: Sequence[Ring]) -> list[Ring]:
+    def _shares(self, masks: Sequence[Ring]) -> list[Ring]:
         """Returns the client's shares of the values of each layer."""
         messages = [
-            self._keys.encrypt(encoding, _image(term, masks[term.source]))
-            for layer, own in zip(self._network.layers, self._encodings, strict=True)
-            for term, encoding in zip(layer.terms, own, strict=True)
+            self._keys.encrypt(product.encoding, product.image(masks))
+            for own in self._products
+            for product in own
         ]
         self._channel.send("CIPH", b"".join(messages))
         answers = self._receive("PROD", "bytes_out")
         shares = []
-        for layer, own, parts in zip(self._network.layers, self._encodings, answers, strict=True):
+        for layer, own, parts in zip(self._network.layers, self._products, answers, strict=True):
             total: Ring = np.zeros((1, *layer.outputs), np.uint32)
-            for encoding, answer in zip(own, parts, strict=True):
-                total -= self._keys.decrypt(encoding, answer).reshape(total.shape)
+            for product, answer in zip(own, parts, strict=True):
+                total -= self._keys.decrypt(product.encoding, answer).reshape(total.shape)
             shares.append(total)
         return shares
 
@@ -136,16 +126,16 @@ class OfflineServer(_Party):
         super().__init__(channel, PublicNetwork.of(network), maker, pool)
         self._weights = [
             [
-                ServerWeights(encoding, _weights(term.map), pool)
-                for term, encoding in zip(layer.terms, own, strict=True)
+                ServerWeights(product.encoding, product.weights([t.map for t in layer.terms]), pool)
+                for product in own
             ]
-            for layer, own in zip(network.layers, self._encodings, strict=True)
+            for layer, own in zip(network.layers, self._products, strict=True)
         ]
         self._key = PublicKey(bytes(channel.receive("RLKY", _PUBLIC_KEY_BYTES)), pool)
 
     def make(self) -> ServerMaterial:
         """Makes the material of one inference. Raises the errors of the channel."""
-        subtracted = self._products()
+        subtracted = self._shares()
         tables = self._tables()
         sizes = [
             _core.lut_message_bytes((layer.activation.bits, 0, 0), layer.size)
@@ -160,7 +150,7 @@ class OfflineServer(_Party):
         ]
         return ServerMaterial(tuple(layers))
 
-    def _products(self) -> list[Ring]:
+    def _shares(self) -> list[Ring]:
         """Answers the client's encryptions; returns the server's shares for each layer."""
         shares, answers = [], []
         received = self._receive("CIPH", "bytes_in")
@@ -186,39 +176,3 @@ def _sizes(layer: PublicLayer) -> _Sizes | None:
     if layer.activation is None:
         return None
     return _Sizes(layer.activation.bits, layer.activation.outputs)
-
-
-def _shape(term: PublicTerm) -> Shape2d:
-    """Returns the convolution of a map: without groups, and without gaps in the kernel."""
-    if term.kernel is None:
-        return linear(int(np.prod(term.inputs)), term.outputs[0])
-    rows, columns = (
-        apart * (size - 1) + 1 for size, apart in zip(term.kernel, term.dilation, strict=True)
-    )
-    image = term.inputs[1], term.inputs[2]
-    channels, outputs = term.inputs[0], term.outputs[0]
-    return Shape2d(channels, outputs, image, (rows, columns), term.stride, term.padding)
-
-
-def _image(term: PublicTerm, mask: Ring) -> Ring:
-    """Returns a result's mask as the input of its encoding."""
-    return mask[0] if term.kernel is not None else mask.reshape(-1, 1, 1)
-
-
-def _weights(own: object) -> Array:
-    """Returns the weights for `_shape`: zeros between groups, and in the gaps of the kernel."""
-    if isinstance(own, Dense):
-        return own.weights[:, :, None, None].astype(np.int32)
-    assert isinstance(own, Convolution)
-    outputs, wide, *kernel = own.weights.shape
-    spans = [apart * (size - 1) + 1 for size, apart in zip(kernel, own.dilation, strict=True)]
-    full = np.zeros((outputs, wide * own.groups, *spans), np.int32)
-    each = outputs // own.groups
-    down, right = own.dilation
-    for group in range(own.groups):
-        lines, channels = (
-            slice(group * each, (group + 1) * each),
-            slice(group * wide, (group + 1) * wide),
-        )
-        full[lines, channels, ::down, ::right] = own.weights[lines]
-    return full
