@@ -36,7 +36,7 @@ def run_with_cache(
     """
     model = application.model
     assert isinstance(model, LanguageModel)
-    layout = _tuned(application, TextPart(model, task.long_rated), effort, cache_rows)
+    layout = _tuned(application, effort, cache_rows)
     streams = task.held_out[:_STREAMS]
     part = TextPart(model, streams)
     with torch.no_grad():
@@ -79,7 +79,8 @@ def new_rows(streams: Integers, cache_rows: int) -> float:
     return total / windows
 
 
-def _tuned(application: Application, rated: TextPart, effort: Effort, cache_rows: int) -> Layout:
+def _tuned(application: Application, effort: Effort, cache_rows: int) -> Layout:
+    rated = application.rated
     least = least_quality(plain_quality(rated), application.loss)
     found = tune(
         application.log,
@@ -113,6 +114,7 @@ def _run(
             calls += timed.calls
         requests = served.tables[table].requests
     ((up, down),) = {(r.bytes_up, r.bytes_down) for r in requests}  # all alike
-    facts: dict[str, Any] = {"bytes_up": up, "bytes_down": down, **milliseconds(calls)}
+    times = milliseconds(calls)
+    facts: dict[str, Any] = {"bytes_up": up, "bytes_down": down, "make_keys": times.pop("keys")}
     share = missing / (WINDOW * len(part))
-    return facts | {"quality": abs(part.rate(outputs)), "missing_percent": 100 * share}
+    return facts | times | {"quality": abs(part.rate(outputs)), "missing_percent": 100 * share}

@@ -45,7 +45,10 @@ def _lines(lines: TextIO) -> Iterator[str]:
     while True:
         if terminal:
             print("> ", end="", flush=True)
-        line = lines.readline().strip()
+        text = lines.readline()
+        if terminal and not text:
+            print()
+        line = text.strip()
         if not line:
             return
         if not terminal:

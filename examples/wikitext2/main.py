@@ -51,7 +51,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--cache-rows",
-        type=at_least(1),
+        type=at_least(1, 1 << 24),
         metavar="N",
         help="run streams whose device keeps the rows of the last N words too",
     )
@@ -141,7 +141,7 @@ def trained(task: Task, report: Report) -> Application:
         make=partial(LanguageModel, task.words, task.size.shape, device="meta"),
         table="words",
         lookups=WINDOW,
-        log=log_of(task.logged()),
+        log=log_of(task.logged),
         rated=TextPart(model, task.rated),
         held_out=held_out,
         loss=LOSS,

@@ -11,7 +11,8 @@ from examples.wikitext2.model import Shape
 from examples.wikitext2.part import WINDOW
 
 STREAMS = 64
-"""Streams of a text that is not for the log."""
+"""Streams of the text that is held out."""
+_RATED = 8  # streams of the text that layouts are rated by: long ones, for caches
 _USERS = 512  # streams of the text to train with
 
 
@@ -37,14 +38,14 @@ _SMALL = Shape(hidden=64, width=64)
 _FULL = Shape(hidden=650, width=256, layers=2, dropout=0.3)
 
 SIZES = {
-    "small": Size(_SMALL, 120_000, 1, 1e-2, 64, 4, 2),
-    "default": Size(Shape(), None, 2, 1e-2, 192, 16, None),
-    "full": Size(_FULL, None, 14, 4e-3, _USERS, 64, None),
+    "small": Size(_SMALL, 120_000, 1, 1e-2, 64, 16, 2),
+    "default": Size(Shape(), None, 2, 1e-2, 192, 64, None),
+    "full": Size(_FULL, None, 14, 4e-3, _USERS, 128, None),
 }
 EFFORTS = {
     "small": Effort(layouts=18, seconds=0.02, timed=8),
-    "default": Effort(layouts=120, seconds=0.1, timed=100),
-    "full": Effort(layouts=500, seconds=0.25, timed=500),
+    "default": Effort(layouts=80, seconds=0.1, timed=100),
+    "full": Effort(layouts=200, seconds=0.25, timed=500),
 }
 
 
@@ -55,7 +56,8 @@ class Task:
         self.texts: Texts = load(folder)
         self.size, self.seed = size, seed
         self.train: Integers = self.texts.train[: size.words]
-        self.rated = _cut(self.texts.valid, STREAMS, size.rated)
+        self.logged = self._logged()
+        self.rated = _cut(self.texts.valid, _RATED, size.rated)
         self.held_out = _cut(self.texts.test, STREAMS, size.held_out)
 
     @property
@@ -63,16 +65,11 @@ class Task:
         """The rows of the table."""
         return len(self.texts.words)
 
-    def logged(self) -> Integers:
+    def _logged(self) -> Integers:
         """Returns streams of the text to train with, at random, for the log."""
         every = streams(self.train, _USERS, WINDOW)
         random = np.random.default_rng(self.seed)
         return every[np.sort(random.permutation(_USERS)[: self.size.users])]
-
-    @property
-    def long_rated(self) -> Integers:
-        """A quarter as many streams as `rated`, of four times as many windows."""
-        return _cut(self.texts.valid, STREAMS // 4, 4 * self.size.rated)
 
 
 def _cut(text: Integers, count: int, windows: int | None) -> Integers:
