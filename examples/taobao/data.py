@@ -1,9 +1,11 @@
 """Taobao's ads: clicks or impressions of ads by users, with profiles of both."""
 
 import csv
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +28,8 @@ PROFILE = (
 )
 """The fields of a user's profile, as the data set names them; the first is the user's segment."""
 
+_LARGEST = 1 << 53  # integers up to here are exact as floats
+_MOST = 1 << 24  # rows of a table
 _CLICKS = ("train.txt", "test.txt", "u.item", "u.user")
 _RAW = ("raw_sample.csv", "ad_feature.csv", "user_profile.csv")
 _SOURCE = (
@@ -94,14 +98,17 @@ def _load_clicks(train: Path, test: Path, ads: Path, people: Path) -> Events:
     features = _table(ads, 4, "an ad, its category, brand and price level")
     profiles = _table(people, 1 + len(PROFILE), "a user and eight fields of the profile")
     parts = [_clicks(path, len(profiles), len(features)) for path in (train, test)]
-    users, items = np.concatenate(parts, axis=1)
+    clicks = np.concatenate(parts, axis=1)
+    _, kept = np.unique(clicks[:, ::-1], axis=1, return_index=True)
+    kept = np.sort(clicks.shape[1] - 1 - kept)  # each click once, those of both parts to test with
+    users, items = clicks[:, kept]
     return Events(
         "clicks of Taobao",
         users,
         items,
         clicked=np.ones(len(users), bool),
         times=None,
-        held_out=np.repeat([False, True], [part.shape[1] for part in parts]),
+        held_out=kept >= parts[0].shape[1],
         categories=features[:, 1],
         brands=features[:, 2],
         profiles=profiles[:, 1:],
@@ -117,10 +124,14 @@ def _table(path: Path, columns: int, expected: str) -> Integers:
             f"{path}: found lines of {sorted(found)} numbers, expected {columns}: {expected}"
         )
     table = np.array(lines, np.int64)
-    if (table[:, 0] != np.arange(len(table))).any() or table.min() < 0:
+    if (table[:, 0] != np.arange(len(table))).any():
         raise FileError(
-            f"{path}: found lines out of order or negative numbers, expected the numbers from 0 "
-            f"to {len(table) - 1} first, one a line: {expected}"
+            f"{path}: found lines out of order, expected the numbers from 0 to {len(table) - 1} "
+            f"first, one a line: {expected}"
+        )
+    if table.min() < 0 or table.max() >= _MOST:
+        raise FileError(
+            f"{path}: found numbers from {table.min()} to {table.max()}, expected 0 to {_MOST - 1}"
         )
     return table
 
@@ -146,11 +157,14 @@ def _integers(path: Path, expected: str) -> list[list[int]]:
     """Reads lines of integers with spaces between them. Raises FileError."""
     try:
         with open_text(path) as file:
-            return [list(map(int, line.split())) for line in file if line.strip()]
+            lines = [list(map(int, line.split())) for line in file if line.strip()]
     except ValueError as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path}: {error}; expected {expected}") from error
+    if any(abs(number) >= _LARGEST for line in lines for number in line):
+        raise FileError(f"{path}: found a number of 2^53 or more, expected {expected}")
+    return lines
 
 
 # ---- the raw log ---------------------------------------------------------------------------------
@@ -192,22 +206,34 @@ def _load_raw(log: Path, ads: Path, people: Path) -> Events:
 
 def _columns(path: Path, names: Sequence[str]) -> Integers:
     """Reads columns of a CSV file of integers, (n, columns); -1 is a value that is not given."""
-    expected = f"lines of numbers under {', '.join(names)}"
+    expected = f"lines of numbers under {', '.join(names)}; get the file again"
     try:
         with open_text(path) as file:
             header = [name.strip() for name in next(csv.reader(file), [])]
             if missed := [name for name in names if name not in header]:
                 raise FileError(f"{path}: found no column {missed[0]!r}, expected {expected}")
             places = [header.index(name) for name in names]
-            if "clk" in names:  # the long one has no gaps
-                return np.loadtxt(file, np.int64, delimiter=",", usecols=places, ndmin=2)
-            lines = [[_number(line[at]) for at in places] for line in csv.reader(file)]
-    except (ValueError, IndexError) as error:
+            values = _long(file, places) if "clk" in names else _with_gaps(file, places)
+    except (ValueError, IndexError, OverflowError, csv.Error) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"{path}: {error}; expected {expected}") from error
-    if not lines:
+    if not len(values):
         raise FileError(f"{path}: found no lines, expected {expected}")
+    if np.abs(values).max() >= _LARGEST:
+        raise FileError(f"{path}: found a number of 2^53 or more, expected {expected}")
+    return values
+
+
+def _long(file: TextIO, places: list[int]) -> Integers:
+    """Reads the millions of lines of the log, which has no gaps."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a file without lines
+        return np.loadtxt(file, np.int64, delimiter=",", usecols=places, ndmin=2)
+
+
+def _with_gaps(file: TextIO, places: list[int]) -> Integers:
+    lines = [[_number(line[at]) for at in places] for line in csv.reader(file) if line]
     return np.array(lines, np.int64)
 
 

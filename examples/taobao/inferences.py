@@ -155,14 +155,20 @@ def _split_impressions(events: Events, times: Integers, seed: int) -> Split:
     users, ads, times = events.users[order], events.ads[order], times[order]
     clicked = events.clicked[order]
     seconds = times - times.min()
-    span = int(seconds.max()) + 1
-    moments = users * span + seconds
+    moments = _moments(users, seconds)
     end = np.searchsorted(moments[clicked], moments, side="left")
     first = np.searchsorted(users[clicked], users, side="left")
     none = np.full(len(users), -1)
     whole = Inferences(users, ads, clicked, first, end, none, ads[clicked], times)
-    day = seconds * _DAYS // span
+    day = seconds // -(-(int(seconds.max()) + 1) // _DAYS)
     test, valid = day == _DAYS - 1, day == _DAYS - 2
     parts = (np.flatnonzero(part) for part in (~(test | valid), valid, test))
     random = np.random.default_rng(seed)
     return Split(*(whole[part].shuffled(random) for part in parts))
+
+
+def _moments(users: Integers, seconds: Integers) -> Integers:
+    """Numbers pairs of users and seconds in their order."""
+    found, places = np.unique(seconds, return_inverse=True)
+    moments: Integers = users * len(found) + places
+    return moments

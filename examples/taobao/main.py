@@ -25,7 +25,7 @@ from examples.taobao.five import compare_five
 from examples.taobao.model import ClickModel
 from examples.taobao.part import ClickPart, log_of
 from examples.taobao.tables import Tables
-from examples.taobao.task import EFFORTS, HISTORY, SIZES, Task
+from examples.taobao.task import EFFORTS, HISTORY, MAX_HISTORY, SIZES, Task
 from examples.taobao.train import train
 from nescio.cli import run as run_command
 
@@ -38,10 +38,15 @@ def command_line() -> argparse.ArgumentParser:
     parser = build_parser("taobao", "Trains a model of clicks on ads, and runs it privately.")
     parser.add_argument(
         "--history",
-        type=at_least(1),
+        type=at_least(1, MAX_HISTORY),
         default=HISTORY,
         metavar="N",
         help="ads of a history that count (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--five-tables",
+        action="store_true",
+        help="compare with five tables that are looked up one after the other",
     )
     parser.set_defaults(run=run)
     return parser
@@ -62,14 +67,15 @@ def run(arguments: argparse.Namespace) -> int:
         )
         application = trained(task, report)
         infer(application, effort, folder, report)
-        report.step("five tables, one after the other")
-        compare_five(
-            application,
-            task.tables.firsts.tolist(),
-            folder=folder,
-            effort=effort,
-            report=report,
-        )
+        if arguments.five_tables:
+            report.step("five tables, one after the other")
+            compare_five(
+                application,
+                task.tables.firsts.tolist(),
+                folder=folder,
+                effort=effort,
+                report=report,
+            )
         report.save(folder / "report.json")
         if arguments.folder is not None:
             report.say(f"the log, the exported models and report.json are in {folder}")

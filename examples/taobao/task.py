@@ -14,6 +14,8 @@ from nescio.errors import ArgumentError
 _MOST = 250_000  # inferences to validate or test with
 HISTORY = 16
 """Ads of a history that count."""
+MAX_HISTORY = 167
+"""The longest that count: an exact layout is for at most 512 rows."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,11 @@ class Task:
                     f"{part.clicked.sum()} are clicks, expected clicks and other ones"
                 )
         self.tables = Tables(self.events, history)
+        if self.lookups > len(self.tables):
+            raise ArgumentError(
+                f"--history: found {history}, which makes {self.lookups} rows of an inference, "
+                f"expected at most the {len(self.tables)} of all tables"
+            )
 
     @property
     def epochs(self) -> int:

@@ -131,6 +131,16 @@ def test_a_log_of_impressions(tmp_path, gzipped):
     assert events.profiles[1].tolist() == [1] * 8  # the first level of each field
 
 
+def test_a_click_that_is_given_twice_counts_once(tmp_path):
+    """Otherwise a click to test with would be in its own history."""
+    repeated = {"train.txt": "0 1 2 1\n1 3 2 0\n", "test.txt": "0 3 3\n1 2\n"}
+    events = load(written(tmp_path / "a", CLICKS | repeated))
+    pairs = list(zip(events.users.tolist(), events.ads.tolist(), strict=True))
+    assert sorted(pairs) == [(0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3)]
+    assert events.held_out[[pairs.index((0, 3)), pairs.index((1, 2))]].all()
+    assert events.held_out.sum() == 2
+
+
 def test_a_set_that_is_missing_can_be_got(tmp_path, capsys):
     assert main(["--data", str(tmp_path / "no")]) == 1
     said = capsys.readouterr().err
@@ -151,6 +161,13 @@ def test_a_user_who_clicked_every_ad_has_no_negatives(tmp_path, capsys):
     assert "found a user who clicked nearly all of" in capsys.readouterr().err
 
 
+def test_a_history_of_more_rows_than_the_tables_have(impressions, capsys):
+    assert main(["--data", str(impressions), "--small", "--history=100"]) == 1
+    assert "which makes 311 rows of an inference, expected at most the 118" in (
+        capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize(
     ("files", "name", "text", "said"),
     [
@@ -169,7 +186,9 @@ def test_a_user_who_clicked_every_ad_has_no_negatives(tmp_path, capsys):
         ),
         (CLICKS, "test.txt", "0\n", "test.txt: found no clicks, expected lines of a user"),
         (CLICKS, "u.item", "0 1 2\n", r"u.item: found lines of \[3\] numbers, expected 4: an ad"),
-        (CLICKS, "u.item", "1 1 2 0\n", "u.item: found lines out of order or negative numbers"),
+        (CLICKS, "u.item", "1 1 2 0\n", "u.item: found lines out of order, expected"),
+        (CLICKS, "u.item", "0 1 -2 0\n", "u.item: found numbers from -2 to 1, expected 0 to"),
+        (CLICKS, "u.item", f"0 {10**30} 2 0\n", "u.item: found a number of 2.53 or more"),
         (CLICKS, "u.user", "", r"u.user: found lines of \[\] numbers, expected 9: a user and"),
         (RAW, "raw_sample.csv", "user,clk\n1,0\n", "raw_sample.csv: found no column 'time_stamp'"),
         (
@@ -178,6 +197,9 @@ def test_a_user_who_clicked_every_ad_has_no_negatives(tmp_path, capsys):
             RAW["raw_sample.csv"] + "1,2\n",
             "raw_sample.csv: .*expected lines",
         ),
+        (RAW, "raw_sample.csv", RAW["raw_sample.csv"].split("\n")[0], "sample.csv: found no lines"),
+        (RAW, "raw_sample.csv", RAW["raw_sample.csv"] + f"1,{10**17},20,x,1,0", "2.53 or more"),
+        (RAW, "ad_feature.csv", RAW["ad_feature.csv"] + "1,inf,1,1,1,1\n", "ad_feature.csv: .*inf"),
         (RAW, "ad_feature.csv", RAW["ad_feature.csv"] + "1,x,1,1,1,1\n", "ad_feature.csv: .*'x'"),
         (RAW, "ad_feature.csv", RAW["ad_feature.csv"][:80], "ad_feature.csv: found no ad 20"),
         (
@@ -369,15 +391,15 @@ def check_private(report):
     assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
     rated = report["layouts"]["quality_of_training"]
     assert rated["relaxed"] >= 0.995 * rated["plain"]
-    five = report["five_tables"]
-    assert all(facts["equal"] for facts in five.values())
-    assert [facts["requests"] for facts in five.values()] == [1, 1, 5, 5]
-    assert five["exact"]["bytes_up"] == exact["bytes_up"]
 
 
 def test_the_application_on_made_up_clicks(clicks, tmp_path, capsys):
-    report = report_of(clicks, tmp_path / "out", "--history=8")
+    report = report_of(clicks, tmp_path / "out", "--history=8", "--five-tables")
     check_private(report)
+    five = report["five_tables"]
+    assert all(facts["equal"] for facts in five.values())
+    assert [facts["requests"] for facts in five.values()] == [1, 1, 5, 5]
+    assert five["exact"]["bytes_up"] == report["private"]["exact"]["bytes_up"]
     plain = report["plain"]
     assert report["data"]["negatives"] == "sampled"
     assert 0.45 < plain["baselines"]["popularity alone"] < 0.55
