@@ -29,6 +29,7 @@ _MAX_BODY = 64 << 20
 _MAX_KEYS = 16384
 _AT_ONCE = 64  # inferences of a call where the quality counts
 _STEPS = ("plan", "keys", "servers", "http", "link", "decode", "model")
+_LAYERS = (torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU)
 _COLUMNS = [
     ("application", "application", ">11"),
     ("way", "way", ">9"),
@@ -119,7 +120,7 @@ class _Latency:
             folder,
             tables=[app.table],
             layouts={app.table: layout} if layout else None,
-            quantize={"*": bits} if bits else None,
+            quantize=_plan(app.model, bits) if bits else None,
         )
         options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
         with private_model(app.make, folder, *options, seconds=3600) as private:
@@ -162,6 +163,11 @@ class _Latency:
             "rtt_milliseconds": 1e3 * self._link.rtt_seconds,
             "bits_per_second": self._link.bits_per_second,
         }
+
+
+def _plan(model: torch.nn.Module, bits: tuple[int, int]) -> dict[str, tuple[int, int] | None]:
+    """Returns the plan that quantizes every layer of a model that can be."""
+    return {name: bits for name, module in model.named_modules() if isinstance(module, _LAYERS)}
 
 
 def emulated_seconds(link: Link, up: int, down: int) -> float:

@@ -172,7 +172,8 @@ class Sweep:
         """Measures the fronts of all families within each of the budgets, all in turns."""
         setup = self._setups[generator]
         points = pool.points(setup, self._machines[generator])
-        wanted: dict[Design, Point] = {}
+        always = _references(self._app)
+        wanted = {point.design: point for point in points if point.design in always}
         for most in self._arguments.max_bytes:
             budgets = self._budgets(most)
             for family in FAMILIES:
