@@ -23,8 +23,8 @@ class Layouts(NamedTuple):
 def find_layouts(application: Application, effort: Effort, report: Report) -> Layouts:
     """Searches layouts for the table of an application, and reports them.
 
-    They are made from its log, and rated by other inferences of the training. Raises the errors of
-    `nescio.pir.batch.tune`.
+    They are made from its log, and rated by inferences that are not those of the test. Raises the
+    errors of `nescio.pir.batch.tune`.
     """
     rated = application.rated
     plain = plain_quality(rated)
@@ -70,7 +70,7 @@ def _describe(application: Application, plain: float, layouts: Layouts, report: 
     report.facts["layouts"] = {
         "exact": layouts.exact.describe(),
         "relaxed": layouts.relaxed.describe(),
-        "quality_of_training": {"plain": abs(plain), "relaxed": abs(found.quality)},
+        "quality_of_rating": {"plain": abs(plain), "relaxed": abs(found.quality)},
         "retrieved": found.retrieved,
         "tried": len(tried),
     }
@@ -78,6 +78,6 @@ def _describe(application: Application, plain: float, layouts: Layouts, report: 
     report.say(f"relaxed: {layouts.relaxed.describe()}")
     report.say(
         f"of {len(tried)} layouts, relaxed is the fastest whose {metric} is at most "
-        f"{application.loss:.1%} worse than {abs(plain):.5g} for inferences of the training: "
+        f"{application.loss:.1%} worse than {abs(plain):.5g} for the inferences that rate layouts: "
         f"{abs(found.quality):.5g}, with {found.retrieved:.1%} of the rows"
     )

@@ -97,8 +97,8 @@ def test_an_application_from_its_log_to_private_outputs(application, tmp_path, c
     assert ways["separate"]["equal"]
     assert ways["separate"]["keys"] == PLACES
     assert ways["relaxed"]["equal"] == (ways["relaxed"]["missing_percent"] == 0)
-    assert facts["layouts"]["quality_of_training"]["plain"] == 1
-    assert 1 <= facts["layouts"]["quality_of_training"]["relaxed"] <= 5
+    assert facts["layouts"]["quality_of_rating"]["plain"] == 1
+    assert 1 <= facts["layouts"]["quality_of_rating"]["relaxed"] <= 5
     assert "all that a server saw of one inference" in capsys.readouterr().out
 
 

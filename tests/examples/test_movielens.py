@@ -327,7 +327,7 @@ def check_private(report):
     assert 0 < relaxed["missing_percent"] < 100
     assert relaxed["bytes_up"] < exact["bytes_up"]
     assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
-    rated = report["layouts"]["quality_of_training"]
+    rated = report["layouts"]["quality_of_rating"]
     assert rated["relaxed"] >= 0.995 * rated["plain"]
 
 

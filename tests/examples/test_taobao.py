@@ -389,7 +389,7 @@ def check_private(report):
     assert report["private"]["separate"]["equal"]
     assert relaxed["bytes_up"] < exact["bytes_up"]
     assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
-    rated = report["layouts"]["quality_of_training"]
+    rated = report["layouts"]["quality_of_rating"]
     assert rated["relaxed"] >= 0.995 * rated["plain"]
 
 

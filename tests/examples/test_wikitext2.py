@@ -321,7 +321,7 @@ def check_private(report):
     assert ways["separate"]["equal"]
     assert ways["exact"]["quality"] == ways["plain"]["quality"]
     assert ways["plain"]["quality"] == pytest.approx(plain["perplexity"], rel=1e-5)
-    rated = report["layouts"]["quality_of_training"]
+    rated = report["layouts"]["quality_of_rating"]
     assert rated["relaxed"] <= 1.05 * rated["plain"]
     assert 2 * (ways["exact"]["bytes_up"] + ways["exact"]["bytes_down"]) <= 300_000
 
@@ -333,7 +333,7 @@ def test_the_application_on_a_made_up_text(made_up, tmp_path, monkeypatch, capsy
     assert plain["perplexity"] < plain["unigram"] / 2  # a word has four that may follow
     assert plain["bigram"] < plain["unigram"]
     missing = report["missing_words"]
-    relaxed = report["layouts"]["quality_of_training"]["relaxed"]
+    relaxed = report["layouts"]["quality_of_rating"]["relaxed"]
     assert missing["plain"] <= missing["learned"] == pytest.approx(relaxed, rel=1e-4)
     assert len(missing) == 6
     cache = report["cache"]
