@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 import nescio.torch
+from nescio.errors import FileError
 
 from .measured import MeasuredTable, TimedModel
 from .servers import two_servers
@@ -19,9 +20,15 @@ def private_model(
     """Serves the tables of an exported model until the block ends; gives its device's half.
 
     `folder` is that of `nescio.torch.export`, `options` are further ones of `nescio serve`. Rows
-    that do not fit a layout are zeros. Raises the errors of `nescio.torch.load` and `two_servers`.
+    that do not fit a layout are zeros. Raises FileError for a folder without tables, and the errors
+    of `nescio.torch.load` and `two_servers`.
     """
     tables = sorted((folder / "servers").glob("*.npy"))
+    if not tables:
+        raise FileError(
+            f"{folder}: found no tables for servers, expected what a run of an application exports "
+            "there; run it again to its end, into a new folder"
+        )
     layouts = [path.with_suffix(".layout") for path in tables]
     parts = [f"--layout={path.stem}={path}" for path in layouts if path.exists()]
     with ExitStack() as opened:

@@ -23,7 +23,7 @@ def describe_data(task: Task, report: Report) -> None:
         "held_out": {"streams": STREAMS, "windows": windows},
     }
     report.say(
-        f"{len(task.train):,} words to train with, {task.words:,} different ones; "
+        f"{len(task.train):,} words to train with, a vocabulary of {task.words:,}; "
         f"{len(texts.valid):,} to rate layouts with, {len(texts.test):,} to test with"
     )
     report.say(
@@ -48,10 +48,10 @@ def describe_model(model: LanguageModel, report: Report) -> None:
 
 def describe_quality(task: Task, perplexity: float, report: Report) -> None:
     """Reports the perplexity of the plain model beside those of counting, and of the paper."""
-    train, test, words = task.train, task.texts.test, task.words
+    train, test, words = task.train, task.held_out, task.words
     counted = {"unigram": unigram(train, test, words), "bigram": bigram(train, test, words)}
     unknown = task.texts.words.index(UNKNOWN)
-    share = float((test == unknown).mean())
+    share = float((test[:, 1:] == unknown).mean())
     facts = {"perplexity": perplexity, **counted, "published": PUBLISHED}
     report.facts["plain"] = facts | {"unknown_share": share}
     report.say(

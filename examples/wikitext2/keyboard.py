@@ -14,6 +14,7 @@ from examples.common.private import private_model
 from examples.wikitext2.data import END, UNKNOWN
 from examples.wikitext2.model import LanguageModel, State
 from examples.wikitext2.saved import load
+from nescio.errors import ArgumentError
 
 _DAY = 86_400
 _SHOWN = 5  # next words
@@ -52,7 +53,7 @@ def _lines(lines: TextIO) -> Iterator[str]:
         if not line:
             return
         if not terminal:
-            print(f"> {line}")
+            print(f"> {_printable(line)}")
         yield line
 
 
@@ -69,7 +70,8 @@ class Keyboard:
         state: State | None = None
         for typed in [END, *_TOKENS.findall(line)]:
             number = self.number(typed)
-            word = typed if number != self._numbers[UNKNOWN] else f"{typed} {UNKNOWN}"
+            shown = _printable(typed)
+            word = shown if number != self._numbers[UNKNOWN] else f"{shown} {UNKNOWN}"
             scores, state = self._model(torch.tensor([[number]]), None, state)
             print(
                 f"{word[-_WIDTH:]:{_WIDTH}}{_times(self._model.calls[-1])}   {self._next(scores)}"
@@ -98,12 +100,22 @@ class Keyboard:
         return f"{len(requests)} lookups; each server saw {each} for each, whatever the word"
 
 
+def _printable(text: str) -> str:
+    """Replaces control characters, which a terminal would obey."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
 def _times(call: Phases) -> str:
     return "".join(f"{1000 * getattr(call, step):9.2f}" for step in _STEPS)
 
 
 def standard_input() -> TextIO:
-    """Returns standard input, in which bytes that are not text do no harm."""
+    """Returns standard input, in which bytes that are not text do no harm.
+
+    Raises ArgumentError where it is closed.
+    """
+    if sys.stdin is None:
+        raise ArgumentError("--type: found a closed standard input, expected lines of text")
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="replace")
     return sys.stdin

@@ -95,8 +95,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_keyboard(arguments: argparse.Namespace) -> int:
     """Looks up typed words, with the model of an earlier run or with a new small one."""
+    lines = standard_input()
     if arguments.folder is not None:
-        type_words(arguments.folder, standard_input())
+        type_words(arguments.folder, lines)
         return 0
     report = Report()
     with tempfile.TemporaryDirectory(prefix="nescio-") as temporary:
@@ -106,7 +107,7 @@ def run_keyboard(arguments: argparse.Namespace) -> int:
         saved.save(folder, task.texts.words, task.size.shape)
         nescio.torch.export(application.model, folder / "separate", tables=[application.table])
         report.step("the keyboard")
-        type_words(folder, standard_input())
+        type_words(folder, lines)
     return 0
 
 

@@ -14,13 +14,16 @@ _DISCOUNT = 0.75
 
 
 def unigram(train: Integers, test: Integers, words: int) -> float:
-    """Returns the perplexity of `test` by the frequencies of words in `train`, each plus one."""
+    """Returns the perplexity of `test` by the frequencies of words in `train`, each plus one.
+
+    `test` is a text, or streams of text (n, length + 1), whose first words are not predicted.
+    """
     counts = np.bincount(train, minlength=words) + 1.0
-    return _perplexity(counts[test[1:]] / counts.sum())
+    return _perplexity(counts[test[..., 1:]] / counts.sum())
 
 
 def bigram(train: Integers, test: Integers, words: int) -> float:
-    """Returns the perplexity of `test` by pairs of words in `train`.
+    """Returns the perplexity of `test`, a text or streams of text, by pairs of words in `train`.
 
     Pairs are smoothed by interpolated Kneser-Ney: a part of each count goes to all words, by the
     number of different words that they follow.
@@ -29,7 +32,7 @@ def bigram(train: Integers, test: Integers, words: int) -> float:
     firsts = np.bincount(train[:-1], minlength=words)
     different = np.bincount(keys // words, minlength=words)
     preceded = np.bincount(keys % words, minlength=words) + 1.0
-    before, after = test[:-1], test[1:]
+    before, after = test[..., :-1].ravel(), test[..., 1:].ravel()
     common = (preceded / preceded.sum())[after]
     seen = np.maximum(firsts[before], 1)
     own = np.maximum(_counts(keys, counts, before * words + after) - _DISCOUNT, 0) / seen

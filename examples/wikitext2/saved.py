@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from examples.wikitext2.data import END, UNKNOWN
 from examples.wikitext2.model import Shape
 from nescio.errors import FileError
 
@@ -25,7 +26,9 @@ def load(folder: Path) -> tuple[list[str], Shape]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         shape = Shape(**found["shape"] | {"cuts": tuple(found["shape"]["cuts"])})
-        return [str(word) for word in found["words"]], shape
+        words = [str(word) for word in found["words"]]
+        if not {END, UNKNOWN} <= set(words):
+            raise ValueError(f"found {len(words)} words, expected {END} and {UNKNOWN} among them")
     except OSError as error:
         raise FileError(
             f"--folder: {path} cannot be read ({error.strerror}), expected the folder of an "
@@ -35,3 +38,4 @@ def load(folder: Path) -> tuple[list[str], Shape]:
         raise FileError(
             f"{path}: {error!r}; run the application again, into a new folder"
         ) from error
+    return words, shape

@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import math
+import shutil
 
 import numpy as np
 import pytest
@@ -135,6 +137,15 @@ def test_probabilities_by_counting_add_up_to_one(rng):
         pairs = [np.array([first, word]) for word in range(6)]
         assert sum(1 / bigram(train, pair, 6) for pair in pairs) == pytest.approx(1)
         assert sum(1 / unigram(train, pair, 6) for pair in pairs) == pytest.approx(1)
+
+
+def test_counting_predicts_the_same_words_as_the_model(rng):
+    """The first word of a stream is predicted by neither, and words left out of streams too."""
+    train, text = rng.integers(0, 5, 200), rng.integers(0, 5, 100)
+    cut = streams(text, 3, 10)
+    for count in (unigram, bigram):
+        each = [math.log(count(train, stream, 5)) for stream in cut]
+        assert math.log(count(train, cut, 5)) == pytest.approx(np.mean(each))
 
 
 # ---- the model -----------------------------------------------------------------------------------
@@ -296,7 +307,37 @@ def test_a_keyboard_shows_the_likeliest_words(model, capsys):
     assert shown == [words[number] for number in torch.topk(scores[0], 5).indices]
 
 
-@pytest.mark.parametrize("content", [None, "{", '{"words": []}', '{"shape": 3, "words": []}'])
+def test_a_keyboard_whose_input_is_closed(keyboard_folder, monkeypatch, capsys):
+    monkeypatch.setattr("sys.stdin", None)
+    assert main(["--type", "--folder", str(keyboard_folder)]) == 1
+    assert "found a closed standard input" in capsys.readouterr().err
+
+
+def test_a_keyboard_shows_no_control_characters(keyboard_folder, monkeypatch, capsys):
+    code, said = typed(keyboard_folder, b"w3 \x1b]0;x\x07\n", monkeypatch, capsys)
+    assert code == 0
+    assert "w3" in said.out
+    assert not {"\x1b", "\x07"} & set(said.out)
+
+
+def test_a_folder_of_a_run_that_did_not_end(keyboard_folder, monkeypatch, capsys):
+    shutil.rmtree(keyboard_folder / "separate")
+    code, said = typed(keyboard_folder, b"w1\n", monkeypatch, capsys)
+    assert code == 1
+    assert "separate: found no tables for servers" in said.err
+    assert "usage" not in said.err
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        "{",
+        '{"words": []}',
+        '{"shape": 3, "words": []}',
+        '{"shape": {"cuts": [9]}, "words": ["a", "<eos>"]}',
+    ],
+)
 def test_a_folder_of_no_earlier_run(tmp_path, content, monkeypatch, capsys):
     if content is not None:
         (tmp_path / "language.json").write_text(content)
