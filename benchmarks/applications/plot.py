@@ -43,12 +43,20 @@ def plot_sweep(folder: Path, cases: Sequence[Case]) -> None:
     _costs(folder / "applications-costs.png", own)
 
 
+class _Numbers(LogFormatter):
+    """Labels the ticks that LogFormatter labels, without powers."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Returns the label of a tick; empty for most."""
+        return f"{x:,.12g}" if super().__call__(x, pos) else ""
+
+
 def _plain_numbers(axes: Axes) -> None:
     """Writes the numbers of logarithmic axes without powers."""
     for axis in (axes.xaxis, axes.yaxis):
         if axis.get_scale() == "log":
-            axis.set_major_formatter("{x:,g}")
-            axis.set_minor_formatter(LogFormatter(minor_thresholds=(1.2, 0.4)))
+            axis.set_major_formatter("{x:,.12g}")
+            axis.set_minor_formatter(_Numbers(minor_thresholds=(1.2, 0.4)))
 
 
 def _save(figure: Figure, path: Path) -> None:
