@@ -33,8 +33,10 @@ def missing(folder: Path, expected: str, source: str) -> FileError:
 
 
 @contextmanager
-def open_text(path: Path, encoding: str = "utf-8") -> Iterator[TextIO]:
+def open_text(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
     """Opens a text file, which is gzipped if its name ends with .gz, and closes it with the block.
+
+    A byte order mark is skipped.
 
     Raises FileError for a file that cannot be read, also within the block.
     """

@@ -172,6 +172,8 @@ def _integers(path: Path, expected: str) -> list[list[int]]:
 
 def _load_raw(log: Path, ads: Path, people: Path) -> Events:
     shown = _columns(log, ("user", "time_stamp", "adgroup_id", "clk"))
+    if not np.isin(shown[:, 3], (0, 1)).all():
+        raise FileError(f"{log}: found clk other than 0 and 1; get the file again")
     features = _columns(ads, ("adgroup_id", "cate_id", "brand"))
     given = _columns(people, ("userid", *PROFILE))
     numbers, users = np.unique(shown[:, 0], return_inverse=True)

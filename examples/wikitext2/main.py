@@ -38,6 +38,7 @@ from examples.wikitext2.part import WINDOW, TextPart, log_of
 from examples.wikitext2.task import EFFORTS, SIZES, STREAMS, Task
 from examples.wikitext2.training import start_from, train
 from nescio.cli import run as run_command
+from nescio.errors import ArgumentError
 from nescio.pir.batch import Layout
 
 LOSS = 0.05
@@ -96,6 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 def run_keyboard(arguments: argparse.Namespace) -> int:
     """Looks up typed words, with the model of an earlier run or with a new small one."""
     lines = standard_input()
+    if arguments.size != "default" or arguments.cache_rows:
+        raise ArgumentError("--type: found --small, --full or --cache-rows too, expected --folder")
     if arguments.folder is not None:
         type_words(arguments.folder, lines)
         return 0

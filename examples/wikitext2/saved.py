@@ -9,6 +9,7 @@ from examples.wikitext2.model import Shape
 from nescio.errors import FileError
 
 _NAME = "language.json"
+_LARGEST = 1 << 20
 
 
 def save(folder: Path, words: list[str], shape: Shape) -> None:
@@ -27,8 +28,7 @@ def load(folder: Path) -> tuple[list[str], Shape]:
         found = json.loads(path.read_text(encoding="utf-8"))
         shape = Shape(**found["shape"] | {"cuts": tuple(found["shape"]["cuts"])})
         words = [str(word) for word in found["words"]]
-        if not {END, UNKNOWN} <= set(words):
-            raise ValueError(f"found {len(words)} words, expected {END} and {UNKNOWN} among them")
+        _check(shape, words)
     except OSError as error:
         raise FileError(
             f"--folder: {path} cannot be read ({error.strerror}), expected the folder of an "
@@ -39,3 +39,14 @@ def load(folder: Path) -> tuple[list[str], Shape]:
             f"{path}: {error!r}; run the application again, into a new folder"
         ) from error
     return words, shape
+
+
+def _check(shape: Shape, words: list[str]) -> None:
+    """Raises ValueError for what no run writes."""
+    if not {END, UNKNOWN} <= set(words):
+        raise ValueError(f"found {len(words)} words, expected {END} and {UNKNOWN} among them")
+    sizes = [shape.hidden, shape.width, shape.layers, *shape.cuts]
+    if not all(type(size) is int and 0 < size <= _LARGEST for size in sizes):
+        raise ValueError(f"found sizes {sizes}, expected integers from 1 to {_LARGEST}")
+    if list(shape.cuts) != sorted(set(shape.cuts)):
+        raise ValueError(f"found cuts {shape.cuts}, expected rising ones")

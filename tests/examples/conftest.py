@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sets.taobao import clicks, impressions
+
+__all__ = ["clicks", "impressions"]
+
 
 @pytest.fixture(autouse=True)
 def one_thread():

@@ -4,7 +4,6 @@ import gzip
 import io
 import json
 import math
-import shutil
 
 import numpy as np
 import pytest
@@ -15,10 +14,8 @@ import torch
 
 import nescio.torch
 from examples.common.private import private_model
-from examples.wikitext2 import saved
 from examples.wikitext2.cached import new_rows
 from examples.wikitext2.data import END, UNKNOWN, load, streams
-from examples.wikitext2.keyboard import Keyboard
 from examples.wikitext2.main import main
 from examples.wikitext2.model import LanguageModel, Shape
 from examples.wikitext2.ngrams import bigram, unigram
@@ -246,107 +243,6 @@ def test_a_cache_keeps_the_rows_used_last():
     assert new_rows(text, 1000) == (35 + 0 + 20 + 0) / 4
 
 
-# ---- the keyboard --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def keyboard_folder(model, tmp_path):
-    """The folder of an earlier run."""
-    words = [*(f"w{number}" for number in range(WORDS - 3)), "the", END, UNKNOWN]
-    saved.save(tmp_path, words, SHAPE)
-    nescio.torch.export(model, tmp_path / "separate")
-    return tmp_path
-
-
-def typed(folder, content, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
-    code = main(["--type", "--folder", str(folder)])
-    return code, capsys.readouterr()
-
-
-def test_every_typed_word_is_one_lookup_of_the_same_size(keyboard_folder, monkeypatch, capsys):
-    text = b"The w17, nowhere\xff seen\nw3\n\nw4\n"
-    code, said = typed(keyboard_folder, text, monkeypatch, capsys)
-    assert code == 0
-    assert not said.err
-    lines = said.out.splitlines()
-    firsts = [line[:16].strip() for line in lines if "%" in line]
-    unknown = f" {UNKNOWN}"
-    assert firsts[:3] == [END, "The", "w17"]  # as "the" is in the vocabulary
-    assert all(word.endswith(unknown) for word in firsts[3:7])
-    assert firsts[7:] == [END, "w3"]  # the empty line ends
-    assert all(UNKNOWN not in line[70:] for line in lines)
-    assert lines[-1].startswith("9 lookups; each server saw")
-    assert lines[-1].count("bytes up") == 1
-
-
-def test_a_keyboard_without_input(keyboard_folder, monkeypatch, capsys):
-    code, said = typed(keyboard_folder, b"", monkeypatch, capsys)
-    assert code == 0
-    assert said.out.splitlines()[-1] == "no lookup: the servers saw nothing"
-
-
-def test_a_keyboard_shows_the_likeliest_words(model, capsys):
-    words = [*(f"w{number}" for number in range(WORDS - 2)), END, UNKNOWN]
-
-    class Plain:
-        def __init__(self):
-            self.calls = []
-
-        def __call__(self, *inputs):
-            self.calls.append(type("Phases", (), {"__getattr__": lambda *_: 0.001})())
-            with torch.no_grad():
-                return model(*inputs)
-
-    keyboard = Keyboard(Plain(), words)
-    keyboard.type("w5 w9")
-    shown = capsys.readouterr().out.splitlines()[-1].split()[7::2]
-    with torch.no_grad():
-        scores, _ = model(torch.tensor([[WORDS - 2, 5, 9]]), None)
-    scores[0, -1] = -np.inf
-    assert shown == [words[number] for number in torch.topk(scores[0], 5).indices]
-
-
-def test_a_keyboard_whose_input_is_closed(keyboard_folder, monkeypatch, capsys):
-    monkeypatch.setattr("sys.stdin", None)
-    assert main(["--type", "--folder", str(keyboard_folder)]) == 1
-    assert "found a closed standard input" in capsys.readouterr().err
-
-
-def test_a_keyboard_shows_no_control_characters(keyboard_folder, monkeypatch, capsys):
-    code, said = typed(keyboard_folder, b"w3 \x1b]0;x\x07\n", monkeypatch, capsys)
-    assert code == 0
-    assert "w3" in said.out
-    assert not {"\x1b", "\x07"} & set(said.out)
-
-
-def test_a_folder_of_a_run_that_did_not_end(keyboard_folder, monkeypatch, capsys):
-    shutil.rmtree(keyboard_folder / "separate")
-    code, said = typed(keyboard_folder, b"w1\n", monkeypatch, capsys)
-    assert code == 1
-    assert "separate: found no tables for servers" in said.err
-    assert "usage" not in said.err
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        "{",
-        '{"words": []}',
-        '{"shape": 3, "words": []}',
-        '{"shape": {"cuts": [9]}, "words": ["a", "<eos>"]}',
-    ],
-)
-def test_a_folder_of_no_earlier_run(tmp_path, content, monkeypatch, capsys):
-    if content is not None:
-        (tmp_path / "language.json").write_text(content)
-    code, said = typed(tmp_path, b"w1\n", monkeypatch, capsys)
-    assert code == 1
-    assert "language.json" in said.err
-    assert "run" in said.err
-
-
 # ---- the application -----------------------------------------------------------------------------
 
 
@@ -382,8 +278,9 @@ def test_the_application_on_a_made_up_text(made_up, tmp_path, monkeypatch, capsy
     assert cache["quality"] > 0.99 * cache["plain"] > 1
     assert cache["keys"] >= 1
     assert cache["missing_percent"] < 50
-    code, said = typed(tmp_path / "out", b"w1 w2\n", monkeypatch, capsys)
-    assert code == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("w1 w2\n"))
+    assert main(["--type", "--folder", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr()
     assert "all that a server saw of one inference" in said.out
     assert "3 lookups" in said.out
 
