@@ -32,7 +32,9 @@ class BitWriter {
     fill_ = fill_ + bits - 64;
   }
 
-  void finish() { store((fill_ + 7) / 8); }
+  void finish() {
+    if (fill_ != 0) store((fill_ + 7) / 8);
+  }
 
  private:
   void store(std::size_t bytes) {
