@@ -61,8 +61,12 @@ def test_a_quality_function_decides(rng):
 
 def test_a_cache_lowers_the_budgets(rng):
     log = sessions(rng, inferences=600)
-    plain, cached = (tuned(log, cache_rows=n, budgets=Budgets(min_retrieved=0.9)) for n in (0, 60))
-    assert cached.chosen.cost.bytes < plain.chosen.cost.bytes
+    plain, cached = (tuned(log, cache_rows=rows) for rows in (0, 60))
+
+    def fewest_bytes(tuning):  # the fastest may have more: its time is measured
+        return min(t.cost.bytes for t in tuning.trials if t.score.retrieved >= 0.9)
+
+    assert fewest_bytes(cached) < fewest_bytes(plain)
 
 
 def test_another_log_to_score_on(rng):
