@@ -2,17 +2,21 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from nescio._report import Case, Report
+from nescio.bench.answers import checked_query
+from nescio.bench.memory import PeakMemory
 from nescio.bench.results import Results
 from nescio.bench.timing import interleaved
 from nescio.errors import ArgumentError
+from nescio.pir import Server
 from nescio.pir.batch import AccessLog
 from nescio.pir.batch._tune.cache import missed
-from nescio.pir.batch._tune.cost import Cost, Machine, Setup, answering
+from nescio.pir.batch._tune.cost import Cost, Machine, Setup, bin_table
 from nescio.pir.batch._tune.design import Design
 from nescio.pir.batch._tune.result import Trial
 from nescio.pir.batch._tune.score import Logs, Scorer
@@ -105,12 +109,19 @@ def _fastest(trials: list[Trial], allowed: Allowed, target: float) -> Trial | No
 def measured_in_turns(
     setup: Setup, designs: Iterable[Design], seconds: float
 ) -> dict[Design, float]:
-    """Measures a server's time for designs that take turns, about `seconds` each."""
+    """Measures a server's time for designs that take turns, about `seconds` each.
+
+    Raises WrongResultError unless the answers of both servers are the rows.
+    """
     works: dict[object, Callable[[], object]] = {}
     factors: dict[Design, float] = {}
+    memory = PeakMemory()
     for design in designs:
         params = setup.params(design.groups(setup.rows), 1 + design.together)
-        works[design], factors[design] = answering(setup, params)
+        table, factors[design] = bin_table(setup, params)
+        server = Server(table, threads=setup.threads, device="cpu")
+        query = checked_query(server, setup.clients, memory, verify=setup.verify).query
+        works[design] = partial(server.answer, query)
     times = interleaved(works, seconds)
     return {design: factor * times[design] for design, factor in factors.items()}
 

@@ -2,13 +2,19 @@
 
 import json
 import os
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
+from benchmarks.batch import gains
 from benchmarks.batch.__main__ import main
 from benchmarks.batch.logs import movielens, wikitext2
+from nescio.bench.timing import WrongResultError
+from nescio.pir import Server
 from nescio.pir.batch import AccessLog
+from nescio.pir.batch._tune.cost import Setup
+from nescio.pir.batch._tune.design import Design, exact
 
 
 def test_failures_prints_bins_probability_and_bound(tmp_path, capsys):
@@ -106,3 +112,20 @@ def test_logs_are_written_for_tune(data, tmp_path, capsys):
 def test_missing_data_is_a_sentence(tmp_path, capsys):
     assert main(["gains", "--data", str(tmp_path)]) == 1
     assert "--data names the folder of the data sets" in capsys.readouterr().err
+
+
+def test_layouts_with_wrong_answers_are_not_timed(monkeypatch):
+    setup = Setup(300, 16, verify=False, clients=2, threads=1)
+    designs = (Design(1, 5), Design(4, 2, hot=20, hot_bins=2, hot_keys=3, together=1), exact(8, 3))
+    assert set(gains.measured_in_turns(setup, designs, 0.001)) == set(designs)
+    right, turns = Server.answer, cycle((0, 1))  # one of two servers is wrong
+
+    def answer(self, query):
+        found = right(self, query)
+        rows, wrong = len(found) // 2, next(turns)  # the first half has more than the header
+        return found[:rows] + bytes(byte ^ wrong for byte in found[rows:])
+
+    monkeypatch.setattr(Server, "answer", answer)
+    for design in designs:
+        with pytest.raises(WrongResultError, match="the answers are not the rows"):
+            gains.measured_in_turns(setup, [design], 0.001)

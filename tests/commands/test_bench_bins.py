@@ -102,3 +102,11 @@ def test_wrong_rows_are_not_timed(monkeypatch):
     monkeypatch.setattr(answers, "_random_indices", the_first_places)
     with pytest.raises(WrongResultError, match="the answers are not the rows"):
         answers.checked_query(server, 3, PeakMemory())
+
+
+def test_answers_with_several_keys_for_a_bin_are_checked():
+    bins = [(2, 8, 3), (4, 16, 1)]  # of 8 rows with three keys each, and of 16 with one
+    rows = np.random.default_rng(1).integers(256, size=(80, 8), dtype=np.uint8)
+    server = nescio.Server(nescio.Table(rows, bins=bins), threads=1, device="cpu")
+    for verify in (False, True):
+        assert answers.checked_query(server, 3, PeakMemory(), verify=verify).seconds > 0

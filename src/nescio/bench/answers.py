@@ -79,8 +79,9 @@ def _random_indices(params: TableParams, lookups: int) -> tuple[Array, Array]:
         indices = random.integers(params.rows, size=lookups)
         return indices, indices
     places = random.integers(params.slot_rows, size=(lookups, params.slots), dtype=np.uint64)
-    bins = np.broadcast_to(np.arange(params.slots, dtype=np.uint64), places.shape)
-    return places, params.grouping.join(bins, places)
+    keys = [group.keys for group in params.bins for _ in range(group.bins)]
+    bins = np.repeat(np.arange(len(keys), dtype=np.uint64), keys)
+    return places, params.grouping.join(np.broadcast_to(bins, places.shape), places)
 
 
 def check_seconds(server: Server) -> float:
