@@ -11,8 +11,10 @@ import torch
 
 import nescio.torch
 from examples.common.application import Application
+from examples.common.measured import Request
 from examples.common.private import private_model
 from nescio._report import Case, Report
+from nescio.bench.timing import WrongResultError
 from nescio.pir.batch._tune.cost import Setup
 from nescio.pir.batch._tune.score import Scorer
 
@@ -36,9 +38,9 @@ _COLUMNS = [
 ]
 _NOTES = """\
 Held-out inferences with private lookups on two processes of nescio serve. same rows: those
-inferences that got exactly the rows that were counted. counted, real: the quality. ms: a server's
-answer to all clients together, measured in the sweep; server's ms: the same, as the slower server
-reports it, while both and the client share this machine."""
+inferences that got exactly the rows that were counted, bit for bit. counted, real: the quality. ms:
+a server's answer to all clients together, measured in the sweep; server's ms: the same, as the
+slower server reports it, while both and the client share this machine."""
 
 
 class Checks:
@@ -70,6 +72,7 @@ class _Run:
     def __init__(self, application: Application, point: Point, setup: Setup, folder: Path) -> None:
         self._app, self._point, self._setup, self._folder = application, point, setup, folder
         self._found: Counter[tuple[bytes, bytes]] = Counter()
+        self._sizes: list[int] = []  # inferences of each request
 
     def case(self, scorer: Scorer, count: int | None) -> Case:
         """Runs inferences, and compares them with the counting."""
@@ -78,7 +81,6 @@ class _Run:
         nescio.torch.export(
             app.model, self._folder, tables=[app.table], layouts={app.table: layout}
         )
-        wanted = min(count or len(part), len(part))
         options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
         at_once = max(1, min(self._setup.clients, _MAX_KEYS // layout.slots))
         with private_model(
@@ -89,33 +91,52 @@ class _Run:
             with torch.no_grad():
                 outputs = list(part.run(private, at_once, count))
             requests = private.tables[app.table].requests
-            whole = [one.servers for one in requests[: max(1, wanted // at_once)]]
-        flags = scorer.retrieved(point.design)
-        expected = self._expected(flags)
-        score = scorer.score(point.design)
-        served = 1e3 * median(whole)
-        measured = point.cost.seconds * 1e3 * at_once / self._setup.clients
-        alike = sum((self._found & expected).values())
         return {
             "layout": point.design.describe(),
             "design": point.design.to_dict(),
-            "inferences": sum(self._found.values()),
-            "alike": alike,
-            "retrieved": score.retrieved,
-            "counted_quality": abs(score.quality) if wanted == len(part) else None,
+            **self._counted(scorer),
             "quality": abs(part.rate(outputs)),
-            "measured_milliseconds": measured,
-            "server_milliseconds": served,
-            "ratio": served / measured,
+            **self._times(requests),
             "bytes_up": requests[0].bytes_up,
             "bytes_down": requests[0].bytes_down,
         }
 
-    def _note(self, module: Any, inputs: tuple[torch.Tensor, ...], _output: object) -> None:  # noqa: ANN401
-        """Notes the rows of each inference, and those of them that are missing."""
-        missing = module.last_missing.numpy()
-        for rows, lost in zip(inputs[0].numpy(), missing, strict=True):
-            self._found[_key(rows, rows[lost])] += 1
+    def _counted(self, scorer: Scorer) -> Case:
+        """Compares the rows with those counted; the quality counts if all inferences were run."""
+        design, ran = self._point.design, self._found.total()
+        score = scorer.score(design)
+        return {
+            "inferences": ran,
+            "alike": (self._found & self._expected(scorer.retrieved(design))).total(),
+            "retrieved": score.retrieved,
+            "counted_quality": abs(score.quality) if ran == len(self._app.held_out) else None,
+        }
+
+    def _times(self, requests: Sequence[Request]) -> Case:
+        """Compares a server's time for a request of most inferences with that of the sweep."""
+        most = max(self._sizes)
+        whole = [
+            one.servers for one, size in zip(requests, self._sizes, strict=True) if size == most
+        ]
+        served = 1e3 * median(whole)
+        measured = 1e3 * self._point.cost.seconds * most / self._setup.clients
+        return {
+            "measured_milliseconds": measured,
+            "server_milliseconds": served,
+            "ratio": served / measured,
+        }
+
+    def _note(self, module: Any, inputs: tuple[torch.Tensor, ...], output: torch.Tensor) -> None:  # noqa: ANN401
+        """Notes the rows of each inference, and those of them that are missing.
+
+        Raises WrongResultError unless the others are those of the table, bit for bit.
+        """
+        rows, missing = inputs[0], module.last_missing
+        if not torch.equal(output[~missing], self._app.weight[rows[~missing]]):
+            raise WrongResultError("private lookups did not get the rows of the table")
+        self._sizes.append(len(rows))
+        for own, lost in zip(rows.numpy(), missing.numpy(), strict=True):
+            self._found[_key(own, own[lost])] += 1
 
     def _expected(self, flags: np.ndarray[Any, Any]) -> Counter[tuple[bytes, bytes]]:
         """Returns the same by counting, for all held-out inferences."""
