@@ -1,6 +1,6 @@
 """The tables that the sweep prints."""
 
-__all__ = ["NOTES", "PICKS", "SAVINGS"]
+__all__ = ["CACHE", "NOTES", "PICKS", "SAVINGS"]
 
 PICKS = [
     ("application", "application", ">11"),
@@ -33,3 +33,7 @@ hot rows and rows together as in the paper; all of these and several hashes. x p
 inferences/s divided by those of the families plain and partial at the same level. Times are
 measured in turns. KB: of an inference, to and from both servers, rows that arrive together
 included."""
+CACHE = """\
+{level} with a cache of {cache_rows:,} rows, which leaves {fetched:.1%} of the accesses: \
+{inferences_per_second:,.0f} inferences/s, {times_without:.2f} times as many, {times_bytes:.2f} \
+times the bytes: {layout}"""

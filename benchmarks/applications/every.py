@@ -7,9 +7,14 @@ from benchmarks._main import make_folder
 
 __all__ = ["run"]
 
+_INTERRUPTED = 130
+
 
 def run(arguments: argparse.Namespace) -> int:
-    """Runs table3, latency and sweep, each of which writes its cases and figures."""
+    """Runs table3, latency and sweep, each of which writes its cases and figures.
+
+    Goes on after one that failed; stops after one that was interrupted.
+    """
     from .__main__ import main  # noqa: PLC0415 - which imports this module's name alone
 
     out = make_folder(arguments.out)
@@ -25,6 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name, options in runs.items():
         print(f"\n== {name}", flush=True)
         codes.append(main([name, *names, "--json", str(out / f"{name}.json"), *options]))
+        if codes[-1] == _INTERRUPTED:
+            break
     return max(codes)
 
 

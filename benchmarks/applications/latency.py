@@ -16,12 +16,12 @@ from examples.common.layouts import find_layouts
 from examples.common.measured import TimedModel, milliseconds
 from examples.common.private import private_model
 from examples.common.report import Report as Messages
-from nescio._arrays import as_count
-from nescio._report import Case, Report
+from nescio._report import Case, Report, check_writable
 from nescio.bench.results import Results
 from nescio.net import Channel, Link
 from nescio.pir.batch import Layout
 
+from .limits import check_counts
 from .prepared import prepared
 
 _EXCHANGES = 5  # over the emulated link
@@ -52,8 +52,12 @@ lookups, the rows are in the model."""
 
 def run(arguments: argparse.Namespace) -> int:
     """Measures the steps of inferences of each application, and writes JSON and a plot."""
-    as_count(arguments.timed, "timed", 1, 1 << 20)
+    check_counts(arguments, "timed", "layouts", "inferences")
     link = Link.parse(rtt=arguments.rtt, rate=arguments.rate)
+    if arguments.plot:
+        from .plot_latency import plot_latency  # noqa: PLC0415 - matplotlib is needed only here
+
+        check_writable(arguments.plot)
     with Results(arguments.json) as results:
         for application in prepared(arguments):
             report = Report(_COLUMNS)
@@ -62,8 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
                 results.add(case)
     print(f"{_NOTES}\nlink: {link}")
     if arguments.plot:
-        from .plot_latency import plot_latency  # noqa: PLC0415 - matplotlib is needed only here
-
         plot_latency(Path(arguments.plot), results.cases)
     return 0
 

@@ -38,21 +38,21 @@ def savings(
         "uncharged_bytes": (few, lambda one: uncharged(one.design, setup)),
     }
     for measure, (some, value) in measures.items():
-        found = {
-            family: [
-                (value(one), one.design.describe())
-                for one in of_family(some, family)
-                if budgets.affords(one.cost) and budgets.suffices(one.score)
-            ]
-            for family in _FAMILIES
-        }
-        for family, values in found.items():
-            if not values or not found["partial"]:
-                continue
+        enough = [one for one in some if budgets.affords(one.cost) and budgets.suffices(one.score)]
+        for case in _least(enough, value):
+            yield {"what": "saving", "measure": measure, **case}
+
+
+def _least(points: Sequence[Point], value: Measure) -> Iterator[Case]:
+    """Yields the least of a measure of each family, beside that of bins alone."""
+    found = {
+        family: [(value(one), one.design.describe()) for one in of_family(points, family)]
+        for family in _FAMILIES
+    }
+    for family, values in found.items():
+        if values and found["partial"]:
             least, layout = min(values)
             yield {
-                "what": "saving",
-                "measure": measure,
                 "family": family,
                 "least": least,
                 "times_partial": min(found["partial"])[0] / least,

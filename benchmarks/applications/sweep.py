@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks._main import make_folder
 from benchmarks.batch.gains import measured_in_turns
 from examples.common.application import Application, least_quality, plain_quality
-from nescio._arrays import as_count
 from nescio._report import Case, Report
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration
@@ -20,7 +20,7 @@ from nescio.pir.batch._tune.design import Design, exact
 from nescio.pir.batch._tune.score import Score, Scorer
 
 from .check import Checks
-from .columns import NOTES, PICKS, SAVINGS
+from .columns import CACHE, NOTES, PICKS, SAVINGS
 from .designs import (
     FAMILIES,
     MIN_COUNT,
@@ -33,6 +33,7 @@ from .designs import (
     scanned_rows,
     uncharged,
 )
+from .limits import check_counts, check_positive
 from .prepared import prepared
 from .savings import savings
 
@@ -43,14 +44,17 @@ _TIES = 2  # layouts that are measured for a level: the model errs by some perce
 def run(arguments: argparse.Namespace) -> int:
     """Sweeps the layouts of each application, checks some with real lookups, and writes JSON."""
     check_duration(arguments.seconds)
-    as_count(arguments.checks, "checks", 0, 1 << 10)
+    check_positive(arguments, "max_bytes", "max_ms")
+    check_counts(arguments, "layouts", "clients", "cache_rows", "checks", "inferences")
+    if arguments.plot:
+        from .plot import plot_sweep  # noqa: PLC0415 - matplotlib is needed only here
+
+        make_folder(arguments.plot, "--plot")
     with Results(arguments.json) as results:
         for application in prepared(arguments):
             for case in Sweep(application, arguments).cases():
                 results.add({"application": application.name, **case})
     if arguments.plot:
-        from .plot import plot_sweep  # noqa: PLC0415 - matplotlib is needed only here
-
         plot_sweep(Path(arguments.plot), results.cases)
     return 0
 
@@ -267,34 +271,29 @@ class Sweep:
         setup, machine = self._setups[self._first], self._machines[self._first]
         own = Pool(self._app, logs)
         own.search("co-design", setup, machine, self._widest, 2 * self._arguments.layouts)
+        fetched = len(logs.held.rows) / len(logs.wanted.rows)
         for level, budgets in self._levels(self._widest).items():
             found = [fastest(one.points(setup, machine), budgets, 1) for one in (pool, own)]
-            if not all(found):
-                continue
-            without, with_cache = (points[0] for points in found)
-            designs = {without.design, with_cache.design}
-            times = measured_in_turns(setup, designs, self._arguments.seconds)
-            gain = times[without.design] / times[with_cache.design]
-            fetched = len(logs.held.rows) / len(logs.wanted.rows)
-            rate = setup.clients / times[with_cache.design]
-            print(
-                f"{level} with a cache of {cache_rows:,} rows, which leaves {fetched:.1%} of the "
-                f"accesses: {rate:,.0f} inferences/s, {gain:.2f} times as many, "
-                f"{with_cache.cost.bytes / without.cost.bytes:.2f} times the bytes: "
-                f"{with_cache.design.describe()}"
-            )
-            yield {
-                "what": "cache",
-                "level": level,
-                "cache_rows": cache_rows,
-                "fetched": fetched,
-                "inferences_per_second": rate,
-                "times_without": gain,
-                "bytes": with_cache.cost.bytes,
-                "bytes_without": without.cost.bytes,
-                "training": abs(with_cache.score.quality),
-                "layout": with_cache.design.describe(),
-            }
+            if all(found):
+                (without,), (with_cache,) = found
+                facts = {"what": "cache", "level": level, "cache_rows": cache_rows}
+                case = {**facts, "fetched": fetched, **self._gain(without, with_cache)}
+                print(CACHE.format(**case))
+                yield case
+
+    def _gain(self, without: Point, with_cache: Point) -> Case:
+        """Measures the layout for what a cache leaves, and the one for all rows, in turns."""
+        setup, designs = self._setups[self._first], {without.design, with_cache.design}
+        times = measured_in_turns(setup, designs, self._arguments.seconds)
+        return {
+            "inferences_per_second": setup.clients / times[with_cache.design],
+            "times_without": times[without.design] / times[with_cache.design],
+            "bytes": with_cache.cost.bytes,
+            "bytes_without": without.cost.bytes,
+            "times_bytes": with_cache.cost.bytes / without.cost.bytes,
+            "training": abs(with_cache.score.quality),
+            "layout": with_cache.design.describe(),
+        }
 
     # ---- Real lookups ----------------------------------------------------------------------------
 

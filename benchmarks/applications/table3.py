@@ -15,15 +15,14 @@ from nescio.bench.memory import PeakMemory
 from nescio.bench.results import Results
 from nescio.bench.timing import check_duration, interleaved
 from nescio.dpf import Generator
-from nescio.errors import ArgumentError
 from nescio.pir import Server
 from nescio.pir.batch._tune.cost import Cost, Setup
 
+from .limits import MAX_CLIENTS, check_counts, check_positive
 from .modes import Mode, modes
 from .places import Answer, Devices, Place, Processor
 from .published import PUBLISHED, SIZES, Size
 
-_MAX_KEYS = 1 << 16  # of plain lookups that are answered together
 _SLOW = 1.5  # times the budget: slower cases are not timed further
 
 _COLUMNS = [
@@ -99,10 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
     with Results(arguments.json) as results:
         report = Report(_COLUMNS)
         for size, generator in product(_sizes(arguments), arguments.generator):
+            found = False
             for case in _cases(size, generator, place, arguments):
                 results.add(case)
                 if case["chosen"]:
                     report.add(case)
+                    found = True
+            if not found:
+                print(
+                    f"{size.application}, {size.rows:,} rows, {generator}: nothing is within "
+                    f"{arguments.max_bytes:,.0f} bytes and {arguments.max_ms:g} ms"
+                )
     print(_NOTES)
     print(f"load before the run: {load:.2f}, with {os.cpu_count()} processors; {place.describe()}")
     _print_published()
@@ -111,9 +117,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     check_duration(arguments.seconds)
-    for name in ("scale", "max_bytes", "max_ms"):
-        if not getattr(arguments, name) > 0:
-            raise ArgumentError(f"{name}: found {getattr(arguments, name)}, expected more than 0")
+    check_positive(arguments, "scale", "max_bytes", "max_ms")
+    check_counts(arguments, "clients")
 
 
 def _place(arguments: argparse.Namespace) -> Place:
@@ -176,8 +181,8 @@ def _ready(
         for verified in (False, True):
             setup = Setup(size.rows, size.row_bytes, generator=generator, verify=verified)
             cost = mode.cost(setup)
-            for clients in arguments.clients:
-                if clients * mode.keys > _MAX_KEYS:
+            for clients in sorted(arguments.clients):
+                if clients * mode.keys > MAX_CLIENTS:
                     break
                 checked = checked_query(server, clients * mode.keys, memory, verify=verified)
                 if checked.seconds > limit:

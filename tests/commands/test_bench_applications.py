@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from benchmarks.applications.__main__ import main
+from benchmarks._main import build_parser
+from benchmarks.applications import __main__ as commands
+from benchmarks.applications import every, table3
+from benchmarks.applications.__main__ import BENCHMARKS, main
 from benchmarks.applications.modes import modes
 from benchmarks.applications.places import Answer, Devices
 from benchmarks.applications.published import SIZES, Size
@@ -65,6 +68,22 @@ def test_table3_holds_the_budgets(tmp_path):
     assert all(case["bytes"] <= 56_000 for case in chosen)
 
 
+def test_table3_takes_numbers_of_clients_in_any_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(table3, "MAX_CLIENTS", 100)
+    path = tmp_path / "table3.json"
+    few = ("--applications", "movielens", "--generator", "chacha20")
+    options = ("--clients", "2,1", "--json", str(path))
+    assert main(["table3", *few, *_QUICK, *options]) == 0
+    plain = [case for case in cases_of(path) if case["mode"] == "plain"]
+    assert {case["clients"] for case in plain} == {1}  # two have 144 keys
+
+
+def test_table3_says_that_nothing_is_within_the_budgets(capsys):
+    few = ("--applications", "movielens", "--generator", "chacha20", "--max-bytes", "100")
+    assert main(["table3", *few, *_QUICK]) == 0
+    assert "108 rows, chacha20: nothing is within 100 bytes and 300 ms" in capsys.readouterr().out
+
+
 def test_table3_divides_taobao_by_the_mean(tmp_path):
     path = tmp_path / "table3.json"
     few = ("--applications", "taobao", "--generator", "chacha20")
@@ -93,8 +112,27 @@ def test_exact_modes_of_table3_fail_once_in_2_to_the_40():
         ("--scale", "0", "scale: found 0.0, expected more than 0"),
         ("--seconds", "0", "seconds: found 0.0"),
         ("--max-ms", "-1", "max_ms: found -1.0"),
+        ("--clients", "8,0", "clients: found 0, expected 1 to 65536"),
     ],
 )
 def test_table3_refuses_numbers_that_cannot_be(option, value, message, capsys):
     assert main(["table3", option, value]) == 1
     assert message in capsys.readouterr().err
+
+
+# ---- All benchmarks ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "ran"), [(130, ["table3"]), (1, ["table3", "latency", "sweep"])])
+def test_all_stops_where_it_is_interrupted_and_not_at_an_error(code, ran, tmp_path, monkeypatch):
+    names = []
+
+    def stopped(argv):
+        names.append(argv[0])
+        return code
+
+    options = build_parser("benchmarks.applications", "", BENCHMARKS)
+    arguments = options.parse_args(["all", "--out", str(tmp_path)])
+    monkeypatch.setattr(commands, "main", stopped)
+    assert every.run(arguments) == code
+    assert names == ran

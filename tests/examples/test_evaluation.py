@@ -1,6 +1,7 @@
 """`python -m benchmarks.applications` on trained models, with real lookups, at sizes of a test."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,12 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 
+import torch
+
+from benchmarks.applications import check
 from benchmarks.applications.__main__ import main
 from benchmarks.applications.latency import emulated_seconds
+from nescio.bench.timing import WrongResultError
 from nescio.net import Link
 
 _FEW = ("--applications", "movielens", "--size", "small", "--layouts", "18")
@@ -106,13 +111,28 @@ def test_the_sweep_plots_three_figures(sweep):
         assert content.startswith(b"\x89PNG")
 
 
-def test_figures_are_drawn_again(sweep, tmp_path, capsys):
+def test_figures_are_drawn_again(sweep, tmp_path):
     cases = str(sweep[1] / "sweep.json")
     assert main(["figures", "--cases", f"{cases},{cases}", "--out", str(tmp_path / "new")]) == 0
     assert len(list((tmp_path / "new").glob("applications-*.png"))) == 3
-    (tmp_path / "other.json").write_text("{}")
-    assert main(["figures", "--cases", str(tmp_path / "other.json"), "--out", str(tmp_path)]) == 1
+
+
+@pytest.mark.parametrize("content", [{}, [], [{"application": "movielens", "mode": "plain"}]])
+def test_files_of_other_commands_are_not_drawn(content, tmp_path, capsys):
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(content))
+    assert main(["figures", "--cases", str(other), "--out", str(tmp_path / "new")]) == 1
     assert "is not a file that --json of sweep or latency wrote" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
+def test_sweeps_cut_short_or_of_one_application_are_not_drawn(sweep, tmp_path, capsys):
+    whole, short = sweep[1] / "sweep.json", tmp_path / "short.json"
+    short.write_text(json.dumps(of(sweep[0], "model") + of(sweep[0], "tried")))
+    assert main(["figures", "--cases", str(short), "--out", str(tmp_path)]) == 1
+    assert "a sweep of movielens that was cut short" in capsys.readouterr().err
+    assert main(["figures", "--cases", f"{whole},{short}", "--out", str(tmp_path)]) == 1
+    assert "found 2 sweeps of movielens, expected one" in capsys.readouterr().err
 
 
 def test_latency_adds_the_steps_of_an_inference(data, sweep, tmp_path, capsys):
@@ -139,6 +159,41 @@ def test_an_emulated_link_takes_the_time_of_both_servers_bytes():
     link = Link.parse(rtt="2ms", rate="10mbit")
     computed = 0.002 + link.transfer_seconds(2 * 3000 + 2 * 5000)
     assert emulated_seconds(link, 3000, 5000) >= computed
+
+
+def test_rows_that_are_not_those_of_the_table_are_no_check():
+    table = torch.nn.Embedding(4, 2).requires_grad_(False)
+    rows, missing = torch.tensor([[0, 1], [2, 3]]), torch.tensor([[False, True], [False, False]])
+    run = check._Run(SimpleNamespace(weight=table.weight), None, None, None)
+    module, output = SimpleNamespace(last_missing=missing), table(rows)
+    output[0, 1] = 0  # the row that is missing
+    run._note(module, (rows,), output)
+    assert run._found.total() == 2
+    output[1, 0, 0] += 1
+    with pytest.raises(WrongResultError, match="did not get the rows"):
+        run._note(module, (rows,), output)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["sweep", "--max-bytes", "300000,0"], "max_bytes: found 0.0, expected more than 0"),
+        (["sweep", "--max-ms", "nan"], "max_ms: found nan, expected more than 0"),
+        (["sweep", "--layouts", "0"], "layouts: found 0, expected 1 to"),
+        (["sweep", "--clients", "0"], "clients: found 0, expected 1 to"),
+        (["sweep", "--cache-rows", "-1"], "cache_rows: found -1, expected 0 to"),
+        (["sweep", "--inferences", "0"], "inferences: found 0, expected 1 to"),
+        (["sweep", "--plot", "/dev/null"], "--plot: the folder cannot be created"),
+        (["latency", "--layouts", "0"], "layouts: found 0, expected 1 to"),
+        (["latency", "--inferences", "0"], "inferences: found 0, expected 1 to"),
+        (["latency", "--plot", "/nowhere/plot.png"], "'/nowhere/plot.png' cannot be written"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_before_the_training(options, message, tmp_path, capsys):
+    assert main([*options, "--data", str(tmp_path)]) == 1
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert "movielens" not in captured.out
 
 
 @pytest.mark.parametrize("bits", ["9,8", "4", "4,7"])
