@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-import nescio.torch
 from examples.common.application import Application
 from examples.common.measured import Request
-from examples.common.private import private_model
+from examples.common.private import at_once, export, private_model
 from nescio._report import Case, Report
 from nescio.bench.timing import WrongResultError
 from nescio.pir.batch._tune.cost import Setup
@@ -22,8 +21,6 @@ from .designs import Point, layout_of
 
 __all__ = ["Checks"]
 
-_MAX_KEYS = 16384  # of a request
-_MAX_BODY = 64 << 20
 _COLUMNS = [
     ("application", "application", ">11"),
     ("inferences", "inferences", ">10,d"),
@@ -78,18 +75,14 @@ class _Run:
         """Runs inferences, and compares them with the counting."""
         app, part, point = self._app, self._app.held_out, self._point
         layout = layout_of(point.design, app.log, self._setup)
-        nescio.torch.export(
-            app.model, self._folder, tables=[app.table], layouts={app.table: layout}
-        )
-        options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
-        at_once = max(1, min(self._setup.clients, _MAX_KEYS // layout.slots))
-        with private_model(
-            app.make, self._folder, *options, f"--generator={self._setup.generator}", seconds=3600
-        ) as private:
+        export(app, self._folder, layout)
+        together = at_once(layout.slots, self._setup.clients)
+        generator = f"--generator={self._setup.generator}"
+        with private_model(app.make, self._folder, generator, seconds=3600) as private:
             embedding = private.model.get_submodule(app.table)
             embedding.register_forward_hook(self._note)
             with torch.no_grad():
-                outputs = list(part.run(private, at_once, count))
+                outputs = list(part.run(private, together, count))
             requests = private.tables[app.table].requests
         return {
             "layout": point.design.describe(),

@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 
-import nescio.torch
-from examples.common.application import Application, Effort
+from examples.common.application import Application, Effort, Model
 from examples.common.layouts import find_layouts
 from examples.common.measured import TimedModel, milliseconds
-from examples.common.private import private_model
+from examples.common.private import at_once, export, private_model
 from examples.common.report import Report as Messages
 from nescio._report import Case, Report, check_writable
 from nescio.bench.results import Results
@@ -25,9 +24,6 @@ from .limits import check_counts
 from .prepared import prepared
 
 _EXCHANGES = 5  # over the emulated link
-_MAX_BODY = 64 << 20
-_MAX_KEYS = 16384
-_AT_ONCE = 64  # inferences of a call where the quality counts
 _STEPS = ("plan", "keys", "servers", "http", "link", "decode", "model")
 _LAYERS = (torch.nn.Linear, torch.nn.LSTM, torch.nn.GRU)
 _COLUMNS = [
@@ -109,7 +105,7 @@ class _Latency:
         with torch.no_grad():
             for _ in app.held_out.run(timed, 1, self._arguments.timed):
                 pass
-            outputs = list(app.held_out.run(app.model, _AT_ONCE, self._arguments.inferences))
+            outputs = self._outputs(app.model)
         model = 1e3 * median(calls)
         quality = abs(app.held_out.rate(outputs))
         return self._facts("device", None) | {"model": model, "total": model, "quality": quality}
@@ -117,23 +113,15 @@ class _Latency:
     def case(self, way: str, layout: Layout | None, bits: tuple[int, int] | None) -> Case:
         """Measures the steps with private lookups; `bits` are those of weights and activations."""
         app, folder = self._app, self._folder / f"{way}-{bits}"
-        nescio.torch.export(
-            app.model,
-            folder,
-            tables=[app.table],
-            layouts={app.table: layout} if layout else None,
-            quantize=_plan(app.model, bits) if bits else None,
-        )
-        options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
-        with private_model(app.make, folder, *options, seconds=3600) as private:
+        export(app, folder, layout, _plan(app.model, bits) if bits else None)
+        with private_model(app.make, folder, seconds=3600) as private:
             return self._facts(way, bits) | self._measured(private, rated=bits is not None)
 
     def _measured(self, private: TimedModel, *, rated: bool) -> Case:
         part = self._app.held_out
         for _ in part.run(private, 1, self._arguments.timed):
             pass
-        requests = private.tables[self._app.table].requests
-        ((up, down),) = {(one.bytes_up, one.bytes_down) for one in requests}  # all alike
+        up, down = private.tables[self._app.table].sizes
         times = milliseconds(private.calls)
         link = self._link
         network = link.rtt_seconds + link.transfer_seconds(2 * up) + link.transfer_seconds(2 * down)
@@ -151,9 +139,13 @@ class _Latency:
             "kilobytes": 2 * (up + down) / 1e3,
         }
         if rated:
-            outputs = list(part.run(private, _AT_ONCE, self._arguments.inferences))
-            facts["quality"] = abs(part.rate(outputs))
+            facts["quality"] = abs(part.rate(self._outputs(private)))
         return facts
+
+    def _outputs(self, model: Model) -> list[torch.Tensor]:
+        """Returns the outputs of the inferences whose quality counts."""
+        app = self._app
+        return list(app.held_out.run(model, at_once(app.lookups), self._arguments.inferences))
 
     def _facts(self, way: str, bits: tuple[int, int] | None) -> Case:
         weights = "float" if bits is None else f"{bits[0]} bits"

@@ -94,6 +94,14 @@ class Effort:
     private: int | None = None
 
 
+EFFORTS = {
+    "small": Effort(layouts=18, seconds=0.02, timed=8),
+    "default": Effort(layouts=120, seconds=0.1, timed=100),
+    "full": Effort(layouts=500, seconds=0.25, timed=500),
+}
+"""Those of applications whose quality takes little time to count, by the size of a run."""
+
+
 def plain_quality(part: Part) -> float:
     """Returns the quality of the plain model, by counting."""
     log = part.log

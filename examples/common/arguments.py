@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import torch
+
 from nescio.errors import FileError
 
 from .files import data_folder
+from .report import Report
 
 
 def build_parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -75,6 +78,21 @@ def at_least(low: int, high: int | None = None) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+@contextmanager
+def running(arguments: argparse.Namespace) -> Iterator[tuple[Report, Path]]:
+    """Gives the report of a run and the folder for what is made, and saves the report at the end.
+
+    Raises FileError as `output_folder` does.
+    """
+    torch.set_num_threads(arguments.threads)
+    report = Report()
+    with output_folder(arguments.folder) as folder:
+        yield report, folder
+        report.save(folder / "report.json")
+        if arguments.folder is not None:
+            report.say(f"the log, the exported models and report.json are in {folder}")
 
 
 @contextmanager

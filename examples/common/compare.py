@@ -6,19 +6,14 @@ from typing import Any
 
 import torch
 
-import nescio.torch
 from examples.common.application import Application, Effort
 from examples.common.layouts import Layouts
 from examples.common.measured import TimedModel, milliseconds
-from examples.common.private import private_model
+from examples.common.private import at_once, export, private_model
 from examples.common.report import Report
 from nescio.pir.batch import Layout
 
-TOGETHER = 64
-"""Inferences of a call where outputs are compared; fewer where they have very many rows."""
 _SEPARATE = 8  # calls with a lookup for each row
-_MAX_KEYS = 16384  # of a request
-_MAX_BODY = 64 << 20
 
 _LINES = {
     "outputs equal bit for bit": "equal",
@@ -50,7 +45,7 @@ class Comparison:
         self._application, self._effort = application, effort
         self._folder, self._report = folder, report
         self._part = application.held_out
-        self._at_once = max(1, min(TOGETHER, _MAX_KEYS // application.lookups))
+        self._at_once = at_once(application.lookups)
         self._plain = self._outputs(application.model, effort.private)
         quality = abs(self._part.rate(self._plain))
         self.results: dict[str, dict[str, Any]] = {"plain": {"quality": quality}}
@@ -75,11 +70,8 @@ class Comparison:
         application, folder = self._application, self._folder / way
         count = min(count or len(self._part), len(self._part))
         self._report.say(f"{way}: {count:,} held-out inferences")
-        layouts = {application.table: layout} if layout else None
-        nescio.torch.export(application.model, folder, tables=[application.table], layouts=layouts)
-        options = f"--max-keys={_MAX_KEYS}", f"--max-body={_MAX_BODY}"
-        limit = 900 + count / 10
-        with private_model(application.make, folder, *options, seconds=limit) as private:
+        export(application, folder, layout)
+        with private_model(application.make, folder, seconds=900 + count / 10) as private:
             facts = {"keys": layout.slots if layout else application.lookups}
             facts |= self._one_by_one(private)
             if way == "exact":
@@ -96,8 +88,7 @@ class Comparison:
         """Runs inferences one by one; returns the bytes of one, and the median of each phase."""
         for _ in self._part.run(private, 1, self._effort.timed):
             pass
-        requests = private.tables[self._application.table].requests
-        ((up, down),) = {(r.bytes_up, r.bytes_down) for r in requests}  # all alike
+        up, down = private.tables[self._application.table].sizes
         times = milliseconds(private.calls)
         return {"bytes_up": up, "bytes_down": down, "make_keys": times.pop("keys")} | times
 

@@ -26,31 +26,38 @@ def find_layouts(application: Application, effort: Effort, report: Report) -> La
     They are made from its log, and rated by inferences that are not those of the test. Raises the
     errors of `nescio.pir.batch.tune`.
     """
+    plain = plain_quality(application.rated)
+    tuning = tuned(application, effort, plain)
+    found = Layouts(_exact(application, tuning), tuning.layout(), tuning)
+    _describe(application, plain, found, report)
+    return found
+
+
+def tuned(application: Application, effort: Effort, plain: float, cache_rows: int = 0) -> Tuning:
+    """Searches layouts that lose no more quality than the application may.
+
+    `plain` is the quality of the plain model, `cache_rows` the rows that a device keeps.
+    """
     rated = application.rated
-    plain = plain_quality(rated)
-    budgets = Budgets(min_quality=least_quality(plain, application.loss))
-    tuning = tune(
+    return tune(
         application.log,
         application.rows,
         application.row_bytes,
         held_out=rated.log,
         quality=rated.quality,
-        budgets=budgets,
+        budgets=Budgets(min_quality=least_quality(plain, application.loss)),
         layouts=effort.layouts,
+        cache_rows=cache_rows,
         seconds=effort.seconds,
         threads=1,
     )
-    exact = _exact(application, tuning, budgets)
-    found = Layouts(exact, tuning.layout(), tuning)
-    _describe(application, plain, found, report)
-    return found
 
 
-def _exact(application: Application, tuning: Tuning, budgets: Budgets) -> Layout:
+def _exact(application: Application, tuning: Tuning) -> Layout:
     enough = [
         trial
         for trial in tuning.trials
-        if trial.design.lookups >= application.lookups and budgets.affords(trial.cost)
+        if trial.design.lookups >= application.lookups and tuning.budgets.affords(trial.cost)
     ]
     if enough:
         return tuning.layout(min(enough, key=_time))

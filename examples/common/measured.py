@@ -55,6 +55,12 @@ class MeasuredTable:
         """The table's layout; empty for most tables."""
         return self._remote.layout
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The bytes of a request to and from each server. All requests must be alike."""
+        ((up, down),) = {(one.bytes_up, one.bytes_down) for one in self.requests}
+        return up, down
+
     def lookup(self, indices: object, *, layout: str | None = None) -> Array:
         """Looks up rows as `RemoteTable.lookup` does, and measures the steps."""
         client = self._remote.client

@@ -1,6 +1,6 @@
 """Private inference with an exported model, whose tables two processes serve."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -8,9 +8,37 @@ import torch
 
 import nescio.torch
 from nescio.errors import FileError
+from nescio.pir.batch import Layout
 
+from .application import Application
 from .measured import MeasuredTable, TimedModel
 from .servers import two_servers
+
+MAX_KEYS = 16384
+"""The most keys for a bin that a server takes in a request."""
+_QUOTAS = f"--max-keys={MAX_KEYS}", f"--max-body={64 << 20}"
+
+
+def at_once(lookups: int, most: int = 64) -> int:
+    """Returns the inferences of a call: `most`, or fewer where each has very many lookups."""
+    return max(1, min(most, MAX_KEYS // lookups))
+
+
+def export(
+    application: Application,
+    folder: Path,
+    layout: Layout | None,
+    quantize: Mapping[str, tuple[int, int] | None] | None = None,
+) -> None:
+    """Exports the model of an application, with a layout of its table or none.
+
+    Arguments and errors are those of `nescio.torch.export`.
+    """
+    table = application.table
+    layouts = {table: layout} if layout else None
+    nescio.torch.export(
+        application.model, folder, tables=[table], layouts=layouts, quantize=quantize
+    )
 
 
 @contextmanager
@@ -32,7 +60,8 @@ def private_model(
     layouts = [path.with_suffix(".layout") for path in tables]
     parts = [f"--layout={path.stem}={path}" for path in layouts if path.exists()]
     with ExitStack() as opened:
-        servers = opened.enter_context(two_servers(tables, *parts, *options, seconds=seconds))
+        arguments = (*parts, *_QUOTAS, *options)
+        servers = opened.enter_context(two_servers(tables, *arguments, seconds=seconds))
         lookups = {
             path.stem: opened.enter_context(closing(MeasuredTable(servers, path.stem)))
             for path in tables

@@ -16,8 +16,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this file is run by its path
 
-from examples.common.application import Application
-from examples.common.arguments import at_least, build_parser, output_folder
+from examples.common.application import EFFORTS, Application
+from examples.common.arguments import at_least, build_parser, running
 from examples.common.infer import infer
 from examples.common.report import Report
 from examples.movielens.describe import (
@@ -28,7 +28,7 @@ from examples.movielens.describe import (
 )
 from examples.movielens.model import Recommender, train
 from examples.movielens.part import RecommenderPart
-from examples.movielens.task import EFFORTS, HISTORY, MAX_LOOKUPS, SIZES, Task
+from examples.movielens.task import HISTORY, MAX_LOOKUPS, SIZES, Task
 from examples.movielens.titles import UNKNOWN, look_up_titles
 from nescio.cli import run as run_command
 
@@ -62,9 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all steps."""
-    torch.set_num_threads(arguments.threads)
-    report, effort = Report(), EFFORTS[arguments.size]
-    with output_folder(arguments.folder) as folder:
+    effort = EFFORTS[arguments.size]
+    with running(arguments) as (report, folder):
         task = load_task(
             arguments.data, arguments.size, arguments.seed, report, history=arguments.history
         )
@@ -73,9 +72,6 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.by_title:
             report.step("films by title")
             _look_up_titles(task, application, folder / "titles", effort.timed, report)
-        report.save(folder / "report.json")
-        if arguments.folder is not None:
-            report.say(f"the log, the exported models and report.json are in {folder}")
     return 0
 
 

@@ -8,12 +8,11 @@ import numpy.typing as npt
 import torch
 from torch.nn import functional
 
+from examples.common.layers import two_layers
 from examples.common.quality import roc_auc
 
 COLUMNS = 32
 """Floats of a film's row: 128 bytes, as in the paper's Table 1."""
-HIDDEN = (200, 80)
-"""The two hidden layers, as in the paper's code."""
 
 _PRIOR = 5  # empty rows in each mean: few films say little
 _BATCH = 512
@@ -39,16 +38,7 @@ class Recommender(torch.nn.Module):
         super().__init__()
         self.films = torch.nn.Embedding(films, COLUMNS, device=device)
         torch.nn.init.normal_(self.films.weight, std=0.05)
-        first, second = HIDDEN
-        self.head = torch.nn.Sequential(
-            torch.nn.Linear(3 * COLUMNS, first),
-            torch.nn.ReLU(),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(first, second),
-            torch.nn.ReLU(),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(second, 1),
-        )
+        self.head = two_layers(3 * COLUMNS, dropout)
 
     def forward(self, films: torch.Tensor) -> torch.Tensor:
         """Returns the logits (n,) for rows (n, 1 + history)."""

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from examples.common.application import Effort
 from examples.movielens.data import Bools, Inferences, Integers, Ratings, load
 from nescio.errors import ArgumentError
 from nescio.pir.batch import AccessLog
 
-__all__ = ["EFFORTS", "HISTORY", "MAX_LOOKUPS", "SIZES", "Bools", "Integers", "Size", "Task"]
+__all__ = ["HISTORY", "MAX_LOOKUPS", "SIZES", "Bools", "Integers", "Size", "Task"]
 
 MAX_LOOKUPS = 2048
 """The most rows of an inference in exact mode."""
@@ -36,11 +35,6 @@ SIZES = {
     "small": Size(150, 4, 2_000, 128),
     "default": Size(3_000, 6, 20_000, 25_000),
     "full": Size(None, 12, 100_000, None),
-}
-EFFORTS = {
-    "small": Effort(layouts=18, seconds=0.02, timed=8),
-    "default": Effort(layouts=120, seconds=0.1, timed=100),
-    "full": Effort(layouts=500, seconds=0.25, timed=500),
 }
 
 

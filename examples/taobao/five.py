@@ -20,7 +20,6 @@ from nescio.pir.batch import AccessLog, Layout, make_layout
 
 _TOGETHER = 64
 _CALLS = 16
-_OPTIONS = "--max-keys=16384", f"--max-body={64 << 20}"
 _FEW = 8  # lookups: so few do without a layout
 
 _LINES = {
@@ -79,7 +78,7 @@ def compare_five(
     five = partial(with_five_tables, firsts, model.places.history, "meta")
     with ExitStack() as opened:
         ways = {
-            name: opened.enter_context(private_model(make, folder / name, *_OPTIONS))
+            name: opened.enter_context(private_model(make, folder / name))
             for name, make in (
                 ("separate", application.make),
                 ("exact", application.make),
@@ -129,12 +128,10 @@ def _measured(
 
 
 def _alone(way: TimedModel) -> dict[str, Any]:
-    requests = [table.requests for table in way.tables.values()]
-    sizes = [{(one.bytes_up, one.bytes_down) for one in own} for own in requests]
-    up, down = np.sum([size for ((size),) in sizes], axis=0).tolist()  # all alike
+    up, down = np.sum([table.sizes for table in way.tables.values()], axis=0).tolist()
     times = milliseconds(way.calls)
     return {
-        "requests": len(requests),
+        "requests": len(way.tables),
         "bytes_up": up,
         "bytes_down": down,
         "make_keys": times.pop("keys"),

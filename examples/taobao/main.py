@@ -16,8 +16,8 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this file is run by its path
 
-from examples.common.application import Application
-from examples.common.arguments import at_least, build_parser, output_folder
+from examples.common.application import EFFORTS, Application
+from examples.common.arguments import at_least, build_parser, running
 from examples.common.infer import infer
 from examples.common.report import Report
 from examples.taobao.describe import PUBLISHED, describe_data, describe_quality
@@ -25,7 +25,7 @@ from examples.taobao.five import compare_five
 from examples.taobao.model import ClickModel
 from examples.taobao.part import ClickPart, log_of
 from examples.taobao.tables import Tables
-from examples.taobao.task import EFFORTS, HISTORY, MAX_HISTORY, SIZES, Task
+from examples.taobao.task import HISTORY, MAX_HISTORY, SIZES, Task
 from examples.taobao.train import train
 from nescio.cli import run as run_command
 
@@ -59,9 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all steps."""
-    torch.set_num_threads(arguments.threads)
-    report, effort = Report(), EFFORTS[arguments.size]
-    with output_folder(arguments.folder) as folder:
+    effort = EFFORTS[arguments.size]
+    with running(arguments) as (report, folder):
         task = load_task(
             arguments.data, arguments.size, arguments.seed, report, history=arguments.history
         )
@@ -76,9 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
                 effort=effort,
                 report=report,
             )
-        report.save(folder / "report.json")
-        if arguments.folder is not None:
-            report.say(f"the log, the exported models and report.json are in {folder}")
     return 0
 
 

@@ -6,13 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from examples.common.layers import two_layers
 from examples.taobao.data import Bools, Integers
 from examples.taobao.tables import AD, BRAND, CATEGORY, FIELDS, FIXED, SEGMENT, TABLES, Places
 
 COLUMNS = 32
 """Floats of a row of every table: 128 bytes, as in the paper's Table 1."""
-HIDDEN = (200, 80)
-"""The two hidden layers, as in the paper's code."""
 
 _PRIOR = 2  # empty rows in each mean: few ads say little
 _BATCH = 2048
@@ -39,16 +38,7 @@ class ClickModel(torch.nn.Module):
         self.places = Places(history)
         self.features = torch.nn.Embedding(rows, COLUMNS, device=device)
         torch.nn.init.normal_(self.features.weight, std=0.05)
-        first, second = HIDDEN
-        self.head = torch.nn.Sequential(
-            torch.nn.Linear(3 * _KINDS * COLUMNS + 4 * COLUMNS + _KINDS, first),
-            torch.nn.ReLU(),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(first, second),
-            torch.nn.ReLU(),
-            torch.nn.Dropout(dropout),
-            torch.nn.Linear(second, 1),
-        )
+        self.head = two_layers(3 * _KINDS * COLUMNS + 4 * COLUMNS + _KINDS, dropout)
 
     def forward(self, places: torch.Tensor) -> torch.Tensor:
         """Returns the logits (n,) for rows (n, places)."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 
-from examples.common.application import Effort
 from examples.taobao.data import Events, load
 from examples.taobao.inferences import Inferences, Split, pair, split, with_negatives
 from examples.taobao.tables import Tables
@@ -35,11 +34,6 @@ SIZES = {
     "small": Size(2_000, 4, 2_000, 128),
     "default": Size(60_000, 5, 20_000, 25_000),
     "full": Size(None, 8, 40_000, _MOST),
-}
-EFFORTS = {
-    "small": Effort(layouts=18, seconds=0.02, timed=8),
-    "default": Effort(layouts=120, seconds=0.1, timed=100),
-    "full": Effort(layouts=500, seconds=0.25, timed=500),
 }
 
 

@@ -7,15 +7,16 @@ from typing import Any
 import torch
 
 import nescio.torch
-from examples.common.application import Application, Effort, least_quality, plain_quality
+from examples.common.application import Application, Effort, plain_quality
+from examples.common.layouts import tuned
 from examples.common.measured import TimedModel, milliseconds
-from examples.common.private import private_model
+from examples.common.private import export, private_model
 from examples.common.report import Report
 from examples.wikitext2.data import Integers
 from examples.wikitext2.model import LanguageModel
 from examples.wikitext2.part import WINDOW, TextPart
 from examples.wikitext2.task import Task
-from nescio.pir.batch import BatchClient, Budgets, Layout, tune
+from nescio.pir.batch import BatchClient, Layout
 
 _STREAMS = 8
 
@@ -36,7 +37,8 @@ def run_with_cache(
     """
     model = application.model
     assert isinstance(model, LanguageModel)
-    layout = _tuned(application, effort, cache_rows)
+    plain_rated = plain_quality(application.rated)
+    layout = tuned(application, effort, plain_rated, cache_rows).layout()
     streams = task.held_out[:_STREAMS]
     part = TextPart(model, streams)
     with torch.no_grad():
@@ -79,30 +81,12 @@ def new_rows(streams: Integers, cache_rows: int) -> float:
     return total / windows
 
 
-def _tuned(application: Application, effort: Effort, cache_rows: int) -> Layout:
-    rated = application.rated
-    least = least_quality(plain_quality(rated), application.loss)
-    found = tune(
-        application.log,
-        application.rows,
-        application.row_bytes,
-        held_out=rated.log,
-        quality=rated.quality,
-        budgets=Budgets(min_quality=least),
-        layouts=effort.layouts,
-        cache_rows=cache_rows,
-        seconds=effort.seconds,
-        threads=1,
-    )
-    return found.layout()
-
-
 def _run(
     application: Application, layout: Layout, part: TextPart, cache_rows: int, folder: Path
 ) -> dict[str, Any]:
     """Runs streams one after the other; returns the perplexity, bytes and phases of a window."""
     table, outputs, calls, missing = application.table, [], [], 0
-    nescio.torch.export(application.model, folder, tables=[table], layouts={table: layout})
+    export(application, folder, layout)
     with private_model(application.make, folder) as served:
         for stream in part.split():
             client = BatchClient(served.tables[table], cache_rows=cache_rows)
@@ -112,8 +96,7 @@ def _run(
                 outputs.append(scores)
                 missing += int(device.get_submodule(table).last_missing.sum())
             calls += timed.calls
-        requests = served.tables[table].requests
-    ((up, down),) = {(r.bytes_up, r.bytes_down) for r in requests}  # all alike
+        up, down = served.tables[table].sizes
     times = milliseconds(calls)
     facts: dict[str, Any] = {"bytes_up": up, "bytes_down": down, "make_keys": times.pop("keys")}
     share = missing / (WINDOW * len(part))

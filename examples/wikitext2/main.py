@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # this file is run
 
 import nescio.torch
 from examples.common.application import Application
-from examples.common.arguments import at_least, build_parser, output_folder
+from examples.common.arguments import at_least, build_parser, running
 from examples.common.infer import infer
 from examples.common.report import Report
 from examples.wikitext2 import saved
@@ -73,11 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs all steps, or the keyboard."""
-    torch.set_num_threads(arguments.threads)
     if arguments.type:
         return run_keyboard(arguments)
-    report, effort = Report(), EFFORTS[arguments.size]
-    with output_folder(arguments.folder) as folder:
+    effort = EFFORTS[arguments.size]
+    with running(arguments) as (report, folder):
         task = load_task(arguments.data, arguments.size, arguments.seed, report)
         application = trained(task, report)
         saved.save(folder, task.texts.words, task.size.shape)
@@ -88,14 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
             report.step(f"a device that keeps {arguments.cache_rows:,} rows")
             rows, own = arguments.cache_rows, folder / "cache"
             run_with_cache(task, application, effort, report, cache_rows=rows, folder=own)
-        report.save(folder / "report.json")
-        if arguments.folder is not None:
-            report.say(f"the log, the exported models and report.json are in {folder}")
     return 0
 
 
 def run_keyboard(arguments: argparse.Namespace) -> int:
     """Looks up typed words, with the model of an earlier run or with a new small one."""
+    torch.set_num_threads(arguments.threads)
     lines = standard_input()
     if arguments.size != "default" or arguments.cache_rows:
         raise ArgumentError("--type: found --small, --full or --cache-rows too, expected --folder")
