@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from mpc.layers import relu, weights
 from nescio import _core
-from nescio.errors import FileError, MismatchError, NescioError, ResourceError
+from nescio.errors import FileError, MismatchError, ResourceError
 from nescio.mpc import _material as material
 from nescio.mpc._activation import Activation
 from nescio.mpc._dealer import insecure_deal
@@ -16,21 +17,13 @@ from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._online import dithers_of, infer, serve
 from nescio.mpc._products import products_of
 from nescio.mpc._public import PublicNetwork, PublicTerm
-from nescio.mpc._session import Client, Server, prepare_client, prepare_server
+from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
 from nescio.net import Channel
 from ot.parties import together
 
 POOL = _core.ThreadPool(1)
-
-
-def relu(x):
-    return np.maximum(x, 0)
-
-
-def weights(random, *shape):
-    return random.integers(-20, 21, shape)
 
 
 @pytest.fixture
@@ -148,9 +141,9 @@ def test_masks_and_shares_are_uniform(network):
 def test_material_survives_as_bytes(network, random):
     client, server = insecure_deal(network, 1, random)
     public = PublicNetwork.of(network)
-    mine = material.encode_client(public, client)
-    theirs = material.encode_server(public, server)
-    assert (len(mine), len(theirs)) == (material.client_size(public), material.server_size(public))
+    mine, theirs = (material.encode(public, party) for party in (client, server))
+    assert len(mine) == material.size(public, "client")
+    assert len(theirs) == material.size(public, "server")
     x = input_of(network, random)[None]
     own = material.decode_client(public, bytearray(mine))
     outputs, _ = together(
@@ -169,8 +162,8 @@ def test_material_survives_as_bytes(network, random):
 def stores(network, tmp_path):
     paths = tmp_path / "client.store", tmp_path / "server.store"
     together(
-        lambda channel: prepare_client(channel, PublicNetwork.of(network), paths[0], 4, threads=1),
-        lambda channel: prepare_server(channel, network, paths[1], 4, threads=1),
+        lambda channel: prepare(channel, PublicNetwork.of(network), paths[0], 4, threads=1),
+        lambda channel: prepare(channel, network, paths[1], 4, threads=1),
     )
     return paths
 
@@ -226,15 +219,15 @@ def test_parties_go_on_with_what_both_have_left(network, stores, random):
 def test_nothing_is_left(network, stores, random):
     with Store(stores[0]) as store:
         store.use(3)
-    with pytest.raises((ResourceError, NescioError), match="all 4 prepared inferences were used"):
+    with pytest.raises(ResourceError, match="all 4 prepared inferences were used"):
         run(network, stores, [input_of(network, random)])
 
 
 def test_stores_of_different_preparations(network, stores, tmp_path, random):
     again = tmp_path / "again"
     together(
-        lambda channel: prepare_client(channel, PublicNetwork.of(network), again, 4, threads=1),
-        lambda channel: prepare_server(channel, network, tmp_path / "other", 4, threads=1),
+        lambda channel: prepare(channel, PublicNetwork.of(network), again, 4, threads=1),
+        lambda channel: prepare(channel, network, tmp_path / "other", 4, threads=1),
     )
     with pytest.raises(MismatchError, match="stores of different preparations"):
         run(network, (again, stores[1]), [input_of(network, random)])
@@ -257,8 +250,8 @@ def test_parties_that_prepare_for_different_networks(network, tmp_path):
     other = Network(network.inputs, (changed, *network.layers[1:]))
     with pytest.raises(MismatchError, match=r"different preparations \(plan\)"):
         together(
-            lambda channel: prepare_client(channel, PublicNetwork.of(other), tmp_path / "a", 1),
-            lambda channel: prepare_server(channel, network, tmp_path / "b", 1),
+            lambda channel: prepare(channel, PublicNetwork.of(other), tmp_path / "a", 1),
+            lambda channel: prepare(channel, network, tmp_path / "b", 1),
         )
     assert list(tmp_path.iterdir()) == []
 

@@ -20,7 +20,7 @@ PROGRAM = """
     from nescio.mpc._maps import Dense
     from nescio.mpc._network import Layer, Network, Term
     from nescio.mpc._public import PublicNetwork
-    from nescio.mpc._session import Client, Server, prepare_client, prepare_server
+    from nescio.mpc._session import Client, Server, prepare
     from nescio.mpc._store import Store
     from nescio.net import Channel
 
@@ -49,9 +49,8 @@ PROGRAM = """
         channel = Channel.connect("127.0.0.1", int(port), timeout=20)
     try:
         if what == "prepare":
-            prepare = {"server": prepare_server, "client": prepare_client}[role]
-            prepare(channel, network if role == "server" else PublicNetwork.of(network), path, 300,
-                    threads=1)
+            own = network if role == "server" else PublicNetwork.of(network)
+            prepare(channel, own, path, 300, threads=1)
         elif role == "server":
             with Server(channel, network, path, threads=1) as server:
                 while True:

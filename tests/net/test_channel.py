@@ -12,11 +12,13 @@ import pytest
 from nescio.errors import (
     ArgumentError,
     ChannelError,
+    MismatchError,
     PeerGoneError,
+    PeerRefusedError,
     PeerTimeoutError,
     PeerUntrustedError,
 )
-from nescio.net import Channel, Counts, Link
+from nescio.net import Channel, Counts, Link, aborting
 from nescio.net._transport import SocketTransport
 
 
@@ -292,3 +294,30 @@ def test_the_system_does_not_trust_a_certificate_of_our_own(certificate, thread)
             Channel.connect("127.0.0.1", listener.port, timeout=5, tls=True)
         with pytest.raises(ChannelError):
             refused.result(5)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MismatchError("found a, expected b", found="a", expected="b"), "found a, expected b"),
+        (MemoryError("of 8 bytes"), "not enough memory"),
+        (KeyError("a secret"), "an error on its side"),
+    ],
+)
+def test_a_block_that_ends_in_an_error_aborts_the_channel(error, told):
+    mine, other = Channel.pair()
+    with pytest.raises(type(error)):
+        with aborting(mine):
+            raise error
+    assert mine.closed
+    with pytest.raises(PeerRefusedError) as caught:
+        other.receive("DATA", 1)
+    assert caught.value.reason == told
+
+
+def test_a_block_that_ends_well_leaves_the_channel_open():
+    mine, other = Channel.pair()
+    with aborting(mine):
+        mine.send("ONES", b"1")
+    mine.send("TWOS", b"2")
+    assert [other.receive(kind, 1) for kind in ("ONES", "TWOS")] == [b"1", b"2"]

@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ._encoding import Encoding
+from ._encoding import CIPHERTEXT_BYTES, SEED_BYTES, Encoding
 from ._maps import Ring
 
-__all__ = ["ClientKeys", "PublicKey", "ServerWeights"]
+__all__ = ["PUBLIC_KEY_BYTES", "ClientKeys", "PublicKey", "ServerWeights"]
+
+PUBLIC_KEY_BYTES = SEED_BYTES + CIPHERTEXT_BYTES
+"""A seed for one of its polynomials, and the other one."""
 
 
 class ClientKeys:
@@ -28,7 +31,7 @@ class ClientKeys:
 
     @property
     def public_key(self) -> bytes:
-        """The message for the server, 30,752 bytes."""
+        """The message for the server, of PUBLIC_KEY_BYTES."""
         return self._key.public_key().tobytes()
 
     def encrypt(self, encoding: Encoding, x: Ring) -> bytes:

@@ -9,9 +9,11 @@ from .. import _core
 from .._arrays import Array
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
 from ._public import PublicLayer, PublicNetwork
+from ._store import Role
 from ._tables import Tables
 
 _SMALL_BITS = 8
+_ALIGNMENT = 8  # of arrays
 
 
 class Slot(NamedTuple):
@@ -26,39 +28,21 @@ class Slot(NamedTuple):
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
 
-def client_size(network: PublicNetwork) -> int:
-    """Returns the bytes of the client's material."""
-    return _padded(_client_slots(network))
+def size(network: PublicNetwork, role: Role) -> int:
+    """Returns the bytes of a party's material."""
+    return sum(-(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT for slot in _slots(network, role))
 
 
-def server_size(network: PublicNetwork) -> int:
-    """Returns the bytes of the server's material."""
-    return _padded(_server_slots(network))
-
-
-def encode_client(network: PublicNetwork, material: ClientMaterial) -> bytes:
-    """Encodes the client's material for one inference."""
-    arrays = [material.mask]
-    for layer in material.layers:
-        arrays.append(layer.share)
-        if layer.tables is not None and layer.mask is not None:
-            arrays += [*_arrays(layer.tables), layer.mask]
-    return _encoded(_client_slots(network), arrays)
-
-
-def encode_server(network: PublicNetwork, material: ServerMaterial) -> bytes:
-    """Encodes the server's material for one inference."""
-    arrays: list[Array] = []
-    for layer in material.layers:
-        arrays.append(layer.subtracted)
-        if layer.tables is not None and layer.places is not None:
-            arrays += [*_arrays(layer.tables), layer.places]
-    return _encoded(_server_slots(network), arrays)
+def encode(network: PublicNetwork, material: ClientMaterial | ServerMaterial) -> bytes:
+    """Encodes a party's material for one inference."""
+    if isinstance(material, ClientMaterial):
+        return _encoded(_slots(network, "client"), _client_arrays(material))
+    return _encoded(_slots(network, "server"), _server_arrays(material))
 
 
 def decode_client(network: PublicNetwork, data: bytearray) -> ClientMaterial:
-    """Undoes `encode_client`, for bytes of `client_size`."""
-    arrays = _decoded(_client_slots(network), data)
+    """Decodes the client's material, from bytes of its size."""
+    arrays = _decoded(_slots(network, "client"), data)
     mask, layers = next(arrays), []
     for layer in network.layers:
         share = next(arrays)
@@ -71,8 +55,8 @@ def decode_client(network: PublicNetwork, data: bytearray) -> ClientMaterial:
 
 
 def decode_server(network: PublicNetwork, data: bytearray) -> ServerMaterial:
-    """Undoes `encode_server`, for bytes of `server_size`."""
-    arrays, layers = _decoded(_server_slots(network), data), []
+    """Decodes the server's material, from bytes of its size."""
+    arrays, layers = _decoded(_slots(network, "server"), data), []
     for layer in network.layers:
         subtracted = next(arrays)
         if layer.activation is None:
@@ -83,23 +67,35 @@ def decode_server(network: PublicNetwork, data: bytearray) -> ServerMaterial:
     return ServerMaterial(tuple(layers))
 
 
-def _client_slots(network: PublicNetwork) -> list[Slot]:
-    slots = [Slot((1, *network.inputs), "u4")]
+def _slots(network: PublicNetwork, role: Role) -> list[Slot]:
+    """Lists the arrays of a party's material, in their order."""
+    slots = [Slot((1, *network.inputs), "u4")] if role == "client" else []
     for layer in network.layers:
-        slots.append(Slot((1, *layer.outputs), "u4"))
-        if layer.activation is not None:
-            slots += [*_table_slots(layer), Slot((1, *layer.outputs), "u4")]
-    return slots
-
-
-def _server_slots(network: PublicNetwork) -> list[Slot]:
-    slots = []
-    for layer in network.layers:
-        slots.append(Slot((1, *layer.outputs), "u4"))
+        values = Slot((1, *layer.outputs), "u4")
+        slots.append(values)
         if layer.activation is not None:
             places = _core.lut_message_bytes((layer.activation.bits, 0, 0), layer.size)
-            slots += [*_table_slots(layer), Slot((places,), "u1")]
+            slots += _table_slots(layer)
+            slots.append(values if role == "client" else Slot((places,), "u1"))
     return slots
+
+
+def _client_arrays(material: ClientMaterial) -> list[Array]:
+    arrays: list[Array] = [material.mask]
+    for layer in material.layers:
+        arrays.append(layer.share)
+        if layer.tables is not None and layer.mask is not None:
+            arrays += [*_arrays(layer.tables), layer.mask]
+    return arrays
+
+
+def _server_arrays(material: ServerMaterial) -> list[Array]:
+    arrays: list[Array] = []
+    for layer in material.layers:
+        arrays.append(layer.subtracted)
+        if layer.tables is not None and layer.places is not None:
+            arrays += [*_arrays(layer.tables), layer.places]
+    return arrays
 
 
 def _table_slots(layer: PublicLayer) -> list[Slot]:
@@ -129,17 +125,12 @@ def _tables(layer: PublicLayer, arrays: Iterator[Array]) -> Tables:
     return Tables(layer.activation.bits, one_hot, wide[0], wide[1], dabits)
 
 
-def _padded(slots: list[Slot]) -> int:
-    """Returns the bytes of arrays that begin at multiples of 8."""
-    return sum(-(-slot.nbytes // 8) * 8 for slot in slots)
-
-
 def _encoded(slots: list[Slot], arrays: list[Array]) -> bytes:
     parts = []
     for slot, array in zip(slots, arrays, strict=True):
         assert array.shape == slot.shape
         raw = array.astype(f"<{slot.dtype}", copy=False).tobytes()
-        parts += [raw, bytes(-len(raw) % 8)]
+        parts += [raw, bytes(-len(raw) % _ALIGNMENT)]
     return b"".join(parts)
 
 
@@ -148,4 +139,4 @@ def _decoded(slots: list[Slot], data: bytearray) -> Iterator[Array]:
     for slot in slots:
         count = int(np.prod(slot.shape))
         yield np.frombuffer(data, f"<{slot.dtype}", count, offset).reshape(slot.shape)
-        offset += -(-slot.nbytes // 8) * 8
+        offset += -(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT

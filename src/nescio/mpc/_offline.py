@@ -23,15 +23,13 @@ import numpy as np
 from .. import _core
 from ..net import Channel
 from ._activation import ClientLookups
-from ._linear import ClientKeys, PublicKey, ServerWeights
+from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights
 from ._maps import Ring
 from ._network import Network
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
 from ._products import products_of
 from ._public import PublicLayer, PublicNetwork
 from ._tables import TableMaker, Tables
-
-_PUBLIC_KEY_BYTES = 30_752
 
 
 class _Sizes(NamedTuple):
@@ -131,7 +129,7 @@ class OfflineServer(_Party):
             ]
             for layer, own in zip(network.layers, self._products, strict=True)
         ]
-        self._key = PublicKey(bytes(channel.receive("RLKY", _PUBLIC_KEY_BYTES)), pool)
+        self._key = PublicKey(bytes(channel.receive("RLKY", PUBLIC_KEY_BYTES)), pool)
 
     def make(self) -> ServerMaterial:
         """Makes the material of one inference. Raises the errors of the channel."""

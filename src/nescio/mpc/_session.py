@@ -1,6 +1,6 @@
 """Preparing inferences and running them, with a store at each party.
 
-    prepare_client(channel, public, path, 100)      prepare_server(channel, network, path, 100)
+    prepare(channel, public, path, 100)             prepare(channel, network, path, 100)
     client = Client(channel, public, path)          server = Server(channel, network, path)
     outputs = client.infer(inputs)                  server.serve()
 
@@ -14,15 +14,14 @@ import json
 import os
 import secrets
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
 from .. import _core
 from .._arrays import as_count, shown
-from ..errors import FileError, MismatchError, NescioError, ResourceError
-from ..net import Channel
+from ..errors import FileError, MismatchError
+from ..net import Channel, aborting
 from . import _material as material
 from ._maps import Ring
 from ._network import Network
@@ -39,60 +38,40 @@ _NONCE_BYTES = 32
 Fields = dict[str, Any]
 
 
-def prepare_client(
+def prepare(
     channel: Channel,
-    network: PublicNetwork,
+    network: Network | PublicNetwork,
     path: str | os.PathLike[str],
     count: int,
     *,
     threads: int = 0,
 ) -> None:
-    """Prepares `count` inferences with `prepare_server`, and writes the client's store.
+    """Prepares `count` inferences with the other party, and writes this party's store.
 
-    Raises FileError for a file that exists or cannot be written, MismatchError if the server has
-    another network or another count, and the errors of the channel.
+    The server has a Network, the client its PublicNetwork. Raises FileError for a file that exists
+    or cannot be written, MismatchError if the other party has another network or another count,
+    ArgumentError for weights that are too large, and the errors of the channel.
     """
-    _check_new(path, count)
-    with _aborting(channel):
-        session = _agree_to_prepare(channel, "client", network, count)
-        size = material.client_size(network)
-        contents = Contents("client", network.digest, session, count, size)
-        pool = _core.ThreadPool(threads)
+    as_count(count, "count", 1, MAX_COUNT)
+    if Path(path).exists():
+        raise FileError(f"{path} exists: use it, or choose another name")
+    role: Role = "server" if isinstance(network, Network) else "client"
+    public = PublicNetwork.of(network) if isinstance(network, Network) else network
+    pool = _core.ThreadPool(threads)
+    with aborting(channel):
+        session = _agree_to_prepare(channel, role, public, count)
+        contents = Contents(role, public.digest, session, count, material.size(public, role))
         with (
             StoreWriter(path, contents) as writer,
-            TableMaker(channel, "client", threads=threads) as maker,
+            TableMaker(channel, role, threads=threads) as maker,
         ):
-            offline = OfflineClient(channel, network, maker, pool)
+            party: OfflineServer | OfflineClient
+            if isinstance(network, Network):
+                party = OfflineServer(channel, network, maker, pool)
+            else:
+                party = OfflineClient(channel, network, maker, pool)
             for _ in range(count):
-                writer.add(material.encode_client(network, offline.make()))
-
-
-def prepare_server(
-    channel: Channel,
-    network: Network,
-    path: str | os.PathLike[str],
-    count: int,
-    *,
-    threads: int = 0,
-) -> None:
-    """Prepares `count` inferences with `prepare_client`, and writes the server's store.
-
-    Raises as prepare_client does, and ArgumentError for weights that are too large.
-    """
-    _check_new(path, count)
-    public = PublicNetwork.of(network)
-    with _aborting(channel):
-        session = _agree_to_prepare(channel, "server", public, count)
-        size = material.server_size(public)
-        contents = Contents("server", public.digest, session, count, size)
-        pool = _core.ThreadPool(threads)
-        with (
-            StoreWriter(path, contents) as writer,
-            TableMaker(channel, "server", threads=threads) as maker,
-        ):
-            offline = OfflineServer(channel, network, maker, pool)
-            for _ in range(count):
-                writer.add(material.encode_server(public, offline.make()))
+                writer.add(material.encode(public, party.make()))
 
 
 class _Session:
@@ -154,7 +133,7 @@ class _Session:
 class Client(_Session):
     """The client: it has inputs, and learns the outputs and nothing else of the weights.
 
-    `path` is the store of `prepare_client`. Semi-honest security: a client that deviates from the
+    `path` is the client's store of `prepare`. Semi-honest security: a client that deviates from the
     protocol can learn the weights, and a server that does can falsify outputs. Raises FileError
     for a store of another network.
     """
@@ -177,7 +156,7 @@ class Client(_Session):
         Raises ResourceError if no prepared inference is left at one of the parties, MismatchError
         if the stores are of different preparations, and the errors of the channel.
         """
-        with _aborting(self._channel):
+        with aborting(self._channel):
             own = material.decode_client(self._network, self._next())
             batch = np.ascontiguousarray(inputs)[None]
             outputs: Ring = infer(self._channel, self._network, own, batch, self._pool)[0]
@@ -187,7 +166,7 @@ class Client(_Session):
 class Server(_Session):
     """The server: it has the network, and learns nothing of inputs and outputs.
 
-    `path` is the store of `prepare_server`. Raises as Client does.
+    `path` is the server's store of `prepare`. Raises as Client does.
     """
 
     _role: Role = "server"
@@ -205,36 +184,9 @@ class Server(_Session):
 
     def serve(self) -> None:
         """Serves one inference. Raises as Client.infer does."""
-        with _aborting(self._channel):
+        with aborting(self._channel):
             own = material.decode_server(self._network, self._next())
             serve(self._channel, self._whole, own, self._pool)
-
-
-class _aborting:  # noqa: N801 - used like a function
-    """Tells the other party about an error, and closes the channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Aborts after an exception."""
-        if error is not None:
-            known = isinstance(error, MismatchError | ResourceError)
-            self._channel.abort(str(error) if known else "an error on its side")
-
-
-def _check_new(path: str | os.PathLike[str], count: int) -> None:
-    as_count(count, "count", 1, MAX_COUNT)
-    if Path(path).exists():
-        raise FileError(f"{path} exists: use it, or choose another name")
 
 
 def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, count: int) -> str:
@@ -274,6 +226,6 @@ def _parsed(data: bytearray) -> Fields:
     return found
 
 
-def _mismatch(what: str, found: object, expected: object) -> NescioError:
+def _mismatch(what: str, found: object, expected: object) -> MismatchError:
     text = f"{what}: found {shown(found)}, expected {shown(expected)}"
     return MismatchError(text, found=shown(found), expected=shown(expected))

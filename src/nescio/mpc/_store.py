@@ -23,6 +23,8 @@ import hashlib
 import json
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -164,8 +166,8 @@ class StoreWriter:
 class Store:
     """One party's store, open for use by this process alone. A context manager.
 
-    Raises FileError for a file that cannot be read, is not a store, is damaged, or is in use by
-    another process.
+    Raises FileError for a file that is no store, is damaged, is not readable and writable, or is in
+    use by another process.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -288,21 +290,13 @@ class Store:
         self.close()
 
 
-class _reporting:  # noqa: N801 - used like a function
+@contextmanager
+def _reporting(path: Path) -> Iterator[None]:
     """Raises FileError, which names the file, for an OSError."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        """Does nothing."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: object
-    ) -> None:
-        """Converts the error."""
-        if isinstance(error, OSError):
-            raise FileError(f"{self._path}: {error.strerror or error}") from error
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
 
 
 def _aligned(offset: int) -> int:

@@ -5,7 +5,7 @@ The server is party 0, the client party 1. tests/spec/lut.py is the specificatio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,10 @@ import numpy.typing as npt
 from .. import _core
 from .._arrays import ByteArray, IndexArray, as_count
 from ..errors import ArgumentError
-from ..net import Channel
+from ..net import Channel, aborting
+from ._store import Role
 from ._transfers import Draw, Exchange, Transfers, dabit_field, level_field, random_bits
 
-Role = Literal["server", "client"]
 Halves = npt.NDArray[np.uint16]
 Ring = npt.NDArray[np.uint32]
 
@@ -119,10 +119,10 @@ class TableMaker:
         outputs = bits if outputs is None else as_count(outputs, "outputs", 1, MAX_OUTPUTS)
         tables = Tables.empty(count, bits, outputs)
         try:
-            for first in range(0, count, _BATCH):
-                self._make(tables[first : first + _BATCH])
+            with aborting(self.channel):
+                for first in range(0, count, _BATCH):
+                    self._make(tables[first : first + _BATCH])
         except BaseException:
-            self.channel.abort("an error on its side")
             self.close()
             raise
         return tables

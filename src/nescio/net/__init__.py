@@ -4,6 +4,7 @@
     Listener     accepts connections of the other party
     Counts       bytes, frames and rounds so far
     Link         emulates a slower network
+    aborting     ends a channel if a block of code does not end well
 
 Guarantees of a channel: every frame arrives complete, in the order of sending, with the kind and
 length that the protocol expects next; otherwise the call raises an error. Over TLS the frames come
@@ -13,8 +14,8 @@ lengths and times of frames are public in either case, so a protocol must not le
 secret.
 """
 
-from ._channel import Channel, Listener
+from ._channel import Channel, Listener, aborting
 from ._counts import Counts
 from ._link import Link
 
-__all__ = ["Channel", "Counts", "Link", "Listener"]
+__all__ = ["Channel", "Counts", "Link", "Listener", "aborting"]

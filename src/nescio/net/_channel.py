@@ -210,7 +210,7 @@ class Channel:
         if error is None:
             self.close()
         else:
-            self.abort(str(error) if isinstance(error, MessageError) else _OWN_ERROR)
+            self.abort(_told(error))
 
     def _check_open(self) -> None:
         if self._ended is not None:
@@ -257,6 +257,26 @@ class Channel:
             with contextlib.suppress(OSError):
                 self._stream.write_abort(tell)
         self._stream.close(linger=tell is not None)
+
+
+@contextlib.contextmanager
+def aborting(channel: Channel) -> Iterator[None]:
+    """Aborts a channel on an exception in the block, as leaving the channel's own block does.
+
+    Without an exception the channel stays open.
+    """
+    try:
+        yield
+    except BaseException as error:
+        channel.abort(_told(error))
+        raise
+
+
+def _told(error: BaseException) -> str:
+    """Returns the reason that the other party is told: without what may contain a secret."""
+    if isinstance(error, MessageError):
+        return str(error)
+    return "not enough memory" if isinstance(error, MemoryError) else _OWN_ERROR
 
 
 class Listener:

@@ -13,8 +13,8 @@ import numpy as np
 from .. import _core
 from .._arrays import Array, ByteArray, IndexArray, as_array, as_bytes, as_threads, shown
 from .._device import parse_devices
-from ..errors import ArgumentError, ChannelError, MessageError, MismatchError, ResourceError
-from ..net import Channel
+from ..errors import ArgumentError, ChannelError, MismatchError, ResourceError
+from ..net import Channel, aborting
 from . import parameters
 from ._blocks import as_output
 from ._engine import Blocks, Kernels
@@ -160,16 +160,10 @@ class Party:
     def _aborting(self) -> Iterator[None]:
         """Tells the other party about an error, and closes the channel."""
         try:
-            yield
+            with aborting(self.channel):
+                yield
         except MemoryError as error:
-            self.channel.abort("not enough memory")
             raise ResourceError(f"not enough memory: {error}") from error
-        except MessageError as error:
-            self.channel.abort(str(error))
-            raise
-        except BaseException:
-            self.channel.abort("an error on its side")
-            raise
 
     def _draw(
         self,
