@@ -1,27 +1,14 @@
 """Runs PyTorch on one thread, and finds the data sets."""
 
-import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 
+from one_thread import one_thread
 from sets.taobao import clicks, impressions
 
-__all__ = ["clicks", "impressions"]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    if importlib.util.find_spec("torch") is None:
-        yield  # of tests without PyTorch
-        return
-    import torch  # noqa: PLC0415
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["clicks", "impressions", "one_thread"]
 
 
 @pytest.fixture

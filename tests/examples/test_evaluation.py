@@ -3,7 +3,6 @@
 import json
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -16,6 +15,7 @@ from benchmarks.applications.__main__ import main
 from benchmarks.applications.latency import emulated_seconds
 from nescio.bench.timing import WrongResultError
 from nescio.net import Link
+from sets import movielens
 
 _FEW = ("--applications", "movielens", "--size", "small", "--layouts", "18")
 _LEVELS = {"full", "eco", "relaxed"}
@@ -23,20 +23,9 @@ _LEVELS = {"full", "eco", "relaxed"}
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Ratings by users who like one of four kinds of films; the folder of all data sets."""
-    random = np.random.default_rng(19)
-    lines = ["userId,movieId,rating,timestamp"]
-    for user in range(120):
-        rated = random.permutation(240)[: random.integers(20, 160)]
-        likes = random.random(len(rated)) < np.where(rated % 4 == user % 4, 0.9, 0.2)
-        ratings = zip(rated, np.where(likes, 4.5, 2.0), range(len(rated)), strict=True)
-        lines += [f"{user + 1},{film + 1},{rating},{time}" for film, rating, time in ratings]
+    """Ratings in the format of ml-20m; the folder of all data sets."""
     folder = tmp_path_factory.mktemp("data")
-    (folder / "movielens").mkdir()
-    (folder / "movielens" / "ratings.csv").write_text("\n".join(lines) + "\n")
-    titles = [f'{film + 1},"Film, the {film}th (2001)",Drama' for film in range(240)]
-    content = "\n".join(["movieId,title,genres", *titles]) + "\n"
-    (folder / "movielens" / "movies.csv").write_text(content)
+    movielens.written(folder / "movielens", 19)
     return folder
 
 

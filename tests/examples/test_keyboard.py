@@ -15,19 +15,12 @@ from examples.wikitext2 import saved
 from examples.wikitext2.data import END, UNKNOWN
 from examples.wikitext2.keyboard import Keyboard
 from examples.wikitext2.main import main
-from examples.wikitext2.model import LanguageModel, Shape
-
-WORDS = 300
-SHAPE = Shape(hidden=16, width=12, layers=2, cuts=(20, 100))
+from sets.wikitext2 import SHAPE, WORDS, made_model
 
 
 @pytest.fixture
 def model():
-    torch.manual_seed(4)
-    model = LanguageModel(WORDS, SHAPE).eval()
-    torch.nn.init.normal_(model.absent)
-    torch.nn.init.normal_(model.words.weight)
-    return model
+    return made_model()
 
 
 @pytest.fixture

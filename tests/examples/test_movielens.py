@@ -20,6 +20,8 @@ from examples.movielens.model import LayoutQuality, Recommender, auc
 from examples.movielens.task import SIZES, Task
 from nescio.errors import ArgumentError, FileError
 from nescio.pir.batch import AccessLog, make_layout
+from sets import movielens
+from sets.reports import check_private
 
 RATINGS = """userId,movieId,rating,timestamp
 9,300,4.0,1000
@@ -63,20 +65,8 @@ def written(folder, kind):
 
 @pytest.fixture
 def films(tmp_path):
-    """Ratings in the format of ml-20m, by users who like one of four kinds of films."""
-    random = np.random.default_rng(11)
-    lines = ["userId,movieId,rating,timestamp"]
-    for user in range(120):
-        rated = random.permutation(240)[: random.integers(20, 160)]
-        likes = random.random(len(rated)) < np.where(rated % 4 == user % 4, 0.9, 0.2)
-        ratings = zip(rated, np.where(likes, 4.5, 2.0), range(len(rated)), strict=True)
-        lines += [f"{user + 1},{film + 1},{rating},{time}" for film, rating, time in ratings]
-    folder = tmp_path / "ml-20m"
-    folder.mkdir()
-    (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
-    titles = [f'{film + 1},"Film, the {film}th (2001)",Drama' for film in range(240)]
-    (folder / "movies.csv").write_text("\n".join(["movieId,title,genres", *titles]) + "\n")
-    return folder
+    """Ratings in the format of ml-20m."""
+    return movielens.written(tmp_path / "ml-20m", 11)
 
 
 @pytest.fixture
@@ -316,19 +306,6 @@ def test_inferences_to_time_are_of_many_users(films):
 def report_of(data, folder, *options):
     assert main(["--data", str(data), "--small", "--folder", str(folder), *options]) == 0
     return json.loads((folder / "report.json").read_text())
-
-
-def check_private(report):
-    exact, relaxed = report["private"]["exact"], report["private"]["relaxed"]
-    assert exact["equal"]
-    assert exact["missing_percent"] == 0
-    assert exact["quality"] == report["private"]["plain"]["quality"]
-    assert report["private"]["separate"]["equal"]
-    assert 0 < relaxed["missing_percent"] < 100
-    assert relaxed["bytes_up"] < exact["bytes_up"]
-    assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
-    rated = report["layouts"]["quality_of_rating"]
-    assert rated["relaxed"] >= 0.995 * rated["plain"]
 
 
 def test_the_application_on_made_up_ratings(films, tmp_path, capsys):

@@ -22,6 +22,7 @@ from examples.taobao.part import ClickPart, log_of
 from examples.taobao.tables import TABLES
 from examples.taobao.task import SIZES, Task
 from nescio.pir.batch import make_layout
+from sets.reports import check_private
 
 
 @pytest.fixture
@@ -200,18 +201,6 @@ def test_histories_of_all_lengths_send_the_same(task, model, tmp_path):
 def report_of(data, folder, *options):
     assert main(["--data", str(data), "--small", "--folder", str(folder), *options]) == 0
     return json.loads((folder / "report.json").read_text())
-
-
-def check_private(report):
-    exact, relaxed = report["private"]["exact"], report["private"]["relaxed"]
-    assert exact["equal"]
-    assert exact["missing_percent"] == 0
-    assert exact["quality"] == report["private"]["plain"]["quality"]
-    assert report["private"]["separate"]["equal"]
-    assert relaxed["bytes_up"] < exact["bytes_up"]
-    assert 2 * (exact["bytes_up"] + exact["bytes_down"]) <= 300_000
-    rated = report["layouts"]["quality_of_rating"]
-    assert rated["relaxed"] >= 0.995 * rated["plain"]
 
 
 def test_the_application_on_made_up_clicks(clicks, tmp_path, capsys):

@@ -17,18 +17,17 @@ from examples.common.private import private_model
 from examples.wikitext2.cached import new_rows
 from examples.wikitext2.data import END, UNKNOWN, load, streams
 from examples.wikitext2.main import main
-from examples.wikitext2.model import LanguageModel, Shape
+from examples.wikitext2.model import LanguageModel
 from examples.wikitext2.ngrams import bigram, unigram
 from examples.wikitext2.part import WINDOW, TextPart, log_of
 from nescio.errors import ArgumentError, FileError
 from nescio.pir import LocalTable
 from nescio.pir.batch import AccessLog, BatchClient, build, make_layout
+from sets.wikitext2 import SHAPE, WORDS, made_model
 
 TRAIN = " \n = A title = \n \n a b a <unk> b a @-@ é \n"
 VALID = "b new a\n"
 TEST = "é a\n"
-WORDS = 300
-SHAPE = Shape(hidden=16, width=12, layers=2, cuts=(20, 100))
 
 
 def written(folder, names="{}.txt", packed=False):
@@ -60,11 +59,7 @@ def made_up(tmp_path):
 
 @pytest.fixture
 def model():
-    torch.manual_seed(4)
-    model = LanguageModel(WORDS, SHAPE).eval()
-    torch.nn.init.normal_(model.absent)
-    torch.nn.init.normal_(model.words.weight)
-    return model
+    return made_model()
 
 
 @pytest.fixture

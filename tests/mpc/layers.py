@@ -5,6 +5,15 @@ import numpy as np
 from nescio.mpc._encoding import ConvolutionShape, linear
 
 
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def weights(random, *shape, limit=20):
+    """Returns weights for a map of a network."""
+    return random.integers(-limit, limit + 1, shape)
+
+
 def random_convolution(rng):
     """Returns a small shape of any stride and padding, and sometimes a matrix product."""
     if rng.random() < 0.2:

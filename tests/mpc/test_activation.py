@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mpc.layers import relu
 from nescio import _core
 from nescio.errors import ArgumentError
 from nescio.mpc._activation import Activation, ClientLookups, ServerLookups
@@ -11,10 +12,6 @@ from nescio.mpc._tables import Tables
 from spec import lut
 
 POOL = _core.ThreadPool(1)
-
-
-def relu(x):
-    return np.maximum(x, 0)
 
 
 def run(activation, shift, x, seed=1):

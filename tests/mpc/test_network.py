@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mpc.layers import relu, weights
 from nescio import _core
 from nescio.errors import ArgumentError, MismatchError
 from nescio.mpc._activation import Activation
@@ -15,14 +16,6 @@ from nescio.net import Channel
 from ot.parties import together
 
 POOL = _core.ThreadPool(1)
-
-
-def relu(x):
-    return np.maximum(x, 0)
-
-
-def weights(random, *shape, limit=20):
-    return random.integers(-limit, limit + 1, shape)
 
 
 @pytest.fixture

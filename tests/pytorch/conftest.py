@@ -1,21 +1,8 @@
-"""Runs PyTorch on one thread: on small tensors its threads mostly wait actively for each other.
+"""Runs PyTorch on one thread.
 
 The folder is not called `torch`, because `tests` is a folder that imports search.
 """
 
-import importlib.util
+from one_thread import one_thread
 
-import pytest
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    if importlib.util.find_spec("torch") is None:
-        yield  # of tests without PyTorch
-        return
-    import torch  # noqa: PLC0415
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]
