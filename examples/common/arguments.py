@@ -99,7 +99,7 @@ def running(arguments: argparse.Namespace) -> Iterator[tuple[Report, Path]]:
 def output_folder(given: Path | None) -> Iterator[Path]:
     """Gives the folder for what is made; a temporary one is removed afterwards.
 
-    Raises FileError for a folder that has files, and for one that cannot be made or written to.
+    Raises FileError if the folder has files, or if nothing can be written there.
     """
     if given is None:
         with tempfile.TemporaryDirectory(prefix="nescio-") as folder:

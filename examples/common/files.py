@@ -38,7 +38,7 @@ def open_text(path: Path, encoding: str = "utf-8-sig") -> Iterator[TextIO]:
 
     A byte order mark is skipped.
 
-    Raises FileError for a file that cannot be read, also within the block.
+    Raises FileError if the file cannot be read, also while the block reads it.
     """
     opener = gzip.open if path.suffix == ".gz" else open
     try:

@@ -1,4 +1,4 @@
-"""What the applications share: qualities, files, servers, measured tables."""
+"""The part that all applications share: qualities, files, servers, measured tables."""
 
 import gzip
 import os

@@ -130,8 +130,8 @@ def test_maps_of_other_taps_and_matrix_products_stay_apart(random):
     assert len(products_of([PublicTerm.of(term) for term in terms])) == 2
 
 
-def test_masks_and_shares_are_uniform(network):
-    """What the client encrypts, and what decides its rounding, has no bias."""
+def test_shares_are_uniform(network):
+    """The client's shares, which decide the rounding, have no bias in any bit."""
     (pair,) = offline(network)
     drawn = np.concatenate([layer.share.ravel() for layer in pair[0].layers[:-1]])
     bits = np.unpackbits(drawn.view(np.uint8)).reshape(len(drawn), 32)
