@@ -27,22 +27,7 @@ def build_parser(name: str, description: str) -> argparse.ArgumentParser:
         metavar="PATH",
         help=f"folder of the data set (default: {name} in the folder that NESCIO_DATA names)",
     )
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument(
-        "--small",
-        dest="size",
-        action="store_const",
-        const="small",
-        default="default",
-        help="use a part of the data, and finish within a minute",
-    )
-    sizes.add_argument(
-        "--full",
-        dest="size",
-        action="store_const",
-        const="full",
-        help="use all of the data, and infer privately for all held-out examples",
-    )
+    _add_sizes(parser)
     add(
         "--seed",
         type=at_least(0, 2**63 - 1),
@@ -63,6 +48,25 @@ def build_parser(name: str, description: str) -> argparse.ArgumentParser:
         "report.json (default: a temporary folder)",
     )
     return parser
+
+
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
+        "--small",
+        dest="size",
+        action="store_const",
+        const="small",
+        default="default",
+        help="use a part of the data, and finish within a minute",
+    )
+    sizes.add_argument(
+        "--full",
+        dest="size",
+        action="store_const",
+        const="full",
+        help="use all of the data, and infer privately for all held-out examples",
+    )
 
 
 def at_least(low: int, high: int | None = None) -> Callable[[str], int]:

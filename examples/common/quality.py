@@ -1,4 +1,4 @@
-"""Qualities of predictions, and sampled negatives."""
+"""Qualities of predictions."""
 
 from typing import Any
 
@@ -45,23 +45,3 @@ def auc_interval(
         found.append(_area(cells, len(values), drawn[own]))
     low, high = np.nanquantile(found, (0.025, 0.975))
     return float(low), float(high)
-
-
-def sample_negatives(
-    positives: Array, items: int, each: int, random: np.random.Generator
-) -> npt.NDArray[np.int64]:
-    """Samples `each` items for every positive example, none of which its user has chosen.
-
-    `positives` (n, 2) has pairs of a user and an item below `items`. Items are drawn uniformly.
-    Returns (n, each). Raises ValueError for a user who has chosen all items.
-    """
-    taken = np.unique(positives[:, 0].astype(np.int64) * items + positives[:, 1])
-    users = np.repeat(positives[:, 0].astype(np.int64), each)
-    if np.bincount(np.searchsorted(np.unique(users), taken // items)).max() >= items:
-        raise ValueError(f"a user has chosen all {items} items: no negative is left")
-    drawn = random.integers(0, items, len(users))
-    again = np.flatnonzero(np.isin(users * items + drawn, taken))
-    while len(again):
-        drawn[again] = random.integers(0, items, len(again))
-        again = again[np.isin(users[again] * items + drawn[again], taken)]
-    return drawn.reshape(len(positives), each)

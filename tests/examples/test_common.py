@@ -18,7 +18,7 @@ import torch
 from examples.common.arguments import build_parser, output_folder
 from examples.common.files import find, missing, open_text
 from examples.common.measured import MeasuredTable
-from examples.common.quality import auc_interval, roc_auc, sample_negatives
+from examples.common.quality import auc_interval, roc_auc
 from examples.common.report import Report
 from examples.common.servers import two_servers
 from nescio.errors import FileError, ServiceError
@@ -61,20 +61,6 @@ def test_the_interval_is_that_of_users_drawn_with_replacement(rng):
         found.append(roc_auc(labels[own], scores[own]))
     expected = np.quantile(found, (0.025, 0.975))
     assert auc_interval(labels, scores, users, trials=30, seed=5) == pytest.approx(expected)
-
-
-def test_negatives_are_items_that_the_user_has_not_chosen(rng):
-    positives = np.stack([np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6)], axis=1)
-    positives[0, 1] = 5  # user 0 has chosen 1 to 5
-    found = sample_negatives(positives, 7, 20, rng)
-    assert found.shape == (30, 20)
-    assert set(found[:5].ravel()) == {0, 6}
-    assert set(found[5:].ravel()) == {5, 6}
-
-
-def test_negatives_of_a_user_who_has_chosen_everything(rng):
-    with pytest.raises(ValueError, match="a user has chosen all 2 items"):
-        sample_negatives(np.array([[0, 0], [0, 1], [1, 0]]), 2, 1, rng)
 
 
 # ---- files and reports ---------------------------------------------------------------------------
