@@ -10,10 +10,10 @@ import pytest
 
 import nescio
 
-LAZY = ["audit", "compat", "net", "ot", "quant", "service"]
+LAZY = ["audit", "compat", "mpc", "net", "ot", "quant", "service"]
 MODULES = [
-    *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.net", "nescio.ot"),
-    *("nescio.pir", "nescio.pir.batch", "nescio.quant", "nescio.service"),
+    *("nescio", "nescio.audit", "nescio.dpf", "nescio.errors", "nescio.mpc", "nescio.net"),
+    *("nescio.ot", "nescio.pir", "nescio.pir.batch", "nescio.quant", "nescio.service"),
 ]
 
 

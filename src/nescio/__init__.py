@@ -6,6 +6,7 @@ A client uses a model that is on a server, and the server does not learn the cli
     nescio.dpf                distributed point functions, for protocol builders
     nescio.service            lookups over HTTP
     nescio.ot                 oblivious transfer
+    nescio.mpc                two-party private inference
     nescio.net                channels between the two parties of a protocol
     nescio.quant              models with low-bit weights
     nescio.torch              PyTorch models whose embedding rows are looked up
@@ -26,7 +27,7 @@ from .errors import NescioError
 from .pir import Client, Query, Server, Table, TableParams
 
 if TYPE_CHECKING:
-    from . import audit, compat, net, ot, quant, service, torch  # noqa: F401 - see __getattr__
+    from . import audit, compat, mpc, net, ot, quant, service, torch  # noqa: F401 - see __getattr__
 
 __all__ = [
     "Client",
@@ -46,6 +47,7 @@ __version__ = "0.1.0"
 _LAZY: dict[str, tuple[str, ...]] = {
     "audit": (),
     "compat": (),
+    "mpc": (),
     "net": (),
     "ot": (),
     "quant": (),

@@ -11,7 +11,6 @@ from nescio.mpc._dealer import insecure_deal
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._online import dithers_of, infer, serve
-from nescio.mpc._public import PublicNetwork
 from nescio.net import Channel
 from ot.parties import together
 
@@ -137,7 +136,7 @@ def test_both_parties_compute_what_the_simulator_does(network, random, count):
     client, server = insecure_deal(network, count, random)
     x = inputs_of(network, random, count)
     outputs, _ = together(
-        lambda channel: infer(channel, PublicNetwork.of(network), client, x, POOL),
+        lambda channel: infer(channel, network.public, client, x, POOL),
         lambda channel: serve(channel, network, server, POOL),
     )
     assert np.array_equal(outputs, network.simulate(x, dithers_of(client)).outputs)
@@ -146,18 +145,16 @@ def test_both_parties_compute_what_the_simulator_does(network, random, count):
 def test_a_layer_takes_one_round_trip_and_7_bytes_a_value_of_8_bits(random):
     eight = Activation(relu, bits=8)
     layers = [
-        Layer((Term(k, Dense(weights(random, 500, 500))),), np.zeros(500), eight, 9)
+        Layer((Term(k, Dense(weights(random, 500, 500))),), np.zeros(500, int), eight, 9)
         for k in range(4)
     ]
     network = Network(
-        (500,), (*layers, Layer((Term(4, Dense(weights(random, 2, 500))),), np.zeros(2)))
+        (500,), (*layers, Layer((Term(4, Dense(weights(random, 2, 500))),), np.zeros(2, int)))
     )
     client, server = insecure_deal(network, 1, random)
     channels = Channel.pair()
     together(
-        lambda channel: infer(
-            channel, PublicNetwork.of(network), client, np.zeros((1, 500), np.uint32), POOL
-        ),
+        lambda channel: infer(channel, network.public, client, np.zeros((1, 500), np.uint32), POOL),
         lambda channel: serve(channel, network, server, POOL),
         channels,
     )
@@ -171,7 +168,7 @@ def test_inputs_of_another_shape(network, random):
     client, _ = insecure_deal(network, 2, random)
     channel, _ = Channel.pair()
     with pytest.raises(ArgumentError, match=r"expected uint32 of shape \(2, 3, 8, 8\)"):
-        infer(channel, PublicNetwork.of(network), client, np.zeros((1, 3, 8, 8), np.uint32), POOL)
+        infer(channel, network.public, client, np.zeros((1, 3, 8, 8), np.uint32), POOL)
 
 
 def test_a_party_with_another_network_ends_both(network, random):
@@ -181,7 +178,7 @@ def test_a_party_with_another_network_ends_both(network, random):
     x = inputs_of(network, random, 1)
     with pytest.raises(MismatchError, match="INPT, of 768 bytes"):
         together(
-            lambda channel: infer(channel, PublicNetwork.of(network), client, x, POOL),
+            lambda channel: infer(channel, network.public, client, x, POOL),
             lambda channel: serve(channel, network, server, POOL),
         )
 
@@ -189,12 +186,19 @@ def test_a_party_with_another_network_ends_both(network, random):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda layers: layers[:-1], "found an activation, expected none"),
-        (lambda layers: layers[1:], "expected 0|expected \\(3, 8, 8\\)"),
-        (lambda layers: [Layer((), np.zeros(2)), layers[-1]], "found no map"),
+        (lambda layers: layers[:-1], "layer 3 of 3: found an activation"),
         (
-            lambda layers: [Layer(layers[0].terms, np.zeros(3), layers[0].activation, 7)],
-            "found a bias of shape",
+            lambda layers: [layers[0], Layer(layers[1].terms, layers[1].bias), *layers[2:]],
+            "2 of 4: found no a",
+        ),
+        (lambda layers: layers[1:], "expected 0|expected \\(3, 8, 8\\)"),
+        (lambda layers: [Layer((), np.zeros(2, int)), layers[-1]], "found no map"),
+        (
+            lambda layers: [
+                Layer(layers[0].terms, np.zeros(3, int), layers[0].activation, 7),
+                *layers[1:],
+            ],
+            "found a bias, int64 of shape",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._online import dithers_of, infer, serve
 from nescio.mpc._products import products_of
-from nescio.mpc._public import PublicNetwork, PublicTerm
+from nescio.mpc._public import PublicTerm
 from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
@@ -63,7 +63,7 @@ def errors_of(network, client, server):
 def offline(network, count=1):
     def client(channel):
         with TableMaker(channel, "client", threads=1) as maker:
-            party = OfflineClient(channel, PublicNetwork.of(network), maker, POOL)
+            party = OfflineClient(channel, network.public, maker, POOL)
             return [party.make() for _ in range(count)]
 
     def server(channel):
@@ -86,9 +86,7 @@ def test_prepared_inferences_give_the_outputs_of_the_simulator(network, random):
             assert np.abs(error.view(np.int32)).max() <= len(layer.terms)
         x = input_of(network, random)[None]
         outputs, _ = together(
-            lambda channel, own=client, x=x: infer(
-                channel, PublicNetwork.of(network), own, x, POOL
-            ),
+            lambda channel, own=client, x=x: infer(channel, network.public, own, x, POOL),
             lambda channel, own=server: serve(channel, network, own, POOL),
         )
         assert np.array_equal(outputs, network.simulate(x, dithers_of(client), errors).outputs)
@@ -114,7 +112,7 @@ def test_a_shortcut_takes_no_product_of_its_own(random, stride, size, channels):
             Layer((Term(0, shortcut), Term(1, main)), np.zeros(6, int)),
         ),
     )
-    (product,) = products_of(PublicNetwork.of(network).layers[1].terms)
+    (product,) = products_of(network.public.layers[1].terms)
     assert [joined.source for joined in product.maps] == [1, 0]
     assert product.maps[1].step == (stride, stride)
     client, server = next(offline(network))
@@ -140,7 +138,7 @@ def test_shares_are_uniform(network):
 
 def test_material_survives_as_bytes(network, random):
     client, server = insecure_deal(network, 1, random)
-    public = PublicNetwork.of(network)
+    public = network.public
     mine, theirs = (material.encode(public, party) for party in (client, server))
     assert len(mine) == material.size(public, "client")
     assert len(theirs) == material.size(public, "server")
@@ -162,7 +160,7 @@ def test_material_survives_as_bytes(network, random):
 def stores(network, tmp_path):
     paths = tmp_path / "client.store", tmp_path / "server.store"
     together(
-        lambda channel: prepare(channel, PublicNetwork.of(network), paths[0], 4, threads=1),
+        lambda channel: prepare(channel, network.public, paths[0], 4, threads=1),
         lambda channel: prepare(channel, network, paths[1], 4, threads=1),
     )
     return paths
@@ -172,7 +170,7 @@ def run(network, stores, inputs, channels=None):
     """Runs inferences of a client and a server that open their stores."""
 
     def client(channel):
-        with Client(channel, PublicNetwork.of(network), stores[0], threads=1) as party:
+        with Client(channel, network.public, stores[0], threads=1) as party:
             return [party.infer(x) for x in inputs]
 
     def server(channel):
@@ -226,7 +224,7 @@ def test_nothing_is_left(network, stores, random):
 def test_stores_of_different_preparations(network, stores, tmp_path, random):
     again = tmp_path / "again"
     together(
-        lambda channel: prepare(channel, PublicNetwork.of(network), again, 4, threads=1),
+        lambda channel: prepare(channel, network.public, again, 4, threads=1),
         lambda channel: prepare(channel, network, tmp_path / "other", 4, threads=1),
     )
     with pytest.raises(MismatchError, match="stores of different preparations"):
@@ -240,7 +238,7 @@ def test_a_store_of_another_network(network, stores):
     changed = Layer(network.layers[0].terms, network.layers[0].bias, Activation(relu), 7)
     other = Network(network.inputs, (changed, *network.layers[1:]))
     with pytest.raises(FileError, match="expected one of a client for"):
-        Client(Channel.pair()[0], PublicNetwork.of(other), stores[0])
+        Client(Channel.pair()[0], other.public, stores[0])
     with pytest.raises(FileError, match="found a store of a client"):
         Server(Channel.pair()[0], network, stores[0])
 
@@ -250,7 +248,7 @@ def test_parties_that_prepare_for_different_networks(network, tmp_path):
     other = Network(network.inputs, (changed, *network.layers[1:]))
     with pytest.raises(MismatchError, match=r"different preparations \(plan\)"):
         together(
-            lambda channel: prepare(channel, PublicNetwork.of(other), tmp_path / "a", 1),
+            lambda channel: prepare(channel, other.public, tmp_path / "a", 1),
             lambda channel: prepare(channel, network, tmp_path / "b", 1),
         )
     assert list(tmp_path.iterdir()) == []
@@ -271,7 +269,7 @@ def test_public_networks_have_no_weights(network, random):
         for layer in network.layers
     ]
     other = Network(network.inputs, tuple(layers))
-    assert PublicNetwork.of(other).digest == PublicNetwork.of(network).digest
+    assert other.public.digest == network.public.digest
 
 
 def _with_other_weights(own, random):
@@ -299,7 +297,7 @@ def test_messages_that_are_no_agreement(network, stores, message, said):
     """A client refuses them before it uses anything."""
     channel, other = Channel.pair()
     other.send("NEXT", message)
-    public = PublicNetwork.of(network)
+    public = network.public
     with Client(channel, public, stores[0], threads=1) as client:
         with pytest.raises(MismatchError, match=said):
             client.infer(np.zeros(network.inputs, np.uint32))
@@ -313,7 +311,7 @@ def test_a_next_inference_that_is_no_number(network, stores, number):
     channel, other = Channel.pair()
     fields = {"protocol": 1, "role": "server", "plan": known.plan, "session": known.session}
     other.send("NEXT", json.dumps(fields | {"next": number}).encode())
-    with Client(channel, PublicNetwork.of(network), stores[0], threads=1) as client:
+    with Client(channel, network.public, stores[0], threads=1) as client:
         with pytest.raises(MismatchError, match="the next prepared inference"):
             client.infer(np.zeros(network.inputs, np.uint32))
         assert client.left == 4

@@ -49,14 +49,14 @@ PROGRAM = """
         channel = Channel.connect("127.0.0.1", int(port), timeout=20)
     try:
         if what == "prepare":
-            own = network if role == "server" else PublicNetwork.of(network)
+            own = network if role == "server" else network.public
             prepare(channel, own, path, 300, threads=1)
         elif role == "server":
             with Server(channel, network, path, threads=1) as server:
                 while True:
                     server.serve()
         else:
-            with Client(channel, PublicNetwork.of(network), path, threads=1) as client:
+            with Client(channel, network.public, path, threads=1) as client:
                 for _ in range(int(what)):
                     print(client.infer(np.zeros(50, np.uint32)).tolist(), file=sys.stderr)
                 channel.close()

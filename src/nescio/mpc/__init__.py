@@ -1,6 +1,42 @@
-"""Two-party private inference: one party has a model, the other an input.
+"""Two-party private inference: one party has a model, the other one an input.
 
-Under construction, in private modules. Both phases are there and joined: networks of integers from
-floats (`_quantize`), their simulator (`_network`), the offline phase (`_offline`: linear layers and
-one-time tables), stores of what was prepared, and sessions (`_session`).
+    prepare(channel, network, path, 100)            prepare(channel, public, path, 100)
+    server = Server(channel, network, path)         client = Client(channel, public, path)
+    server.serve()                                  outputs = client.infer(inputs)
+
+The client learns the outputs, and no more of the weights; the server learns nothing of inputs and
+outputs. A `Network` has linear layers of integers, and activations by tables, all modulo 2^32; the
+client needs its `public` part. `Network.simulate` computes in clear what the parties compute.
+
+Security model: semi-honest parties, static corruption. **A client that deviates from the protocol
+can learn the weights, and a server that deviates can falsify the outputs.** Public are the shapes
+of the layers, the tables and their windows, and the number of inferences. docs/security.md has the
+rest; docs/private-inference.md explains the protocol.
+
+Source: Lam et al., "Tabula: Efficiently Computing Nonlinear Activation Functions for Secure Neural
+Network Inference" (2022), for activations by one-time tables.
 """
+
+from ._activation import Activation
+from ._dealer import insecure_dealer
+from ._maps import Convolution, Dense
+from ._network import Layer, Network, Simulated, Term
+from ._public import PublicNetwork
+from ._session import Client, Server, prepare
+from ._steps import Step
+
+__all__ = [
+    "Activation",
+    "Client",
+    "Convolution",
+    "Dense",
+    "Layer",
+    "Network",
+    "PublicNetwork",
+    "Server",
+    "Simulated",
+    "Step",
+    "Term",
+    "insecure_dealer",
+    "prepare",
+]

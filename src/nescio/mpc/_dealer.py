@@ -1,13 +1,45 @@
 """A dealer that makes both parties' material: insecure, since it knows everything; for tests."""
 
+import os
+
 import numpy as np
 
 from .. import _core
+from .._arrays import as_count
+from . import _material as material
 from ._activation import ClientLookups
 from ._maps import Ring
 from ._network import Layer, Network
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
+from ._store import MAX_COUNT, StoreWriter
 from ._tables import Tables
+
+
+def insecure_dealer(
+    network: Network,
+    client: str | os.PathLike[str],
+    server: str | os.PathLike[str],
+    count: int,
+    *,
+    seed: int,
+) -> None:
+    """Writes the stores of both parties for `count` inferences, without the offline phase.
+
+    Insecure: whoever runs it knows the secrets of both parties, and a seed is no secret. It makes
+    tests of a service quick. `client` and `server` are the paths. Raises FileError for files that
+    exist or cannot be written.
+    """
+    as_count(count, "count", 1, MAX_COUNT)
+    random, public = np.random.default_rng(as_count(seed, "seed", 0, 1 << 64)), network.public
+    session = f"{int(random.integers(1 << 63)):064x}"
+    with (
+        StoreWriter(client, material.contents(public, "client", session, count)) as mine,
+        StoreWriter(server, material.contents(public, "server", session, count)) as theirs,
+    ):
+        for _ in range(count):
+            own, other = insecure_deal(network, 1, random)
+            mine.add(material.encode(public, own))
+            theirs.add(material.encode(public, other))
 
 
 def insecure_deal(

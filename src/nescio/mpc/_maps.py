@@ -108,18 +108,9 @@ class Convolution:
     @property
     def outputs(self) -> Shape:
         """The shape of an output: channels, height, width."""
-        places = (
-            (size + 2 * around - apart * (kernel - 1) - 1) // step + 1
-            for size, kernel, step, around, apart in zip(
-                self.inputs[1:],
-                self.weights.shape[2:],
-                self.stride,
-                self.padding,
-                self.dilation,
-                strict=True,
-            )
-        )
-        return (len(self.weights), *places)
+        kernel = self.weights.shape[2:]
+        found = places(self.inputs, kernel, self.stride, self.padding, self.dilation)
+        return (len(self.weights), *found)
 
     def __call__(self, values: Ring) -> Ring:
         """Convolves a batch of inputs."""
@@ -151,6 +142,17 @@ class Convolution:
         (down, right), (below, beside) = self.stride, self.dilation
         chosen = windows[:, :, ::down, ::right, ::below, ::beside][:, :, :height, :width]
         return np.ascontiguousarray(chosen.transpose(0, 1, 4, 5, 2, 3))
+
+
+def places(
+    inputs: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape
+) -> tuple[int, ...]:
+    """Returns the height and the width of the outputs of a convolution; below 1: none."""
+    sizes = zip(inputs[1:], kernel, stride, padding, dilation, strict=True)
+    return tuple(
+        (size + 2 * around - apart * (taps - 1) - 1) // step + 1
+        for size, taps, step, around, apart in sizes
+    )
 
 
 def _matrices(weights: Array, groups: int) -> Array:

@@ -9,7 +9,7 @@ from .. import _core
 from .._arrays import Array
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
 from ._public import PublicLayer, PublicNetwork
-from ._store import Role
+from ._store import Contents, Role
 from ._tables import Tables
 
 _SMALL_BITS = 8
@@ -31,6 +31,11 @@ class Slot(NamedTuple):
 def size(network: PublicNetwork, role: Role) -> int:
     """Returns the bytes of a party's material."""
     return sum(-(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT for slot in _slots(network, role))
+
+
+def contents(network: PublicNetwork, role: Role, session: str, count: int) -> Contents:
+    """Returns what a party's store of `count` inferences has."""
+    return Contents(role, network.digest, session, count, size(network, role))
 
 
 def encode(network: PublicNetwork, material: ClientMaterial | ServerMaterial) -> bytes:

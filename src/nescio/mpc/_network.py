@@ -7,16 +7,17 @@ activation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import Array, as_count
+from .. import _core
+from .._arrays import Array
 from ..errors import ArgumentError
 from ._activation import Activation
 from ._maps import Map, Ring, Shape
-
-MAX_LAYERS = 4096
+from ._public import PublicNetwork
 
 
 class Term(NamedTuple):
@@ -79,23 +80,40 @@ class Network:
     layers: tuple[Layer, ...]
 
     def __post_init__(self) -> None:
-        as_count(len(self.layers), "layers", 1, MAX_LAYERS)
-        shapes = [tuple(self.inputs)]
-        for number, layer in enumerate(self.layers, 1):
-            _check(layer, number, shapes)
-            shapes.append(layer.outputs)
-        if self.layers[-1].activation is not None:
-            raise ArgumentError("the last layer: found an activation, expected none")
+        for number, (layer, own) in enumerate(zip(self.layers, self.public.layers, strict=True), 1):
+            bias = layer.bias
+            if bias.dtype.kind not in "iu" or bias.shape not in (own.outputs, own.outputs[:1]):
+                raise ArgumentError(
+                    f"layer {number}: found a bias, {bias.dtype} of shape {bias.shape}, expected "
+                    f"integers of shape {own.outputs[:1]} or {own.outputs}"
+                )
+
+    @cached_property
+    def public(self) -> PublicNetwork:
+        """The part that both parties know; the client needs no more."""
+        return PublicNetwork.of(self)
 
     def simulate(
-        self, inputs: Ring, dithers: Sequence[Ring], errors: Sequence[Ring] | None = None
+        self,
+        inputs: Ring,
+        dithers: Sequence[Ring] | None = None,
+        errors: Sequence[Ring] | None = None,
     ) -> Simulated:
         """Computes what the two parties compute, in clear.
 
-        `inputs` (n, *inputs) are integers modulo 2^32. `dithers[k]` (n, *outputs) are the client's
-        shares of the values of layer k, for all layers but the last: they decide the rounding.
-        `errors[k]` are added to the values of layer k: a product of encrypted numbers may be 1 off.
+        `inputs` (n, *inputs) are integers modulo 2^32, dtype uint32. `dithers[k]` (n, *outputs) are
+        the client's shares of the values of layer k, for all layers but the last: they decide the
+        rounding; without them, uniform ones are drawn. `errors[k]` are added to the values of
+        layer k: a product of encrypted numbers may be 1 off. Raises ArgumentError for inputs of
+        another shape.
         """
+        if inputs.shape[1:] != tuple(self.inputs) or inputs.dtype != np.uint32:
+            raise ArgumentError(
+                f"inputs: found {inputs.dtype} of shape {inputs.shape}, expected uint32 of shape "
+                f"{('n', *self.inputs)}"
+            )
+        if dithers is None:
+            dithers = self.draw_dithers(len(inputs))
         results, wraps = [inputs], list[int]()
         for number, (layer, own) in enumerate(zip(self.layers, [*dithers, None], strict=True)):
             values = layer.biased(layer.total(results))
@@ -108,27 +126,13 @@ class Network:
             wraps.append(int(wrapped.sum()))
         raise AssertionError("the last layer has no activation")
 
+    def draw_dithers(self, count: int) -> list[Ring]:
+        """Draws the dithers of `count` inferences, as the offline phase does: uniform ones."""
+        return [uniform((count, *layer.outputs)) for layer in self.layers[:-1]]
 
-def _check(layer: Layer, number: int, shapes: list[Shape]) -> None:
-    """Raises ArgumentError for a layer that does not fit the results before it."""
-    what = f"layer {number}"
-    if not layer.terms:
-        raise ArgumentError(f"{what}: found no map, expected one or more")
-    for source, linear in layer.terms:
-        as_count(source, f"{what}: a source", 0, len(shapes) - 1)
-        if tuple(linear.inputs) != shapes[source]:
-            raise ArgumentError(
-                f"{what}: found a map of {linear.inputs}, expected {shapes[source]}, the shape of "
-                f"result {source}"
-            )
-        if linear.outputs != layer.outputs:
-            raise ArgumentError(
-                f"{what}: found maps to {linear.outputs} and {layer.outputs}, expected one shape"
-            )
-    if layer.bias.shape not in (layer.outputs, layer.outputs[:1]):
-        raise ArgumentError(
-            f"{what}: found a bias of shape {layer.bias.shape}, expected {layer.outputs}, or "
-            f"{layer.outputs[:1]}"
-        )
-    if layer.activation is not None:
-        as_count(layer.shift, f"{what}: shift", 0, 32 - layer.activation.bits)
+
+def uniform(shape: Shape) -> Ring:
+    """Draws numbers modulo 2^32 from the operating system."""
+    numbers: Ring = np.empty(shape, np.uint32)
+    _core.fill_random(numbers.view(np.uint8).reshape(-1))
+    return numbers

@@ -25,10 +25,11 @@ from ..net import Channel
 from ._activation import ClientLookups
 from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights
 from ._maps import Ring
-from ._network import Network
+from ._network import Network, uniform
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
 from ._products import products_of
 from ._public import PublicLayer, PublicNetwork
+from ._steps import Steps
 from ._tables import TableMaker, Tables
 
 
@@ -43,10 +44,16 @@ class _Party:
     """The part of both parties: the encodings of all maps, and the tables of all layers."""
 
     def __init__(
-        self, channel: Channel, network: PublicNetwork, maker: TableMaker, pool: _core.ThreadPool
+        self,
+        channel: Channel,
+        network: PublicNetwork,
+        maker: TableMaker,
+        pool: _core.ThreadPool,
+        steps: Steps | None,
     ) -> None:
         self._channel, self._network, self._maker, self._pool = channel, network, maker, pool
         self._products = [products_of(layer.terms) for layer in network.layers]
+        self._steps = Steps(channel) if steps is None else steps
 
     def _receive(self, kind: str, name: str) -> Iterator[list[bytes]]:
         """Receives a message, and yields its parts for the products of each layer."""
@@ -66,6 +73,7 @@ class _Party:
             ends = np.cumsum(counts)
             for number, end, count in zip(layers, ends, counts, strict=True):
                 found[number] = tables[int(end) - count : int(end)]
+        self._steps.end("tables")
         return found
 
 
@@ -73,19 +81,25 @@ class OfflineClient(_Party):
     """Makes the client's material, with an `OfflineServer`."""
 
     def __init__(
-        self, channel: Channel, network: PublicNetwork, maker: TableMaker, pool: _core.ThreadPool
+        self,
+        channel: Channel,
+        network: PublicNetwork,
+        maker: TableMaker,
+        pool: _core.ThreadPool,
+        steps: Steps | None = None,
     ) -> None:
-        super().__init__(channel, network, maker, pool)
+        super().__init__(channel, network, maker, pool, steps)
         self._keys = ClientKeys(pool)
         channel.send("RLKY", self._keys.public_key)
+        self._steps.end("keys")
 
     def make(self) -> ClientMaterial:
         """Makes the material of one inference. Raises the errors of the channel."""
-        masks = [_uniform(self._network.inputs)]
-        masks += [_uniform(layer.outputs) for layer in self._network.layers[:-1]]
-        shares = self._shares(masks)
+        masks = [uniform((1, *self._network.inputs))]
+        masks += [uniform((1, *layer.outputs)) for layer in self._network.layers[:-1]]
+        shares, made = self._shares(masks), self._tables()
         layers, places = [], []
-        parts = zip(self._network.layers, shares, self._tables(), strict=True)
+        parts = zip(self._network.layers, shares, made, strict=True)
         for number, (layer, share, tables) in enumerate(parts, 1):
             if layer.activation is None or tables is None:
                 layers.append(ClientLayer(share))
@@ -95,6 +109,7 @@ class OfflineClient(_Party):
             places.append(steps.places)
             layers.append(ClientLayer(share, tables, masks[number]))
         self._channel.send("PLAC", np.concatenate([*places, np.empty(0, np.uint8)]))
+        self._steps.end("places")
         return ClientMaterial(masks[0], tuple(layers))
 
     def _shares(self, masks: Sequence[Ring]) -> list[Ring]:
@@ -112,6 +127,7 @@ class OfflineClient(_Party):
             for product, answer in zip(own, parts, strict=True):
                 total -= self._keys.decrypt(product.encoding, answer).reshape(total.shape)
             shares.append(total)
+        self._steps.end("products")
         return shares
 
 
@@ -119,9 +135,14 @@ class OfflineServer(_Party):
     """Makes the server's material, with an `OfflineClient`; weights are prepared once."""
 
     def __init__(
-        self, channel: Channel, network: Network, maker: TableMaker, pool: _core.ThreadPool
+        self,
+        channel: Channel,
+        network: Network,
+        maker: TableMaker,
+        pool: _core.ThreadPool,
+        steps: Steps | None = None,
     ) -> None:
-        super().__init__(channel, PublicNetwork.of(network), maker, pool)
+        super().__init__(channel, network.public, maker, pool, steps)
         self._weights = [
             [
                 ServerWeights(product.encoding, product.weights([t.map for t in layer.terms]), pool)
@@ -130,6 +151,7 @@ class OfflineServer(_Party):
             for layer, own in zip(network.layers, self._products, strict=True)
         ]
         self._key = PublicKey(bytes(channel.receive("RLKY", PUBLIC_KEY_BYTES)), pool)
+        self._steps.end("keys")
 
     def make(self) -> ServerMaterial:
         """Makes the material of one inference. Raises the errors of the channel."""
@@ -141,6 +163,7 @@ class OfflineServer(_Party):
             if layer.activation is not None
         ]
         received = np.frombuffer(self._channel.receive("PLAC", sum(sizes)), np.uint8)
+        self._steps.end("places")
         places = iter(np.split(received, np.cumsum(sizes)[:-1]))
         layers = [
             ServerLayer(own) if made is None else ServerLayer(own, made, next(places))
@@ -160,14 +183,8 @@ class OfflineServer(_Party):
                 total += share.reshape(total.shape)
             shares.append(total)
         self._channel.send("PROD", b"".join(answers))
+        self._steps.end("products")
         return shares
-
-
-def _uniform(shape: tuple[int, ...]) -> Ring:
-    """Draws numbers modulo 2^32 from the operating system, for one inference."""
-    numbers: Ring = np.empty((1, *shape), np.uint32)
-    _core.fill_random(numbers.view(np.uint8).reshape(-1))
-    return numbers
 
 
 def _sizes(layer: PublicLayer) -> _Sizes | None:

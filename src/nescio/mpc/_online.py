@@ -22,9 +22,10 @@ from .._arrays import ByteArray
 from ..errors import ArgumentError
 from ..net import Channel
 from ._activation import ClientLookups, ServerLookups
-from ._maps import Ring
+from ._maps import Ring, Shape
 from ._network import Network
 from ._public import PublicNetwork
+from ._steps import Steps
 from ._tables import Tables
 
 
@@ -70,51 +71,81 @@ def infer(
     material: ClientMaterial,
     inputs: Ring,
     pool: _core.ThreadPool,
+    *,
+    steps: Steps | None = None,
 ) -> Ring:
     """Runs the client's side for inputs (n, *inputs), modulo 2^32; returns (n, *outputs).
 
     The material is for n inferences, and must never be used again. Raises ArgumentError for inputs
     of another shape, and the errors of the channel.
     """
-    if inputs.shape != material.mask.shape or inputs.dtype != np.uint32:
-        raise ArgumentError(
-            f"inputs: found {inputs.dtype} of shape {inputs.shape}, expected uint32 of shape "
-            f"{material.mask.shape}"
-        )
+    check_inputs(inputs, material.mask.shape)
+    steps = Steps(channel) if steps is None else steps
     channel.send("INPT", inputs + material.mask)
-    for layer, own in zip(network.layers, material.layers, strict=True):
+    steps.end("input")
+    for number, (layer, own) in enumerate(zip(network.layers, material.layers, strict=True), 1):
         if layer.activation is None or own.tables is None or own.mask is None:
             raw = channel.receive("OUTS", own.share.nbytes)
             outputs: Ring = np.frombuffer(raw, np.uint32).reshape(own.share.shape) + own.share
+            steps.end("outputs", number)
             return outputs
-        steps = ClientLookups(
+        lookups = ClientLookups(
             layer.activation, own.tables, layer.shift, own.share.reshape(-1), pool
         )
-        length = steps.place_bytes + steps.entry_bytes
+        length = lookups.place_bytes + lookups.entry_bytes
         asked = np.frombuffer(channel.receive("ASKS", length), np.uint8)
-        channel.send("ANSW", steps.turn(asked, own.mask.reshape(-1)))
+        channel.send("ANSW", lookups.turn(asked, own.mask.reshape(-1)))
+        steps.end("lookups", number)
     raise AssertionError("the last layer has no activation")
 
 
-def serve(
-    channel: Channel, network: Network, material: ServerMaterial, pool: _core.ThreadPool
-) -> None:
-    """Runs the server's side of `infer`. The material must never be used again."""
-    count = len(material.layers[0].subtracted)
+def receive_inputs(channel: Channel, network: PublicNetwork, count: int) -> Ring:
+    """Receives the client's masked inputs (n, *inputs)."""
     shape = (count, *network.inputs)
     raw = channel.receive("INPT", 4 * int(np.prod(shape)))
-    results = [np.frombuffer(raw, np.uint32).reshape(shape)]
-    for layer, own in zip(network.layers, material.layers, strict=True):
+    return np.frombuffer(raw, np.uint32).reshape(shape)
+
+
+def serve(
+    channel: Channel,
+    network: Network,
+    material: ServerMaterial,
+    pool: _core.ThreadPool,
+    *,
+    inputs: Ring | None = None,
+    steps: Steps | None = None,
+) -> None:
+    """Runs the server's side of `infer`. The material must never be used again.
+
+    `inputs` are the client's masked inputs if they have been received.
+    """
+    count = len(material.layers[0].subtracted)
+    steps = Steps(channel) if steps is None else steps
+    if inputs is None:
+        inputs = receive_inputs(channel, network.public, count)
+        steps.end("input")
+    results = [inputs]
+    for number, (layer, own) in enumerate(zip(network.layers, material.layers, strict=True), 1):
         values = layer.biased(layer.total(results))
         values -= own.subtracted
         if layer.activation is None or own.tables is None or own.places is None:
             channel.send("OUTS", np.ascontiguousarray(values))
+            steps.end("outputs", number)
             return
-        steps = ServerLookups(layer.activation, own.tables, layer.shift, own.places, pool)
-        channel.send("ASKS", steps.turn(values.reshape(-1)))
-        length = steps.entry_bytes + 4 * count * layer.size
+        lookups = ServerLookups(layer.activation, own.tables, layer.shift, own.places, pool)
+        channel.send("ASKS", lookups.turn(values.reshape(-1)))
+        length = lookups.entry_bytes + 4 * count * layer.size
         answered = np.frombuffer(channel.receive("ANSW", length), np.uint8)
-        results.append(steps.results(answered).reshape(count, *layer.outputs))
+        results.append(lookups.results(answered).reshape(count, *layer.outputs))
+        steps.end("lookups", number)
+
+
+def check_inputs(inputs: Ring, shape: Shape) -> Ring:
+    """Returns inputs of a shape. Raises ArgumentError for any others."""
+    if inputs.shape != shape or inputs.dtype != np.uint32:
+        found = f"{inputs.dtype} of shape {inputs.shape}"
+        raise ArgumentError(f"inputs: found {found}, expected uint32 of shape {shape}")
+    return inputs
 
 
 def dithers_of(material: ClientMaterial) -> Sequence[Ring]:

@@ -4,15 +4,16 @@
     client = Client(channel, public, path)          server = Server(channel, network, path)
     outputs = client.infer(inputs)                  server.serve()
 
-Before each inference the parties tell each other which prepared inference is their next, and take
-the later one. Both mark it as used on their disks before they use it: a party that loses the other,
-or its own power, loses one prepared inference, and never uses one twice.
+At their first inference the parties tell each other which prepared inference is their next, and go
+on from the later one. Both mark one as used on their disks before they use it: a party that loses
+the other, or its own power, loses one prepared inference, and never uses one twice.
 """
 
 import hashlib
 import json
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,9 +27,10 @@ from . import _material as material
 from ._maps import Ring
 from ._network import Network
 from ._offline import OfflineClient, OfflineServer
-from ._online import infer, serve
+from ._online import check_inputs, infer, receive_inputs, serve
 from ._public import PublicNetwork
-from ._store import MAX_COUNT, Contents, Role, Store, StoreWriter
+from ._steps import Step, Steps
+from ._store import MAX_COUNT, Role, Store, StoreWriter
 from ._tables import TableMaker
 
 _PROTOCOL = 1
@@ -45,33 +47,40 @@ def prepare(
     count: int,
     *,
     threads: int = 0,
-) -> None:
+    progress: Callable[[int], None] | None = None,
+) -> list[Step]:
     """Prepares `count` inferences with the other party, and writes this party's store.
 
-    The server has a Network, the client its PublicNetwork. Raises FileError for a file that exists
-    or cannot be written, MismatchError if the other party has another network or another count,
-    ArgumentError for weights that are too large, and the errors of the channel.
+    The server has a Network, the client its `public` part. `progress` is called with the number of
+    inferences that are prepared. Returns this party's counts of bytes, frames and rounds by phase.
+    Raises FileError for a file that exists or cannot be written, MismatchError if the other party
+    has another network or another count, ArgumentError for weights that are too large, and the
+    errors of the channel.
     """
     as_count(count, "count", 1, MAX_COUNT)
     if Path(path).exists():
         raise FileError(f"{path} exists: use it, or choose another name")
     role: Role = "server" if isinstance(network, Network) else "client"
-    public = PublicNetwork.of(network) if isinstance(network, Network) else network
-    pool = _core.ThreadPool(threads)
+    public = network.public if isinstance(network, Network) else network
+    pool, steps = _core.ThreadPool(threads), Steps(channel)
     with aborting(channel):
         session = _agree_to_prepare(channel, role, public, count)
-        contents = Contents(role, public.digest, session, count, material.size(public, role))
+        steps.end("agreement")
+        contents = material.contents(public, role, session, count)
         with (
             StoreWriter(path, contents) as writer,
             TableMaker(channel, role, threads=threads) as maker,
         ):
             party: OfflineServer | OfflineClient
             if isinstance(network, Network):
-                party = OfflineServer(channel, network, maker, pool)
+                party = OfflineServer(channel, network, maker, pool, steps)
             else:
-                party = OfflineClient(channel, network, maker, pool)
-            for _ in range(count):
+                party = OfflineClient(channel, network, maker, pool, steps)
+            for number in range(1, count + 1):
                 writer.add(material.encode(public, party.make()))
+                if progress is not None:
+                    progress(number)
+    return steps.found
 
 
 class _Session:
@@ -88,6 +97,8 @@ class _Session:
     ) -> None:
         self._channel, self._network = channel, network
         self._pool = _core.ThreadPool(threads)
+        self._agreed = False
+        self._steps = Steps(channel)
         self._store = Store(path)
         contents = self._store.contents
         if (contents.role, contents.plan) != (self._role, network.digest):
@@ -102,8 +113,24 @@ class _Session:
         """The number of prepared inferences that this party has left."""
         return self._store.left
 
-    def _next(self) -> bytearray:
-        """Agrees on a prepared inference, and takes it from the store."""
+    @property
+    def counts(self) -> list[Step]:
+        """The counts of the last inference: bytes, frames and rounds by phase and layer."""
+        return self._steps.found
+
+    def _begin(self) -> int:
+        """Returns the number of the next prepared inference, the same one at both parties."""
+        self._steps = Steps(self._channel)
+        number = self._store.next
+        if not self._agreed:
+            number = self._agree()
+            self._steps.end("agreement")
+        self._store.check(number)
+        self._agreed = True
+        return number
+
+    def _agree(self) -> int:
+        """Agrees with the other party on the next prepared inference that both have."""
         contents = self._store.contents
         own = {"plan": contents.plan, "session": contents.session}
         theirs = _exchange(self._channel, self._role, "NEXT", {**own, "next": self._store.next})
@@ -115,7 +142,7 @@ class _Session:
         other = theirs.get("next")
         if type(other) is not int or not 0 <= other <= contents.count:
             raise _mismatch("the next prepared inference", other, f"0 to {contents.count}")
-        return self._store.use(max(self._store.next, other))
+        return max(self._store.next, other)
 
     def close(self) -> None:
         """Closes the store; the channel stays open."""
@@ -133,7 +160,11 @@ class _Session:
 class Client(_Session):
     """The client: it has inputs, and learns the outputs and nothing else of the weights.
 
-    `path` is the client's store of `prepare`. Semi-honest security: a client that deviates from the
+        with Client(channel, network.public, path) as client:
+            outputs = client.infer(inputs)
+
+    A channel serves one Client and one Server, for as many inferences as both have prepared. `path`
+    is the client's store of `prepare`. Semi-honest security: a client that deviates from the
     protocol can learn the weights, and a server that does can falsify outputs. Raises FileError
     for a store of another network.
     """
@@ -151,16 +182,18 @@ class Client(_Session):
         super().__init__(channel, network, path, threads)
 
     def infer(self, inputs: Ring) -> Ring:
-        """Returns the outputs for one input (*inputs), integers modulo 2^32.
+        """Returns the outputs for one input (*inputs), integers modulo 2^32, dtype uint32.
 
-        Raises ResourceError if no prepared inference is left at one of the parties, MismatchError
-        if the stores are of different preparations, and the errors of the channel.
+        Raises ArgumentError for inputs of another shape, ResourceError if no prepared inference is
+        left at one of the parties, MismatchError if the stores are of different preparations, and
+        the errors of the channel.
         """
+        batch = np.ascontiguousarray(check_inputs(inputs, self._network.inputs))[None]
         with aborting(self._channel):
-            own = material.decode_client(self._network, self._next())
-            batch = np.ascontiguousarray(inputs)[None]
-            outputs: Ring = infer(self._channel, self._network, own, batch, self._pool)[0]
-            return outputs
+            own = material.decode_client(self._network, self._store.use(self._begin()))
+            outputs = infer(self._channel, self._network, own, batch, self._pool, steps=self._steps)
+        found: Ring = outputs[0]
+        return found
 
 
 class Server(_Session):
@@ -179,14 +212,17 @@ class Server(_Session):
         *,
         threads: int = 0,
     ) -> None:
-        super().__init__(channel, PublicNetwork.of(network), path, threads)
+        super().__init__(channel, network.public, path, threads)
         self._whole = network
 
     def serve(self) -> None:
         """Serves one inference. Raises as Client.infer does."""
         with aborting(self._channel):
-            own = material.decode_server(self._network, self._next())
-            serve(self._channel, self._whole, own, self._pool)
+            number = self._begin()
+            inputs = receive_inputs(self._channel, self._network, 1)
+            self._steps.end("input")
+            own = material.decode_server(self._network, self._store.use(number))
+            serve(self._channel, self._whole, own, self._pool, inputs=inputs, steps=self._steps)
 
 
 def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, count: int) -> str:

@@ -189,6 +189,14 @@ class Store:
         """The number of parts that were never used."""
         return self.contents.count - self.next
 
+    def check(self, number: int) -> None:
+        """Raises ResourceError if part `number` is beyond the last one."""
+        if number >= self.contents.count:
+            raise ResourceError(
+                f"{self._path}: all {self.contents.count} prepared inferences were used; prepare "
+                "more"
+            )
+
     def use(self, number: int) -> bytearray:
         """Marks parts up to `number` as used, on the disk, and returns this one.
 
@@ -196,10 +204,7 @@ class Store:
         cannot be marked.
         """
         contents = self.contents
-        if number >= contents.count:
-            raise ResourceError(
-                f"{self._path}: all {contents.count} prepared inferences were used; prepare more"
-            )
+        self.check(number)
         if number < self.next:
             raise FileError(f"{self._path}: prepared inference {number} was used before")
         with _reporting(self._path):

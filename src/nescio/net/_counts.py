@@ -39,6 +39,10 @@ class Counts:
             _added(self.received_by_kind, before.received_by_kind),
         )
 
+    def plus(self, other: "Counts") -> "Counts":
+        """Adds the counts of another step."""
+        return self.since(Counts().since(other))
+
 
 def _added(now: Mapping[str, int], before: Mapping[str, int]) -> Mapping[str, int]:
     added = {kind: count - before.get(kind, 0) for kind, count in now.items()}
