@@ -4,6 +4,7 @@
 
 #include <valgrind/memcheck.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +17,8 @@
 #include "dpf/shares.h"
 #include "hash/records.h"
 #include "keyed/key_hash.h"
+#include "lut/fields.h"
+#include "lut/lookup.h"
 #include "ot/check/check.h"
 #include "ot/codes/expand_convolute.h"
 #include "ot/codes/quasi_cyclic.h"
@@ -149,6 +152,64 @@ void multiply_ciphertexts(Tier tier) {
   rlwe::decrypt(key, results, received(out.answer), 1, pool, tier);
 }
 
+/// Words of secret arrays, one array for each table.
+struct SecretWords {
+  SecretWords(std::size_t count, std::size_t width) : words(count * width, 5), width(width) {
+    make_secret(words);
+  }
+  operator lut::Words<const std::uint64_t>() const { return {words.data(), width}; }
+  operator lut::Words<std::uint64_t>() { return {words.data(), width}; }
+
+  std::vector<std::uint64_t> words;
+  std::size_t width;
+};
+
+/// Makes one-time tables from secret transfers: one-hot vectors, offsets and daBits. Messages are public.
+SecretWords make_tables(unsigned bits, std::size_t count) {
+  ThreadPool pool(1);
+  const std::size_t width = std::max<std::size_t>(1, (std::size_t{1} << bits) / 64);
+  SecretWords shares(count, width), zero(count, width), one(count, width), entries(count, width);
+  std::vector<std::uint8_t> own(count, 1);
+  std::vector<std::uint32_t> numbers(count, 6);
+  make_secret(own);
+  make_secret(numbers);
+  const auto exchange = [&](const lut::Field& field) {
+    std::vector<std::uint8_t> message(lut::message_bytes(field, count));
+    lut::write_message(field, count, {shares, own.data(), zero, one}, message.data(),
+                       numbers.data(), pool);
+    const auto open = received(message);
+    lut::read_message(field, count, {own.data(), one, open.data()}, entries, numbers.data(), pool);
+  };
+  for (unsigned level = 0; level < bits; ++level) {
+    exchange({(1u << level) - 1, bits - 1 - level, level});
+    if (level != 0) lut::grow(level, count, own.data(), zero, entries, shares, pool);
+  }
+  exchange({0, lut::kRingBits - 1, 0});
+  return shares;
+}
+
+/// Looks up opened places, which are public, in tables of secret shares; packs secret entries, and adds
+/// secret shares of daBits.
+template <class T>
+void look_up(unsigned bits, std::size_t count, const SecretWords& shares, Tier tier) {
+  ThreadPool pool(1);
+  const std::vector<T> twice(lut::table_length<T>(bits), 3);
+  const std::vector<std::uint16_t> opened(count, 9);
+  std::vector<T> entries(count);
+  lut::look_up({bits, twice.data()}, count, shares, opened.data(), entries.data(), pool, tier);
+
+  std::vector<std::uint16_t> masked(entries.begin(), entries.end());
+  std::vector<std::uint8_t> packed(lut::message_bytes({bits, 0, 0}, count));
+  lut::pack(bits, count, masked.data(), packed.data());
+  lut::unpack(bits, count, packed.data(), masked.data());
+  std::vector<std::uint32_t> dabits(count, 7), totals(count, 8);
+  make_secret(dabits);
+  make_secret(totals);
+  for (unsigned number = 0; number < bits; ++number) {
+    lut::add_dabits(number, count, opened.data(), dabits.data(), totals.data());
+  }
+}
+
 void leak_on_purpose() {
   std::vector<std::uint8_t> secret(1, 1);
   make_secret(secret);
@@ -174,6 +235,12 @@ int main(int argc, char** argv) {
     check_and_hash(tier);
     encode(tier);
     multiply_ciphertexts(tier);
+    for (unsigned bits : {4u, 6u, 8u, 12u}) {
+      constexpr std::size_t kTables = 13;
+      const SecretWords shares = make_tables(bits, kTables);
+      look_up<std::uint8_t>(bits, kTables, shares, tier);
+      look_up<std::uint16_t>(bits, kTables, shares, tier);
+    }
     std::printf("tier %s: constant time\n", tier_name(tier));
   }
 }
