@@ -1,0 +1,76 @@
+"""A small network of all kinds of layers, and stores of it that a dealer fills quickly."""
+
+import numpy as np
+
+from mpc.layers import relu, weights
+from nescio import _core
+from nescio.mpc import _material as material
+from nescio.mpc._activation import Activation
+from nescio.mpc._dealer import insecure_deal
+from nescio.mpc._maps import Convolution, Dense
+from nescio.mpc._network import Layer, Network, Term
+from nescio.mpc._online import dithers_of
+from nescio.mpc._public import PublicNetwork
+from nescio.mpc._session import Client, Server
+from nescio.mpc._store import Contents, StoreWriter
+
+POOL = _core.ThreadPool(1)
+
+
+def small_network(random, *, bits=5, shift=4):
+    """A convolution, a residual layer with a shortcut, and a matrix product."""
+    activation = Activation(relu, bits=bits, low=-8)
+    first = Convolution(weights(random, 2, 1, 2, 2), (1, 3, 3))
+    second, shortcut = (Convolution(weights(random, 2, 2, 1, 1), (2, 2, 2)) for _ in range(2))
+    last = Dense(weights(random, 3, 8), (2, 2, 2))
+    return Network(
+        (1, 3, 3),
+        (
+            Layer((Term(0, first),), weights(random, 2), activation, shift),
+            Layer((Term(1, second), Term(1, shortcut)), weights(random, 2), activation, shift),
+            Layer((Term(2, last),), weights(random, 3)),
+        ),
+    )
+
+
+def input_of(network, random):
+    return random.integers(-20, 20, network.inputs).astype(np.int32).view(np.uint32)
+
+
+class Dealt:
+    """Both parties' stores of inferences by the dealer, whose outcome the simulator knows."""
+
+    def __init__(self, network, folder, count, seed=1):
+        random = np.random.default_rng(seed)
+        self.network, self.public = network, PublicNetwork.of(network)
+        self.client, self.server = folder / "client.store", folder / "server.store"
+        self.pairs = [insecure_deal(network, 1, random) for _ in range(count)]
+        for number, (role, path) in enumerate((("client", self.client), ("server", self.server))):
+            size = material.size(self.public, role)
+            contents = Contents(role, self.public.digest, "ab" * 32, count, size)
+            with StoreWriter(path, contents) as writer:
+                for pair in self.pairs:
+                    writer.add(material.encode(self.public, pair[number]))
+
+    def expected(self, number, x):
+        """Returns the outputs of prepared inference `number`."""
+        return self.network.simulate(x[None], dithers_of(self.pairs[number][0])).outputs[0]
+
+    def infer(self, *inputs):
+        """Returns a client that runs inferences with its store."""
+
+        def client(channel):
+            with Client(channel, self.public, self.client, threads=1) as party:
+                return [party.infer(x) for x in inputs]
+
+        return client
+
+    def serve(self, count=1):
+        """Returns a server that serves inferences with its store."""
+
+        def server(channel):
+            with Server(channel, self.network, self.server, threads=1) as party:
+                for _ in range(count):
+                    party.serve()
+
+        return server

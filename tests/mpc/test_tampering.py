@@ -1,0 +1,341 @@
+"""Frames that are changed, lost, repeated, or never come, in both phases: nobody hangs."""
+
+import numpy as np
+import pytest
+
+from mpc.relay import Cut, relayed
+from mpc.sessions import Dealt, input_of, small_network
+from nescio.errors import (
+    ChannelError,
+    MessageError,
+    MismatchError,
+    PeerGoneError,
+    PeerRefusedError,
+    PeerTimeoutError,
+)
+from nescio.mpc._public import PublicNetwork
+from nescio.mpc._session import prepare
+from nescio.mpc._store import Store
+from nescio.ot import _party, _receiver, _sender
+from nescio.ot import parameters as sets
+from ot.parties import TINY
+
+NOISE = np.random.default_rng(3).bytes(200)
+
+
+def middle(frame):
+    raise Cut(frame.raw[: len(frame.raw) // 2])
+
+
+def silence(_):
+    raise Cut
+
+
+REFUSED = {
+    "cut short": lambda frame: frame.changed(data=frame.data[:-1]),
+    "too long": lambda frame: frame.changed(data=frame.data + b"\0"),
+    "empty": lambda frame: frame.changed(data=b""),
+    "of another kind": lambda frame: frame.changed(kind="ELSE"),
+    "a bit of its length": lambda frame: frame.changed(length=len(frame.data) ^ 1 << 12),
+    "the highest bit of its length": lambda frame: frame.changed(length=len(frame.data) | 1 << 63),
+    "a bit of its number": lambda frame: frame.changed(number=frame.number ^ 1),
+    "a bit of its kind": lambda frame: bytes([frame.raw[0] ^ 0x20]) + frame.raw[1:],
+    "noise": lambda _: NOISE,
+    "noise before it": lambda frame: NOISE[:5] + frame.raw,
+}
+"""Changes of a frame that its receiver refuses."""
+GONE = {"cut in its middle": middle, "lost with the connection": silence}
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)
+
+
+@pytest.fixture
+def network(random):
+    return small_network(random)
+
+
+@pytest.fixture
+def quick_transfers(monkeypatch):
+    """Replaces base OTs, and shrinks OT extension: tests of OT have the faults of their frames."""
+
+    def give(channel, count, randomness, malicious, **options):
+        t = randomness.blocks(count)
+        channel.send("FAKE", t)
+        return (t[:, 0] & np.uint64(1)).astype(np.uint8), t
+
+    def take(channel, delta, count, randomness, malicious, **options):
+        t = np.frombuffer(bytearray(channel.receive("FAKE", 16 * count)), np.uint64).reshape(-1, 2)
+        return t ^ delta * (t[:, :1] & np.uint64(1))
+
+    monkeypatch.setattr(_receiver, "seed_receiver", give)
+    monkeypatch.setattr(_sender, "seed_sender", take)
+    monkeypatch.setattr(sets, "PRIMAL", (*sets.PRIMAL, TINY))
+    monkeypatch.setattr(_party, "DEFAULT_PRIMAL", TINY.name)
+
+
+def at(place, change):
+    """Changes one frame, named by its sender and its number, and no other."""
+    return lambda frame: change(frame) if (frame.sender, frame.number) == place else frame.raw
+
+
+def check(outcome, place, found):
+    """Tests that the receiver of a wrong frame raised `found`, and that the sender ended too.
+
+    A sender that expects nothing more after this frame has ended well before.
+    """
+    receiver, sender = outcome.errors if place[0] == "server" else outcome.errors[::-1]
+    assert isinstance(receiver, found), (place, outcome)
+    assert sender is None or isinstance(sender, ChannelError), (place, outcome)
+    for error in (receiver, sender):
+        assert error is None or len(str(error)) > 20
+    if isinstance(sender, PeerRefusedError) and isinstance(receiver, MessageError):
+        assert str(receiver)[:400] in str(sender)
+    return sender is None
+
+
+# ---- preparing -----------------------------------------------------------------------------------
+
+
+class Preparation:
+    """Prepares inferences in new files of a folder, again and again."""
+
+    def __init__(self, network, folder, count=2):
+        self._network, self._folder, self._count, self._trial = network, folder, count, 0
+
+    def run(self, change=None, timeout=20, networks=None):
+        self._trial += 1
+        public, whole = networks or (PublicNetwork.of(self._network), self._network)
+        self.paths = [self._folder / f"{role}{self._trial}" for role in ("client", "server")]
+        return relayed(
+            lambda channel: prepare(channel, public, self.paths[0], self._count, threads=1),
+            lambda channel: prepare(channel, whole, self.paths[1], self._count, threads=1),
+            change,
+            timeout,
+        )
+
+    def left(self):
+        return [path for path in self._folder.iterdir() if str(self._trial) in path.name]
+
+
+@pytest.fixture
+def preparation(network, tmp_path):
+    return Preparation(network, tmp_path)
+
+
+def places_of(outcome):
+    """Returns the first and the last frame of each kind that each party sent."""
+    assert outcome.errors == [None, None]
+    ends = {}
+    for frame in outcome.frames:
+        ends.setdefault((frame.sender, frame.kind), []).append((frame.sender, frame.number))
+    return sorted({place for found in ends.values() for place in (found[0], found[-1])})
+
+
+PREPARING = {"PREP", "RLKY", "CIPH", "PROD", "TABL", "PLAC", "PARM", "DRAW", "FAKE", "TREE"}
+
+
+@pytest.mark.parametrize("fault", [*REFUSED, *GONE])
+def test_a_changed_frame_ends_both_parties_that_prepare(preparation, quick_transfers, fault):
+    """Each kind of frame: a typed error at both, and no store at who has not all of it.
+
+    A client has all of it when it has sent its last places: its store then has no counterpart.
+    """
+    good = preparation.run()
+    assert {frame.kind for frame in good.frames} == PREPARING
+    for place in places_of(good):
+        change = REFUSED.get(fault) or GONE[fault]
+        outcome = preparation.run(at(place, change))
+        finished = check(outcome, place, MessageError if fault in REFUSED else PeerGoneError)
+        assert preparation.left() == preparation.paths[:1] * finished
+        assert finished == (place == max(p for p in places_of(good) if p[0] == "client"))
+    assert preparation.run().errors == [None, None]
+
+
+def test_a_party_that_vanishes_from_real_transfers(preparation, tmp_path):
+    """The same with the frames of base OTs and of OT extension. About 4 s."""
+    good = preparation.run()
+    kinds = {}
+    for frame in good.frames:
+        kinds.setdefault((frame.sender, frame.kind), (frame.sender, frame.number))
+    assert {kind for _, kind in kinds} >= {"OTBS", "OTBR", "OTSU", "TREE"}
+    for place in kinds.values():
+        check(preparation.run(at(place, silence)), place, PeerGoneError)
+
+
+@pytest.mark.parametrize("kind", ["PREP", "RLKY", "CIPH", "PROD", "PARM", "TABL", "PLAC"])
+def test_a_frame_that_never_comes_while_preparing(preparation, quick_transfers, kind):
+    """A frame is lost and nobody closes: one party waits until its timeout, and tells the other."""
+    lost = []
+
+    def lose(frame):
+        if lost or frame.kind != kind:
+            return frame.raw
+        lost.append(frame)
+        return b""
+
+    outcome = preparation.run(lose, timeout=0.3)
+    errors = [error for error in outcome.errors if error is not None]
+    assert all(isinstance(error, ChannelError | MismatchError) for error in errors), outcome
+    assert any(isinstance(error, PeerTimeoutError | MismatchError) for error in errors), outcome
+    assert len(errors) == 2 or kind == "PLAC"
+
+
+def test_a_repeated_frame_is_refused_while_preparing(preparation, quick_transfers):
+    """It arrives in place of the next one; after the last one, nobody reads it."""
+    good = preparation.run()
+    last = {frame.sender: (frame.sender, frame.number) for frame in good.frames}
+    for place in places_of(good):
+        outcome = preparation.run(at(place, lambda frame: 2 * frame.raw))
+        if place in last.values():
+            assert outcome.errors == [None, None]
+        else:
+            check(outcome, place, MismatchError)
+
+
+def test_frames_in_another_order_are_refused(preparation, quick_transfers):
+    """The client's key and its ciphertexts come one after the other."""
+    held = []
+
+    def swap(frame):
+        if frame.kind == "RLKY":
+            held.append(frame.raw)
+            return b""
+        return frame.raw + held.pop() if held and frame.kind == "CIPH" else frame.raw
+
+    check(preparation.run(swap), ("client", 1), MismatchError)
+
+
+@pytest.mark.parametrize("kind", ["RLKY", "CIPH"])
+def test_residues_that_are_too_large_are_refused(preparation, quick_transfers, kind):
+    def change(frame):
+        return frame.changed(data=b"\xff" * len(frame.data)) if frame.kind == kind else frame.raw
+
+    check(preparation.run(change), ("client", 1), MessageError)
+
+
+@pytest.mark.parametrize("kind", ["PROD", "TABL", "PLAC", "TREE"])
+def test_masked_contents_that_change_are_not_noticed(preparation, quick_transfers, kind):
+    """Semi-honest parties: the check of a frame is that of its head. TLS protects its contents."""
+
+    def change(frame):
+        if frame.kind != kind:
+            return frame.raw
+        return frame.changed(data=bytes(byte ^ 1 for byte in frame.data))
+
+    assert preparation.run(change).errors == [None, None]
+
+
+def test_parties_of_other_networks_or_versions(preparation, network, random):
+    other = small_network(random, shift=5)
+    outcome = preparation.run(networks=(PublicNetwork.of(other), network))
+    for error in outcome.errors:
+        assert isinstance(error, MismatchError)
+        assert "different preparations (plan)" in str(error)
+
+    def older(frame):
+        return frame.changed(data=frame.data.replace(b'"protocol": 1', b'"protocol": 0'))
+
+    outcome = preparation.run(at(("client", 0), older))
+    check(outcome, ("client", 0), MismatchError)
+    assert "the other party's protocol: found 0, expected 1" in str(outcome.errors[0])
+    assert preparation.left() == []
+
+
+# ---- inferences ----------------------------------------------------------------------------------
+
+INFERRING = {"NEXT", "INPT", "ASKS", "ANSW", "OUTS"}
+
+
+def used(dealt):
+    """Returns the numbers of the next inference of both stores."""
+    found = []
+    for path in (dealt.client, dealt.server):
+        with Store(path) as store:
+            found.append(store.next)
+    return found
+
+
+def succeeds(dealt, x):
+    """Runs the next inference on a new channel, and tests its outputs."""
+    number = max(used(dealt))
+    outcome = relayed(dealt.infer(x), dealt.serve())
+    assert outcome.errors == [None, None]
+    assert np.array_equal(outcome.values[0][0], dealt.expected(number, x))
+    assert used(dealt) == [number + 1, number + 1]
+    return outcome
+
+
+@pytest.mark.parametrize("fault", [*REFUSED, *GONE])
+def test_a_changed_frame_ends_both_parties_of_an_inference(network, random, tmp_path, fault):
+    """At most the inference in flight is lost, and the next one works with the same stores."""
+    dealt, x = Dealt(network, tmp_path, 30), input_of(network, random)
+    places = places_of(succeeds(dealt, x))
+    for place in places:
+        before = used(dealt)
+        change = at(place, REFUSED.get(fault) or GONE[fault])
+        outcome = relayed(dealt.infer(x), dealt.serve(), change)
+        finished = check(outcome, place, MessageError if fault in REFUSED else PeerGoneError)
+        assert finished == (place == max(p for p in places if p[0] == "server"))
+        assert all(0 <= now - was <= 1 for now, was in zip(used(dealt), before, strict=True))
+        succeeds(dealt, x)
+
+
+@pytest.mark.parametrize("kind", sorted(INFERRING))
+def test_a_frame_of_an_inference_that_never_comes(network, random, tmp_path, kind):
+    dealt, x, lost = Dealt(network, tmp_path, 3), input_of(network, random), []
+
+    def lose(frame):
+        if lost or frame.kind != kind:
+            return frame.raw
+        lost.append(frame)
+        return b""
+
+    errors = relayed(dealt.infer(x), dealt.serve(), lose, timeout=0.2).errors
+    assert all(isinstance(error, ChannelError) for error in errors if error is not None)
+    if kind == "OUTS":  # the server ends well, and its connection with it
+        assert isinstance(errors[0], PeerGoneError)
+        assert errors[1] is None
+    else:
+        assert any(isinstance(error, PeerTimeoutError) for error in errors)
+        assert None not in errors
+    assert max(used(dealt)) <= 1
+    succeeds(dealt, x)
+
+
+def test_a_repeated_frame_is_refused_in_the_next_step(network, random, tmp_path):
+    """The last one of a party is refused in the next inference of the session."""
+    dealt, x = Dealt(network, tmp_path, 40), input_of(network, random)
+    for place in places_of(succeeds(dealt, x)):
+        outcome = relayed(dealt.infer(x, x), dealt.serve(2), at(place, lambda frame: 2 * frame.raw))
+        check(outcome, place, MismatchError)
+        succeeds(dealt, x)
+
+
+def test_frames_of_an_earlier_session_are_refused_or_useless(network, random, tmp_path):
+    """A relay that plays a whole inference again: the answers are for masks that are used up."""
+    dealt, x = Dealt(network, tmp_path, 3), input_of(network, random)
+    old = {(f.sender, f.number): f.raw for f in succeeds(dealt, x).frames}
+    replay = relayed(dealt.infer(x), dealt.serve(), lambda frame: old[frame.sender, frame.number])
+    assert replay.errors == [None, None]
+    assert not np.array_equal(replay.values[0][0], dealt.expected(1, x))
+    assert used(dealt) == [2, 2]
+    succeeds(dealt, x)
+
+
+@pytest.mark.parametrize("kind", ["INPT", "ASKS", "ANSW", "OUTS"])
+def test_masked_messages_that_change_give_other_outputs(network, random, tmp_path, kind):
+    """Semi-honest parties: nobody notices, and the outputs are wrong."""
+    dealt, x = Dealt(network, tmp_path, 2), input_of(network, random)
+
+    def change(frame):
+        if frame.kind != kind:
+            return frame.raw
+        return frame.changed(data=bytes(byte ^ 0x55 for byte in frame.data))
+
+    outcome = relayed(dealt.infer(x), dealt.serve(), change)
+    assert outcome.errors == [None, None]
+    assert not np.array_equal(outcome.values[0][0], dealt.expected(0, x))
+    succeeds(dealt, x)
