@@ -40,14 +40,14 @@ def input_of(network, random):
 class Dealt:
     """Both parties' stores of inferences by the dealer, whose outcome the simulator knows."""
 
-    def __init__(self, network, folder, count, seed=1):
+    def __init__(self, network, folder, count, seed=1, session="ab" * 32):
         random = np.random.default_rng(seed)
         self.network, self.public = network, PublicNetwork.of(network)
         self.client, self.server = folder / "client.store", folder / "server.store"
         self.pairs = [insecure_deal(network, 1, random) for _ in range(count)]
         for number, (role, path) in enumerate((("client", self.client), ("server", self.server))):
             size = material.size(self.public, role)
-            contents = Contents(role, self.public.digest, "ab" * 32, count, size)
+            contents = Contents(role, self.public.digest, session, count, size)
             with StoreWriter(path, contents) as writer:
                 for pair in self.pairs:
                     writer.add(material.encode(self.public, pair[number]))

@@ -12,6 +12,7 @@ the other, or its own power, loses one prepared inference, and never uses one tw
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -135,7 +136,7 @@ class _Session:
         own = {"plan": contents.plan, "session": contents.session}
         theirs = _exchange(self._channel, self._role, "NEXT", {**own, "next": self._store.next})
         for name, mine in own.items():
-            if theirs.get(name) != mine:
+            if _differ(theirs.get(name), mine):
                 raise _mismatch(
                     f"stores of different preparations ({name})", theirs.get(name), mine
                 )
@@ -231,9 +232,12 @@ def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, coun
     nonce = secrets.token_hex(_NONCE_BYTES)
     theirs = _exchange(channel, role, "PREP", {**own, "nonce": nonce})
     for name, mine in own.items():
-        if theirs.get(name) != mine:
+        if _differ(theirs.get(name), mine):
             raise _mismatch(f"different preparations ({name})", theirs.get(name), mine)
-    pair = (nonce, theirs.get("nonce")) if role == "client" else (theirs.get("nonce"), nonce)
+    other = theirs.get("nonce")
+    if not isinstance(other, str) or not re.fullmatch(f"[0-9a-f]{{{2 * _NONCE_BYTES}}}", other):
+        raise _mismatch("the other party's nonce", other, f"{2 * _NONCE_BYTES} hexadecimal digits")
+    pair = (nonce, other) if role == "client" else (other, nonce)
     return hashlib.sha256(json.dumps(pair).encode()).hexdigest()
 
 
@@ -247,7 +251,7 @@ def _exchange(channel: Channel, role: Role, kind: str, own: Fields) -> Fields:
         channel.send(kind, message)
     other = "server" if role == "client" else "client"
     for name, expected in (("protocol", _PROTOCOL), ("role", other)):
-        if theirs.get(name) != expected:
+        if _differ(theirs.get(name), expected):
             raise _mismatch(f"the other party's {name}", theirs.get(name), expected)
     return theirs
 
@@ -260,6 +264,11 @@ def _parsed(data: bytearray) -> Fields:
     if not isinstance(found, dict):
         raise _mismatch("the other party's message", bytes(data[:16]), "a JSON object")
     return found
+
+
+def _differ(found: object, expected: object) -> bool:
+    """Compares types too: in Python, True and 1.0 equal 1."""
+    return type(found) is not type(expected) or found != expected
 
 
 def _mismatch(what: str, found: object, expected: object) -> MismatchError:

@@ -24,7 +24,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -137,7 +137,8 @@ class StoreWriter:
             if kind is None:
                 self._finish()
         finally:
-            self._file.close()
+            with suppress(OSError):  # of bytes that a full disk did not take
+                self._file.close()
             self._temporary.unlink(missing_ok=True)
 
     def _finish(self) -> None:
