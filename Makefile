@@ -5,7 +5,7 @@
 #   make test-load   run the tests that measure behavior under load alone, as the end of make test
 #   make sanitize    test the engine under the address and undefined-behavior sanitizers
 #   make test-tiers  run the tests that depend on it with each CPU tier of this machine
-#   make compat      install PyTorch (its CUDA builds are gigabytes), run the tests that need it
+#   make compat      install PyTorch (its CUDA builds are gigabytes) and TenSEAL, run the tests that need them
 #   make cuda        compile the CUDA kernels for one architecture (ARCH), where nvcc is found, check for spills
 #   make gpu-report  compile them for three architectures, print their registers, occupancy and predicted times
 #   make check       format, lint, types, wording, C++ warnings, the engine's tests, constant time; cuda
@@ -87,13 +87,13 @@ build-sanitize: $(VENV)/.build
 	@$(BIN)/cmake -G Ninja -S . -B build/sanitize -DNESCIO_PYTHON=OFF -DNESCIO_TESTS=ON \
 	  -DNESCIO_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-Og" > build/sanitize.log || (cat build/sanitize.log; false)
 
-# What needs PyTorch, or tests that nothing imports it: `make test` skips it, or cannot tell.
+# What needs PyTorch or TenSEAL, or tests that nothing imports it: `make test` skips it, or cannot tell.
 COMPAT_TESTS := $(addprefix tests/,audit/leakage compat examples pytorch quant/torch quant/test_without_torch.py docs \
   commands/test_bench_quant.py commands/test_bench_quant_models.py pir/test_lookup.py::test_pytorch_tensors \
   bitserial/test_device_arguments.py ot/test_device.py::test_other_libraries_take_blocks_as_they_are \
-  quant/test_device.py::test_tensors_on_a_card)
+  quant/test_device.py::test_tensors_on_a_card rlwe/test_foreign.py)
 
-compat: $(VENV)/.test $(VENV)/.compat
+compat: $(VENV)/.test $(VENV)/.compat $(VENV)/.foreign
 	$(PYTEST) -n $(JOBS) $(COMPAT_TESTS) -m "not load" $(PYTEST_ARGS)
 
 # The CUDA sources with warnings as errors; no card is needed, and nothing is linked. Each kernel's
@@ -194,7 +194,7 @@ $(VENV)/.build: $(BIN)/python $(VENV)/.cuda scripts/install.py pyproject.toml co
 	@touch $@
 
 # Each extra adds what one of the lines above needs.
-EXTRAS := demo bench compat check docs fuzz audit-lattice
+EXTRAS := demo bench compat check docs foreign fuzz audit-lattice
 $(EXTRAS:%=$(VENV)/.%): $(VENV)/.%: $(VENV)/.build
 	@echo "Installing the packages of the extra '$*'"
 	@$(BIN)/python scripts/requirements.py $* > build/$*.txt && $(BIN)/pip install --quiet --no-compile -r build/$*.txt

@@ -1,8 +1,9 @@
-"""Random layers, and their products modulo 2^32."""
+"""Random layers, their specification, and their products modulo 2^32."""
 
 import numpy as np
 
 from nescio.mpc._encoding import ConvolutionShape, linear
+from spec import rlwe_encoding
 
 
 def relu(x):
@@ -45,3 +46,19 @@ def convolve(shape, x, weights):
             part = padded[:, a::down, b::across][:, :rows, :columns]
             out += np.einsum("oc,cij->oij", weights[:, :, a, b].astype(np.uint32), part)
     return out
+
+
+def spec_layer(encoding):
+    """Returns the layer of the specification with the same packing."""
+    shape, packing = encoding.shape, encoding.packing
+    return rlwe_encoding.Layer(
+        shape.in_channels,
+        shape.out_channels,
+        shape.image,
+        shape.kernel,
+        shape.stride,
+        shape.padding,
+        packing.tile,
+        packing.inputs,
+        packing.outputs,
+    )

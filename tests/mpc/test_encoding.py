@@ -5,26 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from mpc.layers import convolve, random_convolution, random_input, random_weights
+from mpc.layers import convolve, random_convolution, random_input, random_weights, spec_layer
 from nescio.errors import ArgumentError
 from nescio.mpc._encoding import ConvolutionShape, Encoding, Packing, linear
 from spec import rlwe, rlwe_encoding
-
-
-def spec_layer(encoding):
-    shape, packing = encoding.shape, encoding.packing
-    return rlwe_encoding.Layer(
-        shape.in_channels,
-        shape.out_channels,
-        shape.image,
-        shape.kernel,
-        shape.stride,
-        shape.padding,
-        packing.tile,
-        packing.inputs,
-        packing.outputs,
-    )
-
 
 # Several polynomials of inputs and outputs, a last one that is not full; stride; tiles; matrices.
 ENCODINGS = [
