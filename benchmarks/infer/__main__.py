@@ -26,6 +26,50 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "resnet",
+        "benchmarks.infer.resnet",
+        "ResNet-32 on CIFAR-10, both phases",
+        "Quantises the published ResNet-32, measures its agreement with the float model in the "
+        "simulator, prepares inferences in two processes, and runs them over emulated links. Every "
+        "outcome is compared with the simulator's, bit for bit. The floor of the time is that of "
+        "the link alone: round trips and bytes.",
+        (
+            Option(
+                "--model",
+                required=True,
+                metavar="FILE",
+                help="resnet32-d509ac18.th of akamaster/pytorch_resnet_cifar10",
+            ),
+            Option(
+                "--images",
+                required=True,
+                metavar="PATH",
+                help="CIFAR-10: the folder cifar-10-batches-bin, or an .npz with train_images, "
+                "test_images and test_labels",
+            ),
+            Option(
+                "--table-bits",
+                type=list_of(int),
+                default=[8, 9],
+                help="comma-separated widths of tables (default: 8,9)",
+            ),
+            Option(
+                "--inferences",
+                type=int,
+                default=10,
+                help="inferences over each link (default: %(default)s)",
+            ),
+            Option(
+                "--check",
+                type=int,
+                default=0,
+                help="more images whose logits are compared with the simulator's (default: 0)",
+            ),
+            Option("--threads", type=int, default=1, help="CPU threads a party (default: 1)"),
+            JSON,
+        ),
+    ),
 )
 
 

@@ -27,6 +27,11 @@ class Counts:
     sent_by_kind: Mapping[str, int] = field(default_factory=dict)
     received_by_kind: Mapping[str, int] = field(default_factory=dict)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickles the counts, for a report to another process."""
+        values = (getattr(self, name) for name in self.__dataclass_fields__)
+        return Counts, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
+
     def since(self, before: "Counts") -> "Counts":
         """Subtracts earlier counts of the same channel, for the counts of one protocol step."""
         return Counts(
