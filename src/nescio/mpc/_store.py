@@ -7,7 +7,7 @@
     16        32      SHA-256 of the JSON and of the digests
     48        ...     JSON: {"count", "plan", "role", "session", "size"}
     4096 a            a byte for each part: 0 until it is used
-    4096 b            the SHA-256 of each part
+    4096 b            the XXH3 of each part, 16 bytes: a check against accidents
     4096 c            the parts, `size` bytes each
 
 Each section begins at the next multiple of 4,096. `session` is the same at both parties, and `plan`
@@ -30,6 +30,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Literal, Self
 
+import xxhash
+
 from ..errors import FileError, ResourceError
 
 Role = Literal["server", "client"]
@@ -39,6 +41,7 @@ _VERSION = 1
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _DIGEST_BYTES = 32
+_SUM_BYTES = 16
 _MAX_JSON = 2048
 MAX_COUNT = 1 << 20
 MAX_SIZE = 1 << 40
@@ -70,7 +73,7 @@ class Contents:
     @property
     def parts_at(self) -> int:
         """The offset of the first part."""
-        return _aligned(self.digests_at + _DIGEST_BYTES * self.count)
+        return _aligned(self.digests_at + _SUM_BYTES * self.count)
 
     @property
     def file_bytes(self) -> int:
@@ -120,7 +123,7 @@ class StoreWriter:
             )
         with _reporting(self._path):
             self._file.write(part)
-        self._digests.append(hashlib.sha256(part).digest())
+        self._digests.append(xxhash.xxh3_128_digest(part))
 
     def __enter__(self) -> Self:
         """Returns the writer."""
@@ -215,18 +218,18 @@ class Store:
             first, self.next = self.next, number + 1
             part = self._pread(contents.parts_at + number * contents.size, contents.size)
             self._wipe(first, number + 1)
-        digest = self._digests[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES]
-        if hashlib.sha256(part).digest() != digest:
+        digest = self._digests[number * _SUM_BYTES : (number + 1) * _SUM_BYTES]
+        if xxhash.xxh3_128_digest(part) != digest:
             raise FileError(f"{self._path}: prepared inference {number} is damaged; use the next")
         return part
 
     def _wipe(self, first: int, end: int) -> None:
         """Overwrites parts with zeros; their marks are on the disk already."""
-        step = 1 << 20
+        zeros = memoryview(bytes(1 << 20))
         begin = self.contents.parts_at + first * self.contents.size
         stop = self.contents.parts_at + end * self.contents.size
-        for offset in range(begin, stop, step):
-            self._pwrite(offset, bytes(min(step, stop - offset)))
+        for offset in range(begin, stop, len(zeros)):
+            self._pwrite(offset, zeros[: stop - offset])
 
     def _lock(self) -> None:
         try:
@@ -248,7 +251,7 @@ class Store:
         if size != contents.file_bytes:
             raise self._invalid(f"found {size} bytes, expected {contents.file_bytes}")
         with _reporting(self._path):
-            digests = bytes(self._pread(contents.digests_at, contents.count * _DIGEST_BYTES))
+            digests = bytes(self._pread(contents.digests_at, contents.count * _SUM_BYTES))
         if hashlib.sha256(text + digests).digest() != checked:
             raise self._invalid("found a head that is damaged")
         return contents, digests
@@ -278,7 +281,7 @@ class Store:
             view_at += read
         return data
 
-    def _pwrite(self, offset: int, data: bytes) -> None:
+    def _pwrite(self, offset: int, data: bytes | memoryview) -> None:
         done = 0
         while done < len(data):
             done += os.pwrite(self._file.fileno(), data[done:], offset + done)
