@@ -41,6 +41,7 @@ class Dense:
     weights: Array
     inputs: Shape = ()
     _matrix: Floats = field(init=False, repr=False)
+    _largest: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         weights = _checked(self.weights, 2)
@@ -50,6 +51,7 @@ class Dense:
             raise ArgumentError(f"inputs: found {self.inputs}, expected {weights.shape[1]} numbers")
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "_matrix", weights.T.astype(np.float64))
+        object.__setattr__(self, "_largest", _largest(weights))
 
     @property
     def outputs(self) -> Shape:
@@ -58,7 +60,8 @@ class Dense:
 
     def __call__(self, values: Ring) -> Ring:
         """Multiplies a batch of inputs, each flattened."""
-        return _product(values.reshape(len(values), -1), self._matrix)
+        flat = values.reshape(len(values), -1)
+        return _exactly(lambda part: part @ self._matrix, flat, self._largest)
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
         """The same with other values and weights."""
@@ -80,6 +83,7 @@ class Convolution:
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     _matrices: Floats = field(init=False, repr=False)
+    _largest: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         weights = _checked(self.weights, 4)
@@ -104,6 +108,7 @@ class Convolution:
                 f"{weights.shape[2:]}"
             )
         object.__setattr__(self, "_matrices", _matrices(weights, groups).astype(np.float64))
+        object.__setattr__(self, "_largest", _largest(weights))
 
     @property
     def outputs(self) -> Shape:
@@ -114,23 +119,20 @@ class Convolution:
 
     def __call__(self, values: Ring) -> Ring:
         """Convolves a batch of inputs."""
-        return self._convolved(values, self._matrices, _product)
+        return _exactly(
+            lambda part: self._convolved(part, self._matrices), self._patches(values), self._largest
+        )
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
         """The same with other values and weights."""
-        return self._convolved(values, _matrices(weights, self.groups), np.matmul)
+        return self._convolved(self._patches(values), _matrices(weights, self.groups))
 
-    def _convolved(
-        self, values: Array, matrices: Floats, product: Callable[[Array, Floats], Array]
-    ) -> Array:
-        count, (_, height, width) = len(values), self.outputs
-        parts = np.split(self._patches(values), self.groups, axis=1)
-        found = [
-            product(part.reshape(count, -1, height * width).transpose(0, 2, 1), matrix)
-            for part, matrix in zip(parts, matrices, strict=True)
-        ]
-        joined = np.concatenate(found, axis=2).transpose(0, 2, 1)
-        return np.ascontiguousarray(joined).reshape(count, -1, height, width)
+    def _convolved(self, patches: Floats, matrices: Floats) -> Floats:
+        """Multiplies the inputs under the kernel by the matrix of each group."""
+        count, (_, height, width) = len(patches), self.outputs
+        split = patches.reshape(count, self.groups, -1, height * width)
+        found: Floats = (matrices @ split).reshape(count, -1, height, width)
+        return found
 
     def _patches(self, values: Array) -> Array:
         """Returns the inputs under the kernel: (n, channels, kernel, kernel, height, width)."""
@@ -156,8 +158,13 @@ def places(
 
 
 def _matrices(weights: Array, groups: int) -> Array:
-    """Returns the matrix of each group, (groups, inputs, outputs)."""
-    return weights.reshape(groups, len(weights) // groups, -1).transpose(0, 2, 1)
+    """Returns the matrix of each group, (groups, outputs, inputs)."""
+    return weights.reshape(groups, len(weights) // groups, -1)
+
+
+def _largest(weights: Array) -> int:
+    """Returns the largest sum of absolute weights of an output."""
+    return int(np.abs(weights).reshape(len(weights), -1).sum(1).max())
 
 
 def _checked(weights: Any, dimensions: int) -> Array:  # noqa: ANN401 - anything a caller has
@@ -173,16 +180,15 @@ def _checked(weights: Any, dimensions: int) -> Array:  # noqa: ANN401 - anything
     return array.astype(np.int64)
 
 
-def _product(values: Ring, matrix: Floats) -> Ring:
-    """Multiplies numbers below 2^32 by integers, exactly, modulo 2^32.
+def _exactly(product: Callable[[Floats], Floats], values: Ring, largest: int) -> Ring:
+    """Computes a product of numbers below 2^32 with integers, exactly, modulo 2^32.
 
     Products of halves of the numbers are exact in float64 where those of the numbers are not.
     """
-    bound = np.abs(matrix).sum(0).max() * (1 << _RING_BITS)
-    if bound <= _EXACT:
-        return _as_ring(values.astype(np.float64) @ matrix)
-    low = (values & np.uint32(0xFFFF)).astype(np.float64) @ matrix
-    high = (values >> np.uint32(16)).astype(np.float64) @ matrix
+    if largest << _RING_BITS <= _EXACT:
+        return _as_ring(product(values.astype(np.float64)))
+    low = product((values & np.uint32(0xFFFF)).astype(np.float64))
+    high = product((values >> np.uint32(16)).astype(np.float64))
     return _as_ring(low) + (_as_ring(high) << np.uint32(16))
 
 
