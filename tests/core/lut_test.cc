@@ -1,7 +1,9 @@
 // Makes one-time tables of all sizes under the sanitizers, with transfers from a dealer, and looks them
 // up. Python tests compare the parts with the specification.
 
+#include <algorithm>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "base/cpu.h"
@@ -10,6 +12,7 @@
 #include "check.h"
 #include "lut/fields.h"
 #include "lut/lookup.h"
+#include "lut/tree.h"
 
 namespace {
 
@@ -117,6 +120,70 @@ void test_tables(unsigned bits, std::size_t count, ThreadPool& pool) {
   }
 }
 
+/// Both parties' trees for tables of 2^(levels + 7) entries, with products from a dealer.
+class TwoTrees {
+ public:
+  TwoTrees(unsigned levels, std::size_t count) : levels_(levels), words_(std::size_t{2} << levels) {
+    for (WordVector& party : nodes_) party.resize(count * words_);
+    for (std::size_t i = 0; i < count; ++i) {
+      places_.push_back(random_words() % (64 * words_));
+      const Block mask = drawn_block(), product = delta_ & block_mask(bit(i, 1));
+      const Block rights[] = {mask, mask ^ product};
+      const Block lefts[] = {mask ^ own_, mask ^ product ^ own_ ^ delta_};
+      for (unsigned p = 0; p < 2; ++p) {
+        const std::uint64_t first[] = {lefts[p].lo, lefts[p].hi, rights[p].lo, rights[p].hi};
+        std::copy_n(first, 4, &nodes_[p][i * words_]);
+      }
+    }
+  }
+
+  void grow(ThreadPool& pool, Tier tier) {
+    WordVector sums[2] = {WordVector(2 * places_.size()), WordVector(2 * places_.size())};
+    for (unsigned level = 1; level <= levels_; ++level) {
+      const lut::Trees trees = {level, places_.size(), base_};
+      for (unsigned p = 0; p < 2; ++p) {
+        lut::sum_hashes(trees, view(nodes_[p], words_), sums[p].data(), pool, tier);
+      }
+      for (std::size_t i = 0; i < places_.size(); ++i) {
+        const Block added = level == levels_ ? low_vector(i) : lost(i, level + 1);
+        sums[0][2 * i] ^= sums[1][2 * i] ^ added.lo;
+        sums[0][2 * i + 1] ^= sums[1][2 * i + 1] ^ added.hi;
+      }
+      const auto grow = level == levels_ ? lut::grow_leaves : lut::grow_trees;
+      for (WordVector& party : nodes_) {
+        grow(trees, sums[0].data(), {party.data(), words_}, pool, tier);
+      }
+    }
+  }
+
+  void check() const {
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      for (std::size_t w = 0; w < words_; ++w) {
+        const bool here = w == places_[i] / 64;
+        const std::uint64_t expected = std::uint64_t{here} << places_[i] % 64;
+        CHECK((nodes_[0][i * words_ + w] ^ nodes_[1][i * words_ + w]) == expected);
+      }
+    }
+  }
+
+ private:
+  static Block drawn_block() { return {random_words(), random_words()}; }
+
+  /// The bit of a path below level - 1.
+  bool bit(std::size_t i, unsigned level) const { return places_[i] >> (levels_ + 7 - level) & 1; }
+  Block lost(std::size_t i, unsigned level) const { return delta_ & block_mask(!bit(i, level)); }
+  Block low_vector(std::size_t i) const {
+    const std::uint64_t one = std::uint64_t{1} << places_[i] % 64;
+    return places_[i] % 128 < 64 ? Block{one, 0} : Block{0, one};
+  }
+
+  unsigned levels_;
+  std::size_t words_;
+  Block base_ = drawn_block(), own_ = drawn_block(), delta_ = {random_words() | 1, random_words()};
+  std::vector<std::size_t> places_;
+  WordVector nodes_[2];
+};
+
 void test_errors(ThreadPool& pool) {
   const WordVector words(64);
   const std::vector<std::uint8_t> bits(4);
@@ -132,6 +199,14 @@ void test_errors(ThreadPool& pool) {
   CHECK_THROWS(write({0, 3, 29}, 2), ErrorKind::argument);
   CHECK_THROWS(write({127, 2, 0}, 2), ErrorKind::argument);
   write({127, 1, 0}, 2);
+  WordVector nodes(64);
+  const auto grow = [&](unsigned level, std::size_t width) {
+    lut::grow_trees({level, 1, {}}, words.data(), {nodes.data(), width}, pool, Tier::portable);
+  };
+  CHECK_THROWS(grow(0, 64), ErrorKind::argument);
+  CHECK_THROWS(grow(6, 64), ErrorKind::argument);
+  CHECK_THROWS(grow(4, 63), ErrorKind::argument);
+  grow(4, 64);
   std::uint16_t number = 0;
   CHECK_THROWS(lut::pack(0, 1, &number, message.data()), ErrorKind::argument);
   CHECK_THROWS(lut::unpack(17, 1, message.data(), &number), ErrorKind::argument);
@@ -145,6 +220,15 @@ int main() {
     for (const std::size_t count : {0, 1, 63, 200}) test_tables(bits, count, pool);
   }
   test_tables(8, 4100, pool);
+  for (const Tier tier : supported_tiers()) {
+    for (unsigned levels = 1; levels <= lut::kMaxTreeLevels; ++levels) {
+      for (const std::size_t count : {0, 1, 70, 1100}) {
+        TwoTrees trees(levels, count);
+        trees.grow(pool, tier);
+        trees.check();
+      }
+    }
+  }
   test_errors(pool);
   return 0;
 }

@@ -1,7 +1,10 @@
+#include <cstring>
+
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
 #include "lut/fields.h"
 #include "lut/lookup.h"
+#include "lut/tree.h"
 
 namespace nescio::bindings {
 namespace {
@@ -140,6 +143,40 @@ void add_dabits(unsigned number, const Opened& opened,
   lut::add_dabits(number, opened.size(), opened.data(), dabits.data(), totals.data());
 }
 
+using Tiers = std::optional<std::string>;
+
+lut::Trees trees_of(unsigned level, std::size_t count, const nb::bytes& base) {
+  if (base.size() != sizeof(Block)) {
+    throw Error(ErrorKind::argument, "the base of keys: found " + std::to_string(base.size()) +
+                                         " bytes, expected " + std::to_string(sizeof(Block)));
+  }
+  lut::Trees trees{level, count, {}};
+  std::memcpy(&trees.base, base.data(), sizeof(Block));
+  return trees;
+}
+
+OutArray<std::uint64_t> sum_hashes(unsigned level, const nb::bytes& base, const WordRows& nodes,
+                                   ThreadPool& pool, const Tiers& tier) {
+  const lut::Trees trees = trees_of(level, nodes.shape(0), base);
+  const Tier chosen = tier_of(tier);
+  Buffer<std::uint64_t> out(2 * trees.count);
+  {
+    const nb::gil_scoped_release release;
+    lut::sum_hashes(trees, words_of(nodes), out.data(), pool, chosen);
+  }
+  return to_array(std::move(out), {trees.count, 2});
+}
+
+template <auto kGrow>
+void grow_nodes(unsigned level, const nb::bytes& base, const NumberPairs& corrections,
+                const WordRowsInOut& nodes, ThreadPool& pool, const Tiers& tier) {
+  const lut::Trees trees = trees_of(level, nodes.shape(0), base);
+  check_counts(trees.count, {corrections.shape(0)});
+  const Tier chosen = tier_of(tier);
+  const nb::gil_scoped_release release;
+  kGrow(trees, corrections.data(), {nodes.data(), nodes.shape(1)}, pool, chosen);
+}
+
 }  // namespace
 
 void bind_lut(nb::module_& m) {
@@ -153,6 +190,15 @@ void bind_lut(nb::module_& m) {
         "Return the receiver's shares of entries, and add to its numbers.");
   m.def("lut_grow", &grow, nb::arg("level"), nb::arg("bits"), nb::arg("zero"), nb::arg("received"),
         nb::arg("shares"), nb::arg("pool"), "Double shares of one-hot vectors, in place.");
+  m.def("lut_sum_hashes", &sum_hashes, nb::arg("level"), nb::arg("base"), nb::arg("nodes"),
+        nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Return the XOR of the hashes of each table's nodes, two words.");
+  m.def("lut_grow_trees", &grow_nodes<lut::grow_trees>, nb::arg("level"), nb::arg("base"),
+        nb::arg("corrections"), nb::arg("nodes"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Replace nodes by their children, in place.");
+  m.def("lut_grow_leaves", &grow_nodes<lut::grow_leaves>, nb::arg("level"), nb::arg("base"),
+        nb::arg("corrections"), nb::arg("nodes"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Replace leaves of trees by shares of the entries of one-hot vectors, in place.");
   m.def("lut_pack", &pack, nb::arg("bits"), nb::arg("numbers"), "Pack the lowest bits of numbers.");
   m.def("lut_unpack", &unpack, nb::arg("bits"), nb::arg("count"), nb::arg("packed"),
         "Return numbers that were packed.");
