@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mpc.sessions import Dealt, small_network
 from nescio.errors import MismatchError
-from nescio.mpc._session import Client, Server, prepare
+from nescio.mpc._session import _PROTOCOL, Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.net import Channel
 
@@ -50,7 +50,7 @@ class Place:
     def sound(self, phase):
         """Returns the fields that the other party would send."""
         role = "server" if phase.startswith("client") else "client"
-        fields = {"protocol": 1, "role": role, "plan": self.dealt.public.digest}
+        fields = {"protocol": _PROTOCOL, "role": role, "plan": self.dealt.public.digest}
         if "prepares" in phase:
             return fields | {"count": 1, "nonce": "0f" * 32}
         return fields | {"session": self.session, "next": 0}
@@ -129,7 +129,7 @@ def test_bytes_that_are_no_message(place, phase, message):
 @pytest.mark.parametrize("phase", PHASES)
 def test_of_fields_that_come_twice_the_last_counts(place, phase):
     sound = json.dumps(place.sound(phase))
-    assert "protocol" in place.refusal(phase, (sound[:-1] + ', "protocol": 2}').encode())
+    assert "protocol" in place.refusal(phase, (sound[:-1] + ', "protocol": 7}').encode())
 
 
 @pytest.mark.parametrize("phase", PHASES)

@@ -17,7 +17,7 @@ from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._online import dithers_of, infer, serve
 from nescio.mpc._products import products_of
 from nescio.mpc._public import PublicTerm
-from nescio.mpc._session import Client, Server, prepare
+from nescio.mpc._session import _PROTOCOL, Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
 from nescio.net import Channel
@@ -289,8 +289,8 @@ def _with_other_weights(own, random):
         (b"[]", "expected 'a JSON object'"),
         (b"\xff", "expected 'a JSON object'"),
         (b"{}", "the other party's protocol"),
-        (json.dumps({"protocol": 1, "role": "client"}).encode(), "the other party's role"),
-        (json.dumps({"protocol": 1, "role": "server"}).encode(), "different preparations"),
+        (json.dumps({"protocol": _PROTOCOL, "role": "client"}).encode(), "the other party's role"),
+        (json.dumps({"protocol": _PROTOCOL, "role": "server"}).encode(), "different preparations"),
     ],
 )
 def test_messages_that_are_no_agreement(network, stores, message, said):
@@ -309,7 +309,7 @@ def test_a_next_inference_that_is_no_number(network, stores, number):
     with Store(stores[1]) as store:
         known = store.contents
     channel, other = Channel.pair()
-    fields = {"protocol": 1, "role": "server", "plan": known.plan, "session": known.session}
+    fields = {"protocol": _PROTOCOL, "role": "server", "plan": known.plan, "session": known.session}
     other.send("NEXT", json.dumps(fields | {"next": number}).encode())
     with Client(channel, network.public, stores[0], threads=1) as client:
         with pytest.raises(MismatchError, match="the next prepared inference"):

@@ -31,7 +31,11 @@ def packed(values, bits):
 
 
 def fields(bits):
-    return [*(level_field(level, bits) for level in range(bits)), dabit_field(0), dabit_field(11)]
+    return [
+        *(level_field(level, bits, bits) for level in range(bits)),
+        dabit_field(0),
+        dabit_field(11),
+    ]
 
 
 # ---- the kernels and the specification -----------------------------------------------------------
@@ -87,7 +91,7 @@ def test_vectors_grow_as_in_the_specification(level):
 
 def test_many_transfers_are_as_few():
     """Parts of a message end at bytes, whatever the threads do."""
-    random, field, count = np.random.default_rng(3), level_field(5, 8), 9001
+    random, field, count = np.random.default_rng(3), level_field(5, 8, 8), 9001
     zero, one, shares = (uniform(random, count, 2) for _ in range(3))
     bits = random.integers(0, 2, count, np.uint8)
     whole = [

@@ -14,7 +14,7 @@ from nescio.errors import (
     PeerTimeoutError,
 )
 from nescio.mpc._public import PublicNetwork
-from nescio.mpc._session import prepare
+from nescio.mpc._session import _PROTOCOL, prepare
 from nescio.mpc._store import Store
 from nescio.ot import _party, _receiver, _sender
 from nescio.ot import parameters as sets
@@ -236,11 +236,14 @@ def test_parties_of_other_networks_or_versions(preparation, network, random):
         assert "different preparations (plan)" in str(error)
 
     def older(frame):
-        return frame.changed(data=frame.data.replace(b'"protocol": 1', b'"protocol": 0'))
+        return frame.changed(
+            data=frame.data.replace(b'"protocol": %d' % _PROTOCOL, b'"protocol": 0')
+        )
 
     outcome = preparation.run(at(("client", 0), older))
     check(outcome, ("client", 0), MismatchError)
-    assert "the other party's protocol: found 0, expected 1" in str(outcome.errors[0])
+    said = f"the other party's protocol: found 0, expected {_PROTOCOL}"
+    assert said in str(outcome.errors[0])
     assert preparation.left() == []
 
 

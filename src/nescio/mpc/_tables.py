@@ -1,8 +1,10 @@
 """One-time tables: made ahead by both parties, before anybody knows what is looked up.
 
-The server is party 0, the client party 1. tests/spec/lut.py is the specification of their messages.
+The server is party 0, the client party 1. tests/spec/lut.py is the specification of their messages,
+and tests/spec/lut_tree.py that of the messages for large tables.
 """
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -16,6 +18,7 @@ from ..errors import ArgumentError
 from ..net import Channel, aborting
 from ._store import Role
 from ._transfers import Draw, Exchange, Transfers, dabit_field, level_field, random_bits
+from ._trees import BLOCK_BITS, KEY_BYTES, Trees
 
 Halves = npt.NDArray[np.uint16]
 Ring = npt.NDArray[np.uint32]
@@ -23,6 +26,8 @@ Ring = npt.NDArray[np.uint32]
 MIN_BITS, MAX_BITS = 4, 12
 MAX_OUTPUTS = 16
 MAX_TABLES = 1 << 24
+TREES_FROM = 9
+"""The bits of the smallest tables that trees make with fewer bytes."""
 _BATCH = 1 << 15
 
 
@@ -81,21 +86,27 @@ class TableMaker:
         tables = maker.make(1 << 16)                    tables = maker.make(1 << 16)
 
     Both parties call `make` with the same sizes in the same order. `threads` is the number of CPU
-    threads, 0 for all processors.
+    threads, 0 for all processors. Tables of `trees_from` bits or more are made by trees, others by
+    random transfers alone; it is the same at both parties.
 
     Security model: semi-honest parties, static corruption. Messages are masked by random transfers,
-    whose assumptions are those of `nescio.ot`. The number and the sizes of tables are public.
+    and those of trees by hashes of blocks that the other party does not know. The assumptions are
+    those of `nescio.ot`. The number and the sizes of tables are public.
 
     Source: Lam et al., "Tabula: Efficiently Computing Nonlinear Activation Functions for Secure
-    Neural Network Inference" (2022) has the tables; the making of them is ours.
+    Neural Network Inference" (2022) has the tables; the making of them is ours, with the trees of
+    Guo et al., "Half-Tree" (2023).
     """
 
-    def __init__(self, channel: Channel, role: Role, *, threads: int = 0) -> None:
+    def __init__(
+        self, channel: Channel, role: Role, *, threads: int = 0, trees_from: int = TREES_FROM
+    ) -> None:
         if role not in ("server", "client"):
             raise ArgumentError(f"role: found {role!r}, expected 'server' or 'client'")
         self.channel, self._is_server = channel, role == "server"
         self._draw = Draw(channel, is_server=self._is_server, threads=threads)
         self._pool = _core.ThreadPool(threads)
+        self._trees_from = as_count(trees_from, "trees_from", BLOCK_BITS + 1, MAX_BITS + 1)
 
     def close(self) -> None:
         """Ends the OT sessions, and overwrites their secrets; the channel stays open."""
@@ -130,32 +141,52 @@ class TableMaker:
     def _make(self, tables: Tables) -> None:
         """Makes tables, in memory that has zeros."""
         count, bits, outputs = len(tables), tables.bits, len(tables.dabits)
-        levels = [level_field(level, bits) for level in range(bits)]
+        low = bits if bits < self._trees_from else BLOCK_BITS
+        levels = [level_field(level, bits, low) for level in range(bits)]
         dabits = [dabit_field(number) for number in range(outputs)]
-        entries = [field._replace(product=0) for field in levels[1:]]
+        entries = [field._replace(product=0) for field in levels[1:low]]
         to_server = self._draw.transfers([*levels, *dabits], count, to_server=True)
         to_client = self._draw.transfers(entries, count, to_server=False)
+        high, trees = self._trees(tables, [part.bits for part in to_server[low:bits]])
         if self._is_server:
             own = [part.bits for part in to_server]
-            sent, received = _with_bits(to_client, own[1:]), to_server[1:bits]
+            sent, received = _with_bits(to_client, own[1:]), to_server[1:low]
         else:
             drawn = random_bits(1 + outputs, count)
-            own = [drawn[0], *(part.bits for part in to_client), *drawn[1:]]
+            own = [drawn[0], *(part.bits for part in to_client), *high, *drawn[1:]]
             to_server = _with_bits(to_server, own)
-            sent, received = to_server[1:bits], to_client
+            sent, received = to_server[1:low], to_client
         exchange = Exchange(
             self.channel,
             tables,
-            own[:bits],
+            own[:low],
             sent=sent,
             received=received,
+            trees=trees,
             pool=self._pool,
             leads=self._is_server,
         )
-        exchange.numbers([to_server[0], *to_server[bits:]])
+        exchange.numbers([to_server[0], *to_server[low:]])
         exchange.grow()
         for number, bit in enumerate(own[bits:]):
             tables.masks[:] |= bit.astype(np.uint16) << np.uint16(number)
+
+    def _trees(
+        self, tables: Tables, bits: Sequence[ByteArray]
+    ) -> tuple[list[ByteArray], Trees | None]:
+        """Plants trees for the high bits, from the lowest; returns this party's bits, and trees.
+
+        `bits` are the server's bits; the client's are empty, and drawn here.
+        """
+        if not bits:
+            return [], None
+        high, products, delta = self._draw.products(len(bits), len(tables), bits)
+        if self._is_server:
+            key = bytes(self.channel.receive("TKEY", KEY_BYTES))
+        else:
+            key = secrets.token_bytes(KEY_BYTES)
+            self.channel.send("TKEY", key)
+        return high, Trees(tables.one_hot, products[::-1], delta, key, self._pool)
 
 
 def _with_bits(parts: Sequence[Transfers], bits: Sequence[ByteArray]) -> list[Transfers]:

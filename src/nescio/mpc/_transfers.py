@@ -11,6 +11,7 @@ from .. import _core
 from .._arrays import Array, ByteArray, IndexArray
 from ..net import Channel
 from ..ot import Receiver, Sender
+from ._trees import MESSAGE_BYTES, Trees, shared_delta, without_lowest
 
 if TYPE_CHECKING:
     from ._tables import Tables
@@ -35,9 +36,13 @@ class Field(NamedTuple):
         return -(-(self.entries + self.product) // _BLOCK_BITS) * _BLOCK_BITS // 8
 
 
-def level_field(level: int, bits: int) -> Field:
-    """Returns the field of bit `level` of tables of 2^bits entries, whose offset it is part of."""
-    return Field((1 << level) - 1, bits - 1 - level, level)
+def level_field(level: int, bits: int, vector_bits: int) -> Field:
+    """Returns the field of bit `level` of tables of 2^bits entries, whose offset it is part of.
+
+    Transfers make vectors of the lowest `vector_bits` bits; other bits have no entries.
+    """
+    entries = (1 << level) - 1 if level < vector_bits else 0
+    return Field(entries, bits - 1 - level, level)
 
 
 def dabit_field(number: int) -> Field:
@@ -88,6 +93,29 @@ class Draw:
                 found[field] = make(count, field.pad_bytes)
         return [Transfers(field, *found[field]) for field in fields]
 
+    def products(
+        self, levels: int, count: int, bits: Sequence[ByteArray]
+    ) -> tuple[list[ByteArray], IndexArray, IndexArray]:
+        """Shares the products of bits and a secret block, for `levels` bits of `count` tables.
+
+        `bits` are the server's, in order; the client's are drawn. Returns these lines of bits, the
+        shares (levels, count, 2) of the products, and the share of the block.
+        """
+        number = levels * count
+        if self._is_server:
+            chosen = np.concatenate(bits)
+            received = self._receiver.extend_chosen(chosen)
+            sent = self._sender.extend(number)
+        else:
+            sent = self._sender.extend_chosen(number)
+            chosen, received = self._receiver.extend(number)
+        delta = self._sender.delta
+        shares: IndexArray = chosen.astype(np.uint64)[:, np.newaxis] * without_lowest(delta)
+        shares ^= sent
+        shares ^= received
+        own = shared_delta(delta, is_server=self._is_server)
+        return list(chosen.reshape(levels, count)), shares.reshape(levels, count, 2), own
+
     def _received(self, number: int, length: int | None = None) -> tuple[Array, ...]:
         if length is None:
             return self._receiver.extend_random(number)
@@ -113,8 +141,8 @@ class Exchange:
     """Turns random transfers into tables, with the other party.
 
     `bits` are this party's shares of the bits of the places. `sent` are the transfers of which it
-    is the sender, `received` the others, both for bits 1 and higher. The server leads: it sends
-    first, and the products of offsets are from the client's messages.
+    is the sender, `received` the others, both for bits 1 and higher, but for the bits of `trees`.
+    The server leads: it sends first, and the products of offsets are from the client's messages.
     """
 
     def __init__(
@@ -125,19 +153,24 @@ class Exchange:
         *,
         sent: Sequence[Transfers],
         received: Sequence[Transfers],
+        trees: Trees | None,
         pool: _core.ThreadPool,
         leads: bool,
     ) -> None:
         self._channel, self._tables, self._pool = channel, tables, pool
         self._bits, self._sent, self._received = bits, sent, received
-        self._leads = leads
+        self._trees, self._leads = trees, leads
         self._numbers: npt.NDArray[np.uint32] = np.zeros(len(tables), np.uint32)
+        self._vectors = tables.one_hot
+        if trees is not None:
+            self._vectors = np.zeros((len(tables), MESSAGE_BYTES // 8), np.uint64)
 
     def numbers(self, parts: Sequence[Transfers]) -> None:
-        """Shares numbers: the transfers of bit 0 of the places, and of the daBits."""
-        targets = [self._numbers, *self._tables.dabits]
+        """Shares numbers: the transfers of bits of the places, and last those of the daBits."""
+        dabits = self._tables.dabits
+        targets = [*[self._numbers] * (len(parts) - len(dabits)), *dabits]
         if self._leads:
-            messages = self._receive([part.field for part in parts])
+            messages = self._receive([self._bytes(part) for part in parts])
             for part, message, numbers in zip(parts, messages, targets, strict=True):
                 self._read(part, message, numbers)
         else:
@@ -147,40 +180,65 @@ class Exchange:
     def grow(self) -> None:
         """Makes vectors of all bits from those of bit 0, and the offsets, in turns.
 
-        A message needs the vector before its bit is added. So a turn has the messages of two bits:
+        A message needs the vector before its bit is added. So a turn has the messages of two steps:
         one that could not be sent before, and the next one.
         """
         first = self._bits[0].astype(np.uint64)
-        self._tables.one_hot[:, 0] = first ^ np.uint64(not self._leads) ^ np.uint64(1)
-        self._tables.one_hot[:, 0] |= first << np.uint64(1)
-        last, done = len(self._received), 0
-        waiting = [self._message(0)]
+        self._vectors[:, 0] = first ^ np.uint64(not self._leads) ^ np.uint64(1)
+        self._vectors[:, 0] |= first << np.uint64(1)
+        last, done = len(self._received) + (self._trees is not None), 0
+        waiting = self._messages(0)
         if self._leads:
             self._send(waiting)
             waiting = []
         while done < last:
-            turn = self._received[done : done + (2 if done or self._leads else 1)]
-            messages = self._receive([part.field for part in turn])
-            for part, message in zip(turn, messages, strict=True):
-                self._grow(done, part, message)
+            turn = range(done, min(last, done + (2 if done or self._leads else 1)))
+            messages = iter(self._receive([size for step in turn for size in self._sizes(step)]))
+            for step in turn:
+                self._grow(step, messages)
                 done += 1
                 if done < last:
-                    waiting.append(self._message(done))
+                    waiting += self._messages(done)
             if waiting:
                 self._send(waiting)
                 waiting = []
         offsets = self._numbers & np.uint32((1 << self._tables.bits) - 1)
         self._tables.offsets[:] = offsets.astype(np.uint16)
 
-    def _message(self, place: int) -> ByteArray:
-        """Writes the message of a bit, from the vector without it."""
-        numbers = None if self._leads else self._numbers
-        return self._written(self._sent[place], self._tables.one_hot, numbers)
+    def _grown(self, step: int) -> Trees | None:
+        """Returns the trees, if they have a message in this step: the leaves' is the last."""
+        trees = self._trees
+        if trees is None or trees.levels <= step + 1 <= len(self._received):
+            return None
+        return trees
 
-    def _grow(self, place: int, part: Transfers, message: ByteArray) -> None:
-        entries = self._read(part, message, self._numbers if self._leads else None)
-        bits, pads = self._bits[place + 1], self._sent[place].pads
-        _core.lut_grow(place + 1, bits, pads, entries, self._tables.one_hot, self._pool)
+    def _sizes(self, step: int) -> list[int]:
+        """Returns the bytes of the messages of a step."""
+        sizes = [self._bytes(part) for part in self._received[step : step + 1]]
+        if self._grown(step) is not None:
+            sizes.append(MESSAGE_BYTES * len(self._tables))
+        return sizes
+
+    def _messages(self, step: int) -> list[ByteArray]:
+        """Writes the messages of a step, from the vectors before it."""
+        numbers = None if self._leads else self._numbers
+        messages = [
+            self._written(part, self._vectors, numbers) for part in self._sent[step : step + 1]
+        ]
+        trees = self._grown(step)
+        if trees is not None:
+            messages.append(trees.message(self._vectors))
+        return messages
+
+    def _grow(self, step: int, messages: Iterator[ByteArray]) -> None:
+        """Takes the other party's messages of a step."""
+        for part in self._received[step : step + 1]:
+            entries = self._read(part, next(messages), self._numbers if self._leads else None)
+            bits, pads = self._bits[step + 1], self._sent[step].pads
+            _core.lut_grow(step + 1, bits, pads, entries, self._vectors, self._pool)
+        trees = self._grown(step)
+        if trees is not None:
+            trees.read(next(messages))
 
     def _written(
         self,
@@ -200,10 +258,12 @@ class Exchange:
             part.field, part.bits, part.pads, message, numbers, self._pool
         )
 
+    def _bytes(self, part: Transfers) -> int:
+        return _core.lut_message_bytes(part.field, len(self._tables))
+
     def _send(self, messages: Sequence[ByteArray]) -> None:
         self._channel.send("TABL", np.concatenate(messages))
 
-    def _receive(self, fields: Sequence[Field]) -> list[ByteArray]:
-        sizes = [_core.lut_message_bytes(field, len(self._tables)) for field in fields]
+    def _receive(self, sizes: Sequence[int]) -> list[ByteArray]:
         frame = np.frombuffer(self._channel.receive("TABL", sum(sizes)), np.uint8)
         return np.split(frame, np.cumsum(sizes)[:-1])
