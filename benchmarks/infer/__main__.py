@@ -70,6 +70,26 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "tables",
+        "benchmarks.infer.tables",
+        "one-time tables by transfers and by trees",
+        "Makes one-time tables with both parties in one process, by random transfers alone and by "
+        "trees, in turn. Prints the bytes and the CPU time of a table. The limit is the CPU time "
+        "of the correlated transfers that tables need, without hashes, in the same run.",
+        (
+            Option(
+                "--bits",
+                type=list_of(int),
+                default=list(range(8, 13)),
+                metavar="NUMBERS",
+                help="comma-separated log2 of the entries (default: 8,9,10,11,12)",
+            ),
+            Option("--count", type=int, default=1 << 15, help="tables at once (default: 32768)"),
+            Option("--repeat", type=int, default=9, help="runs of each (default: 9)"),
+            JSON,
+        ),
+    ),
 )
 
 

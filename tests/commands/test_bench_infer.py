@@ -1,4 +1,4 @@
-"""`python -m benchmarks.infer linear`."""
+"""`python -m benchmarks.infer linear` and `tables`."""
 
 import json
 
@@ -14,7 +14,24 @@ def test_a_layer(tmp_path, capsys):
     assert "fc64-10" in capsys.readouterr().out
 
 
+def test_tables_of_both_ways(tmp_path, capsys):
+    path = tmp_path / "cases.json"
+    size = ["--bits", "7,10", "--count", "3000", "--repeat", "1"]
+    assert main(["tables", *size, "--json", str(path)]) == 0
+    cases = json.loads(path.read_text())
+    found = [(case["table_bits"], case["way"]) for case in cases]
+    assert found == [(7, "transfers"), (10, "transfers"), (10, "trees")]
+    small, large, by_trees = (case["bytes"] for case in cases)
+    assert small < by_trees < 200 < 290 < large
+    assert all(case["cpu_us"] > 0 and case["limit_us"] > 0 for case in cases)
+    assert "made by" in capsys.readouterr().out
+
+
 def test_names_and_numbers_that_are_refused(capsys):
+    assert main(["tables", "--bits", "13"]) == 1
+    assert "--bits: found 13, expected 4 to 12" in capsys.readouterr().err
+    assert main(["tables", "--count", "0"]) == 1
+    assert "--repeat, --count: found 9 and 0" in capsys.readouterr().err
     assert main(["linear", "--layer", "nothing"]) == 1
     assert "--layer: found 'nothing', expected one of 3-16x32, 16-16x32" in capsys.readouterr().err
     assert main(["linear", "--repeat", "0"]) == 1
