@@ -1,6 +1,7 @@
 """ResNet-32 for CIFAR-10 as layers of floats, and its images, from files that others published."""
 
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Images", "load_images", "load_layers"]
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # those of its training
 _BLOCKS = 5  # in each of three groups
 _EPSILON = 1e-5  # of batch norm
+_UNREADABLE = (KeyError, ValueError, RuntimeError, AttributeError, TypeError, UnpicklingError)
 _RECORD = 1 + 3 * 32 * 32
 
 Weights = dict[str, Floats]
@@ -76,8 +78,9 @@ def load_layers(path: Path) -> list[FloatLayer]:
             name.removeprefix("module."): value.double().numpy() for name, value in found.items()
         }
         return _layers(weights)
-    except (OSError, KeyError, ValueError, RuntimeError, AttributeError, TypeError) as error:
-        raise FileError(f"--model: {path}: found {error}, expected resnet32-d509ac18.th") from error
+    except (OSError, *_UNREADABLE) as error:
+        found = str(error).partition("\n")[0]
+        raise FileError(f"--model: {path}: found {found}, expected resnet32-d509ac18.th") from error
 
 
 def _layers(weights: Weights) -> list[FloatLayer]:
