@@ -14,6 +14,7 @@ sys.path.insert(0, str(FOLDER.parent))
 
 import make_batch  # noqa: E402 - found next to this file
 import make_keyed  # noqa: E402
+import make_lut  # noqa: E402
 import make_rlwe  # noqa: E402
 
 from spec import dpf, pir, prg  # noqa: E402 - found next to this file
@@ -172,6 +173,7 @@ def main() -> None:
         "dpf": [dpf_case(shape) for shape in dpf_shapes()],
         "batch": make_batch.content(),
         "keyed": make_keyed.content(),
+        "lut": make_lut.content(),
         "rlwe": make_rlwe.content(),
         "wire": {
             "lookups": [
