@@ -6,16 +6,18 @@ import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, TypeVar, cast
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
 from benchmarks._main import chosen
+from benchmarks.infer.products import measure
 from nescio import _core
 from nescio._report import Case, Report, check_writable
 from nescio.errors import ArgumentError
-from nescio.mpc._encoding import ConvolutionShape, Encoding, linear
-from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights
+from nescio.mpc._encoding import Encoding
+from nescio.mpc._layout import ConvolutionShape, linear
+from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
 from nescio.mpc._maps import Ring
 
 __all__ = ["LAYERS", "Layer", "run"]
@@ -24,12 +26,14 @@ _T = TypeVar("_T")
 _Arguments = ParamSpec("_Arguments")
 
 
+_BITS = 20  # of a result, for a shift of 12 and tables of 2^8 entries
+
+
 class Layer(NamedTuple):
-    """A layer by name, and how often ResNet-32 for images of 32 x 32 has it."""
+    """A layer by name."""
 
     name: str
     shape: ConvolutionShape
-    in_resnet: int = 0
 
 
 def _conv(channels: int, outputs: int, size: int, stride: int = 1) -> ConvolutionShape:
@@ -37,13 +41,13 @@ def _conv(channels: int, outputs: int, size: int, stride: int = 1) -> Convolutio
 
 
 LAYERS = (
-    Layer("3-16x32", _conv(3, 16, 32), 1),
-    Layer("16-16x32", _conv(16, 16, 32), 10),
-    Layer("16-32x32s2", _conv(16, 32, 32, 2), 1),
-    Layer("32-32x16", _conv(32, 32, 16), 9),
-    Layer("32-64x16s2", _conv(32, 64, 16, 2), 1),
-    Layer("64-64x8", _conv(64, 64, 8), 9),
-    Layer("fc64-10", linear(64, 10), 1),
+    Layer("3-16x32", _conv(3, 16, 32)),
+    Layer("16-16x32", _conv(16, 16, 32)),
+    Layer("16-32x32s2", _conv(16, 32, 32, 2)),
+    Layer("32-32x16", _conv(32, 32, 16)),
+    Layer("32-64x16s2", _conv(32, 64, 16, 2)),
+    Layer("64-64x8", _conv(64, 64, 8)),
+    Layer("fc64-10", linear(64, 10)),
     Layer("64-64x32", _conv(64, 64, 32)),
     Layer("fc512-1000", linear(512, 1000)),
 )
@@ -68,45 +72,41 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.repeat < 1:
         raise ArgumentError(f"--repeat: found {arguments.repeat}, expected at least 1")
     check_writable(arguments.json)
-    print("CPU time of one thread per party, medians; weights of 8 bits; prepare once per model")
+    print(
+        f"CPU time of one thread per party, medians; weights of 8 bits, results of {_BITS}; "
+        "prepare once per model"
+    )
     report, cases = Report(_COLUMNS), []
     for layer in layers:
         cases.append(_measure(layer, arguments.repeat))
         report.add(cases[-1])
-    _print_resnet(layers, cases)
+    if arguments.layer is None:
+        measure(arguments.repeat)
     if arguments.json is not None:
         Path(arguments.json).write_text(json.dumps(cases, indent=1) + "\n")
     return 0
 
 
-def _print_resnet(layers: list[Layer], cases: list[Case]) -> None:
-    """Prints the sums over all layers of ResNet-32, if all were measured."""
-    if not {layer for layer in LAYERS if layer.in_resnet} <= set(layers):
-        return
-    size, cpu = 0, 0.0
-    for layer, case in zip(layers, cases, strict=True):
-        size += layer.in_resnet * (cast(int, case["bytes_in"]) + cast(int, case["bytes_out"]))
-        cpu += layer.in_resnet * cast(float, case["cpu_ms"])
-    print(f"ResNet-32, 32 layers: {size / 1e6:.2f} MB, {cpu:.0f} ms of CPU time of both parties")
-
-
 def _measure(layer: Layer, repeat: int) -> Case:
     pool, random = _core.ThreadPool(1), np.random.default_rng(1)
-    encoding, shape = Encoding.of(layer.shape), layer.shape
+    encoding, shape = Encoding.of(layer.shape, _BITS), layer.shape
+    (layout,) = encoding.layouts
     x = random.integers(0, 2**32, (shape.in_channels, *shape.image), np.uint32)
     size = (shape.out_channels, shape.in_channels, *shape.kernel)
     weights = random.integers(-128, 128, size, np.int8)
     keys = ClientKeys(pool)
     public_key = PublicKey(keys.public_key, pool)
-    prepare, server = _timed(ServerWeights, encoding, weights, pool)
+    prepare, server = _timed(ServerWeights, encoding, [weights], pool)
     steps: list[tuple[float, float, float]] = []
     wrong = np.zeros(0, np.int32)
     for _ in range(repeat):
-        encrypt, message = _timed(keys.encrypt, encoding, x)
-        evaluate, (answer, share) = _timed(server.evaluate, public_key, message)
+        encrypt, message = _timed(keys.encrypt, layout, x)
+        parse, inputs = _timed(ciphertexts, layout, message, pool)
+        evaluate, (answer, share) = _timed(server.evaluate, public_key, [inputs])
         decrypt, other = _timed(keys.decrypt, encoding, answer)
-        steps.append((encrypt, evaluate, decrypt))
-        wrong = (share + other - _convolve(shape, x, weights)).astype(np.int32)
+        steps.append((encrypt, parse + evaluate, decrypt))
+        difference = share + other - _convolve(shape, x, weights)
+        wrong = (difference << np.uint32(32 - _BITS)).astype(np.int32) >> (32 - _BITS)
     if np.abs(wrong).max() > 1:
         raise AssertionError(f"{layer.name}: shares differ from the product by more than 1")
     times = [statistics.median(own) for own in zip(*steps, strict=True)]
@@ -134,12 +134,13 @@ def _timed(
 def _limit(encoding: Encoding) -> float:
     """Returns the milliseconds of the inner loops of both parties, each alone in the cache."""
     forward, inverse, product, block = _core.seconds_per_row()
-    inputs = encoding.tile_count * encoding.inputs
+    inputs = sum(layout.count for layout in encoding.layouts)
     outputs = encoding.tile_count * encoding.outputs
     stream = 256  # blocks of a row's residues; errors and ternary values take twice as many
     encrypt = inputs * (2 * forward + 2 * product + 4 * stream * block)
     expand = inputs * 2 * stream * block
-    rows = 2 * forward + 4 * inverse + 4 * (encoding.inputs + 1) * product
+    terms = inputs // encoding.tile_count + 1
+    rows = 2 * forward + 4 * inverse + 4 * terms * product
     evaluate = outputs * (rows + 4 * stream * block)
     decrypt = outputs * 2 * (forward + product + inverse)
     return 1e3 * (encrypt + expand + evaluate + decrypt)

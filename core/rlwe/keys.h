@@ -38,6 +38,8 @@ class Ciphertexts {
   Ciphertexts(const char* message, std::span<const std::uint8_t> bytes, std::size_t count,
               ThreadPool& pool, Tier tier);
 
+  std::size_t count() const { return rows_.size() / (4 * kDegree); }
+
   /// Part 0 or 1 of ciphertext k modulo p_i.
   ConstRow row(std::size_t k, unsigned part, unsigned i) const {
     return rows_.data() + (4 * k + 2 * part + i) * kDegree;

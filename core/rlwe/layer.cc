@@ -14,10 +14,15 @@ namespace {
 struct Scratch {
   SecretBuffer<std::int32_t> small{kDegree};
   SecretBuffer<std::uint32_t> rows{5 * kDegree};
-  SecretBuffer<std::uint64_t> numbers{kDegree};
+  SecretBuffer<std::uint64_t> numbers{kDegree}, masked{kDegree};
 
   Row row(std::size_t k) { return rows.data() + k * kDegree; }
 };
+
+/// The bits of a result in a word.
+std::uint32_t mask_of(const Results& results) {
+  return ~std::uint32_t{0} >> (kMessageBits - results.bits());
+}
 
 /// The memory of a pool's workers, allocated by those that get a task.
 class Workspace {
@@ -33,11 +38,29 @@ class Workspace {
   std::vector<std::unique_ptr<Scratch>> scratch_;
 };
 
+/// A ciphertext of a message.
+struct Input {
+  const Ciphertexts* message;
+  std::size_t number;
+};
+
+/// The ciphertexts of all tiles, in their order.
+std::vector<Input> inputs_of(std::span<const Ciphertexts* const> messages, std::size_t tiles) {
+  std::vector<Input> inputs;
+  for (std::size_t tile = 0; tile < tiles; ++tile) {
+    for (const Ciphertexts* message : messages) {
+      const std::size_t each = message->count() / tiles;
+      for (std::size_t k = 0; k < each; ++k) inputs.push_back({message, tile * each + k});
+    }
+  }
+  return inputs;
+}
+
 /// The server's side of an answer.
 class Evaluator {
  public:
   Evaluator(const PublicKey& key, const Weights& weights, const Results& results,
-            const Ciphertexts& inputs, const Seed& seed, Tier tier)
+            std::span<const Input> inputs, const Seed& seed, Tier tier)
       : key_(key),
         weights_(weights),
         results_(results),
@@ -59,15 +82,15 @@ class Evaluator {
       kernels_.add_signed(i, scratch.small.data(), scratch.row(2 + i));
     }
     kernels_.scale_to_40(c1, scratch.numbers.data());
-    write_upper(scratch.numbers.data(), upper);
+    write_packed({scratch.numbers.data(), kDegree}, results_.bits() + kExtraBits, upper);
     kernels_.scale_to_32(c0, scratch.numbers.data());
     const auto positions = results_.of(output);
     sampler_.masks(number, positions.size(), shares);
     for (std::size_t k = 0; k < positions.size(); ++k) {
-      const auto rounded = static_cast<std::uint32_t>(scratch.numbers[positions[k]]);
-      const std::uint32_t masked = rounded - shares[k];
-      std::memcpy(lower + k * kResultBytes, &masked, kResultBytes);
+      shares[k] &= mask_of(results_);
+      scratch.masked[k] = scratch.numbers[positions[k]] - shares[k];
     }
+    write_packed({scratch.masked.data(), positions.size()}, results_.bits(), lower);
   }
 
  private:
@@ -81,8 +104,8 @@ class Evaluator {
     for (unsigned part = 0; part < 2; ++part) {
       terms[0] = {u, key_.row(part, i)};
       for (std::size_t g = 0; g < weights_.inputs(); ++g) {
-        terms[g + 1] = {inputs_.row(tile * weights_.inputs() + g, part, i),
-                        weights_.row(output, g, i)};
+        const Input& input = inputs_[tile * weights_.inputs() + g];
+        terms[g + 1] = {input.message->row(input.number, part, i), weights_.row(output, g, i)};
       }
       const Row row = scratch.row(2 * part + i);
       kernels_.multiply(i, terms, row);
@@ -93,17 +116,19 @@ class Evaluator {
   const PublicKey& key_;
   const Weights& weights_;
   const Results& results_;
-  const Ciphertexts& inputs_;
+  std::span<const Input> inputs_;
   Sampler sampler_;
   const Kernels& kernels_;
 };
 
-/// Writes the client's shares of an output: round(c1 s / 2^8) in Z_2^32, plus the masked results.
-void decrypt_one(const ClientKey& key, std::span<const std::uint32_t> positions,
+/// Writes the client's shares of an output: round(c1 s / 2^8) plus the masked results, modulo 2^bits.
+void decrypt_one(const ClientKey& key, const Results& results, std::size_t output,
                  const std::uint8_t* upper, const std::uint8_t* lower, Scratch& scratch,
                  std::uint32_t* shares, const Kernels& kernels) {
   const ConstRow rows[2] = {scratch.row(0), scratch.row(1)};
-  read_upper(upper, scratch.numbers.data());
+  const auto positions = results.of(output);
+  read_packed(upper, results.bits() + kExtraBits, {scratch.numbers.data(), kDegree});
+  read_packed(lower, results.bits(), {scratch.masked.data(), positions.size()});
   for (unsigned i = 0; i < 2; ++i) {
     const Row row = scratch.row(i);
     kernels.reduce(i, scratch.numbers.data(), row);
@@ -113,42 +138,59 @@ void decrypt_one(const ClientKey& key, std::span<const std::uint32_t> positions,
     kernels.inverse(i, row);
   }
   // The product of c1 < 2^40 and s has coefficients of magnitude below N 2^40 < q / 2, so that it is
-  // known exactly.
+  // known exactly. Without its higher bits, c1 s is right modulo 2^(bits + 8).
   kernels.center(rows, scratch.numbers.data());
   for (std::size_t k = 0; k < positions.size(); ++k) {
-    std::uint32_t masked = 0;
-    std::memcpy(&masked, lower + k * kResultBytes, kResultBytes);
-    shares[k] = static_cast<std::uint32_t>((scratch.numbers[positions[k]] + 128) >> 8) + masked;
+    constexpr std::uint64_t half = std::uint64_t{1} << (kExtraBits - 1);
+    const std::uint64_t rounded = (scratch.numbers[positions[k]] + half) >> kExtraBits;
+    shares[k] = static_cast<std::uint32_t>(rounded + scratch.masked[k]) & mask_of(results);
   }
 }
 
-void check_outputs(const Results& results, std::size_t outputs) {
-  if (results.outputs() == outputs) return;
-  throw Error(ErrorKind::argument, "outputs with results: found " +
-                                       std::to_string(results.outputs()) + ", expected " +
-                                       std::to_string(outputs) + " as the weights have");
+void check_equal(const char* what, std::size_t found, std::size_t expected) {
+  if (found == expected) return;
+  throw Error(ErrorKind::argument, std::string(what) + ": found " + std::to_string(found) +
+                                       ", expected " + std::to_string(expected) +
+                                       " as the weights have");
+}
+
+/// Throws if the messages' ciphertexts are not the inputs of whole tiles.
+void check_inputs(std::span<const Ciphertexts* const> messages, std::size_t tiles,
+                  std::size_t expected) {
+  std::size_t each = 0;
+  for (const Ciphertexts* message : messages) {
+    if (message == nullptr || tiles == 0 || message->count() % tiles != 0) {
+      throw Error(ErrorKind::argument,
+                  "ciphertexts of a message: found none or a part of a tile, "
+                  "expected as many for each of " +
+                      std::to_string(tiles) + " tiles");
+    }
+    each += message->count() / tiles;
+  }
+  check_equal("ciphertexts of a tile", each, expected);
 }
 
 }  // namespace
 
 Evaluation evaluate(const PublicKey& key, const Weights& weights, const Results& results,
-                    std::span<const std::uint8_t> ciphertexts, std::size_t tiles, const Seed& seed,
-                    ThreadPool& pool, Tier tier) {
-  check_outputs(results, weights.outputs());
-  const Ciphertexts inputs("ciphertexts", ciphertexts, checked_product(tiles, weights.inputs()),
-                           pool, tier);
+                    std::span<const Ciphertexts* const> messages, std::size_t tiles,
+                    const Seed& seed, ThreadPool& pool, Tier tier) {
+  check_equal("outputs with results", results.outputs(), weights.outputs());
+  check_inputs(messages, tiles, weights.inputs());
+  const std::vector<Input> inputs = inputs_of(messages, tiles);
   const std::size_t outputs = checked_product(tiles, weights.outputs());
-  const std::size_t total = checked_product(tiles, results.total());
-  Evaluation out = {Buffer<std::uint8_t>(answer_bytes(outputs, total)),
-                    Buffer<std::uint32_t>(total)};
+  Evaluation out = {Buffer<std::uint8_t>(results.answer_bytes(tiles)),
+                    Buffer<std::uint32_t>(checked_product(tiles, results.total()))};
   const Evaluator evaluator(key, weights, results, inputs, seed, tier);
   Workspace workspace(pool);
-  std::uint8_t* const lower = out.answer.data() + outputs * kUpperBytes;
+  const std::size_t size = upper_bytes(results.bits());
+  std::uint8_t* const lower = out.answer.data() + outputs * size;
   pool.run(outputs, [&](std::size_t task, unsigned worker) {
     const std::size_t tile = task / weights.outputs(), output = task - tile * weights.outputs();
     const std::size_t first = tile * results.total() + results.first(output);
-    evaluator.run(tile, output, workspace.of(worker), out.answer.data() + task * kUpperBytes,
-                  lower + first * kResultBytes, out.shares.data() + first);
+    evaluator.run(tile, output, workspace.of(worker), out.answer.data() + task * size,
+                  lower + tile * results.bytes() + results.first_byte(output),
+                  out.shares.data() + first);
   });
   return out;
 }
@@ -158,16 +200,17 @@ Buffer<std::uint32_t> decrypt(const ClientKey& key, const Results& results,
                               ThreadPool& pool, Tier tier) {
   const std::size_t outputs = checked_product(tiles, results.outputs());
   const std::size_t total = checked_product(tiles, results.total());
-  check_length("answer", answer.size(), answer_bytes(outputs, total));
+  check_length("answer", answer.size(), results.answer_bytes(tiles));
   Buffer<std::uint32_t> shares(total);
   Workspace workspace(pool);
-  const std::uint8_t* const lower = answer.data() + outputs * kUpperBytes;
+  const std::size_t size = upper_bytes(results.bits());
+  const std::uint8_t* const lower = answer.data() + outputs * size;
   pool.run(outputs, [&](std::size_t task, unsigned worker) {
     const std::size_t tile = task / results.outputs(), output = task - tile * results.outputs();
     const std::size_t first = tile * results.total() + results.first(output);
-    decrypt_one(key, results.of(output), answer.data() + task * kUpperBytes,
-                lower + first * kResultBytes, workspace.of(worker), shares.data() + first,
-                kernels_of(tier));
+    decrypt_one(key, results, output, answer.data() + task * size,
+                lower + tile * results.bytes() + results.first_byte(output), workspace.of(worker),
+                shares.data() + first, kernels_of(tier));
   });
   return shares;
 }

@@ -10,17 +10,12 @@ namespace nescio::rlwe {
 namespace {
 
 constexpr std::uint64_t kResidueMask = (std::uint64_t{1} << 30) - 1;
-constexpr std::uint64_t kUpperMask = (std::uint64_t{1} << 40) - 1;
 constexpr std::size_t kGroup = 4, kGroupBytes = 15;  // four residues are fifteen bytes
 
 }  // namespace
 
 std::size_t ciphertexts_bytes(std::size_t count) {
   return kSeedBytes + checked_product(count, 2 * kRowBytes);
-}
-
-std::size_t answer_bytes(std::size_t outputs, std::size_t results) {
-  return checked_product(outputs, kUpperBytes) + checked_product(results, kResultBytes);
 }
 
 void check_length(const char* message, std::size_t found, std::size_t expected) {
@@ -59,17 +54,36 @@ void read_row(const std::uint8_t* in, unsigned i, std::uint32_t* row) {
                   std::to_string(kPrimes[i].p) + ", expected smaller ones; ask the sender again");
 }
 
-void write_upper(const std::uint64_t* coefficients, std::uint8_t* out) {
-  for (std::size_t k = 0; k < kDegree; ++k) std::memcpy(out + 5 * k, coefficients + k, 5);
+void write_packed(std::span<const std::uint64_t> numbers, unsigned bits, std::uint8_t* out) {
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  std::uint64_t word = 0;
+  unsigned filled = 0;
+  for (const std::uint64_t number : numbers) {
+    word |= (number & mask) << filled;
+    filled += bits;
+    if (filled < 64) continue;
+    std::memcpy(out, &word, 8);
+    out += 8;
+    filled -= 64;
+    word = (number & mask) >> (bits - filled);
+  }
+  std::memcpy(out, &word, (filled + 7) / 8);
 }
 
-void read_upper(const std::uint8_t* in, std::uint64_t* coefficients) {
-  for (std::size_t k = 0; k + 1 < kDegree; ++k) {
-    std::memcpy(coefficients + k, in + 5 * k, 8);
-    coefficients[k] &= kUpperMask;
+void read_packed(const std::uint8_t* in, unsigned bits, std::span<std::uint64_t> numbers) {
+  const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+  const std::size_t size = packed_bytes(numbers.size(), bits);
+  std::size_t k = 0;
+  for (; k < numbers.size() && k * bits / 8 + 8 <= size; ++k) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, in + k * bits / 8, 8);
+    numbers[k] = word >> (k * bits % 8) & mask;
   }
-  coefficients[kDegree - 1] = 0;
-  std::memcpy(coefficients + kDegree - 1, in + 5 * (kDegree - 1), 5);
+  for (; k < numbers.size(); ++k) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, in + k * bits / 8, size - k * bits / 8);
+    numbers[k] = word >> (k * bits % 8) & mask;
+  }
 }
 
 }  // namespace nescio::rlwe

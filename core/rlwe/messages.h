@@ -5,7 +5,8 @@
 //
 //   ciphertexts  a seed, then of each ciphertext the NTT of c0 modulo p0 and modulo p1, 30 bits a value;
 //                c1 is expanded from the seed. A public key is one ciphertext.
-//   answer       c1 of each output, 40 bits a coefficient; then the results, 32 bits each
+//   answer       c1 of each output, with 8 bits a coefficient more than a result has; then the results of each
+//                output. What an output has of either fills whole bytes; unused bits are zero.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,14 +17,18 @@
 namespace nescio::rlwe {
 
 inline constexpr std::size_t kRowBytes = kDegree * 30 / 8;
-inline constexpr std::size_t kUpperBytes = kDegree * 40 / 8;
-inline constexpr std::size_t kResultBytes = 4;
+inline constexpr unsigned kExtraBits = 8;  ///< of a coefficient of c1, over those of a result
 
 /// Bytes of a message with so many ciphertexts.
 std::size_t ciphertexts_bytes(std::size_t count);
 
-/// Bytes of an answer with so many outputs, and results in all of them.
-std::size_t answer_bytes(std::size_t outputs, std::size_t results);
+/// Bytes of c1 of an output whose results have `bits` bits.
+constexpr std::size_t upper_bytes(unsigned bits) { return kDegree / 8 * (bits + kExtraBits); }
+
+/// Bytes of so many numbers of `bits` bits.
+constexpr std::size_t packed_bytes(std::size_t count, unsigned bits) {
+  return (count * bits + 7) / 8;
+}
 
 /// Throws Error(malformed_message) if a message does not have the expected length.
 void check_length(const char* message, std::size_t found, std::size_t expected);
@@ -34,8 +39,8 @@ void write_row(const std::uint32_t* row, std::uint8_t* out);
 /// Reads N residues. Throws Error(malformed_message) if one is not below p_i.
 void read_row(const std::uint8_t* in, unsigned i, std::uint32_t* row);
 
-/// Writes and reads N coefficients of 40 bits.
-void write_upper(const std::uint64_t* coefficients, std::uint8_t* out);
-void read_upper(const std::uint8_t* in, std::uint64_t* coefficients);
+/// Writes the lowest `bits` bits of numbers, and reads numbers, for 1 to 40 bits.
+void write_packed(std::span<const std::uint64_t> numbers, unsigned bits, std::uint8_t* out);
+void read_packed(const std::uint8_t* in, unsigned bits, std::span<std::uint64_t> numbers);
 
 }  // namespace nescio::rlwe

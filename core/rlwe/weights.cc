@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/secret.h"
 #include "rlwe/layer.h"
+#include "rlwe/messages.h"
 
 namespace nescio::rlwe {
 namespace {
@@ -35,10 +36,15 @@ void check_norms(const std::int32_t* weights, std::size_t count) {
 
 }  // namespace
 
-Results::Results(std::span<const std::uint32_t> counts, std::span<const std::uint32_t> positions)
-    : positions_(positions.begin(), positions.end()) {
-  std::size_t end = 0;
-  for (const std::uint32_t count : counts) ends_.push_back(end += count);
+Results::Results(std::span<const std::uint32_t> counts, std::span<const std::uint32_t> positions,
+                 unsigned bits)
+    : bits_(bits), positions_(positions.begin(), positions.end()) {
+  if (bits < 1 || bits > kMessageBits) refuse("bits of a result", std::to_string(bits), "1 to 32");
+  std::size_t end = 0, bytes = 0;
+  for (const std::uint32_t count : counts) {
+    ends_.push_back(end += count);
+    bytes_.push_back(bytes += packed_bytes(count, bits));
+  }
   if (end != positions.size()) {
     refuse("positions of results", std::to_string(positions.size()), std::to_string(end));
   }
@@ -48,6 +54,11 @@ Results::Results(std::span<const std::uint32_t> counts, std::span<const std::uin
              "less than " + std::to_string(kDegree));
     }
   }
+}
+
+std::size_t Results::answer_bytes(std::size_t tiles) const {
+  return checked_product(checked_product(tiles, outputs()), upper_bytes(bits_)) +
+         checked_product(tiles, bytes());
 }
 
 Weights::Weights(const std::int32_t* coefficients, std::size_t outputs, std::size_t inputs,

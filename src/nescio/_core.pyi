@@ -353,10 +353,10 @@ RLWE_DEGREE: int = 4096
 
 class RlweResults:
     """
-    The number of results of each output, and the positions of all of them.
+    The results of each output, the positions of all of them, and their bits.
     """
 
-    def __init__(self, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], positions: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+    def __init__(self, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], positions: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], *, bits: int = 32) -> None: ...
 
 class RlweClientKey:
     """A client's secret key and its public key."""
@@ -377,12 +377,17 @@ class RlwePublicKey:
 
     def __init__(self, message: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], pool: ThreadPool, *, tier: str | None = None) -> None: ...
 
+class RlweCiphertexts:
+    """Ciphertexts of a client, at the server."""
+
+    def __init__(self, message: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], count: int, pool: ThreadPool, *, tier: str | None = None) -> None: ...
+
 class RlweWeights:
     """The polynomials (outputs, inputs, N) of a layer."""
 
     def __init__(self, weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, *, tier: str | None = None) -> None: ...
 
-    def evaluate(self, key: RlwePublicKey, results: RlweResults, ciphertexts: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], tiles: int, pool: ThreadPool, *, insecure_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint32], dict(order='C')]]:
+    def evaluate(self, key: RlwePublicKey, results: RlweResults, ciphertexts: Sequence[RlweCiphertexts], tiles: int, pool: ThreadPool, *, insecure_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint32], dict(order='C')]]:
         """
         Return the answer, and the server's shares by tile, output and position.
         """

@@ -144,11 +144,13 @@ void multiply_ciphertexts(Tier tier) {
   const rlwe::ClientKey key(seed, open, tier);
   auto sent = rlwe::encrypt(key, messages.data(), 1, seed, open, pool, tier);
   const std::uint32_t counts[] = {2}, positions[] = {3, 4095};
-  const rlwe::Results results(counts, positions);
+  const rlwe::Results results(counts, positions, 21);
   const rlwe::Weights weights(coefficients.data(), 1, 1, pool, tier);
   const std::vector<std::uint8_t> public_key = received(key.public_key());
   const rlwe::PublicKey parsed(public_key, pool, tier);
-  const auto out = rlwe::evaluate(parsed, weights, results, received(sent), 1, seed, pool, tier);
+  const rlwe::Ciphertexts inputs("ciphertexts", received(sent), 1, pool, tier);
+  const rlwe::Ciphertexts* const parts[] = {&inputs};
+  const auto out = rlwe::evaluate(parsed, weights, results, parts, 1, seed, pool, tier);
   rlwe::decrypt(key, results, received(out.answer), 1, pool, tier);
 }
 

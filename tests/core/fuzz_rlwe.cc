@@ -41,13 +41,13 @@ void receive(std::uint8_t choice, std::span<const std::uint8_t> data) {
   static ThreadPool pool(1);
   static const rlwe::ClientKey key({}, {}, active_tier());
   static const std::uint32_t counts[] = {2}, positions[] = {0, 4095};
-  static const rlwe::Results results(counts, positions);
+  static const rlwe::Results results(counts, positions, 21);
   if (choice % 4 == 0) {
     rlwe::PublicKey(data, pool, active_tier());
   } else if (choice % 4 == 1) {
     rlwe::decrypt(key, results, data, choice / 4, pool, active_tier());
   } else if (choice % 4 == 2) {
-    rlwe::decrypt(key, results, extend(data, rlwe::answer_bytes(1, 2)), 1, pool, active_tier());
+    rlwe::decrypt(key, results, extend(data, results.answer_bytes(1)), 1, pool, active_tier());
   } else {
     const std::vector<std::uint8_t> bytes = extend(data, rlwe::ciphertexts_bytes(1));
     check_rows(bytes);

@@ -134,10 +134,16 @@ struct Parties {
   ThreadPool pool;
   Tier tier;
   rlwe::ClientKey key;
+
+  rlwe::Ciphertexts encrypted(const std::uint32_t* messages, std::size_t count) {
+    const auto sent = rlwe::encrypt(key, messages, count, seed, seed, pool, tier);
+    return {"ciphertexts", Bytes(sent.data(), sent.size()), count, pool, tier};
+  }
 };
 
-/// Multiplies two inputs by weights X^5 and -3 X^4095 for the first output, 2 for the second.
-void test_products(Tier tier) {
+/// Multiplies two inputs, of a message each, by weights X^5 and -3 X^4095 for the first output, 2 for the
+/// second.
+void test_products(unsigned bits, Tier tier) {
   Parties parties(3, tier);
   const Rows messages = varied_words(2 * kDegree, 5);
   std::vector<std::int32_t> coefficients(4 * kDegree);
@@ -145,17 +151,44 @@ void test_products(Tier tier) {
   coefficients[kDegree + 4095] = -3;
   coefficients[2 * kDegree] = 2;
   const Rows counts = {3, 1}, positions = {4, 5, 4095, 17};
-  const rlwe::Results results(counts, positions);
+  const rlwe::Results results(counts, positions, bits);
   const rlwe::Weights weights(coefficients.data(), 2, 2, parties.pool, tier);
   const rlwe::PublicKey key(parties.key.public_key(), parties.pool, tier);
-  const auto sent = rlwe::encrypt(parties.key, messages.data(), 2, parties.seed, parties.seed,
-                                  parties.pool, tier);
-  const auto out = rlwe::evaluate(key, weights, results, sent, 1, parties.seed, parties.pool, tier);
+  const rlwe::Ciphertexts first = parties.encrypted(messages.data(), 1);
+  const rlwe::Ciphertexts second = parties.encrypted(messages.data() + kDegree, 1);
+  const rlwe::Ciphertexts* const both[] = {&first, &second};
+  const auto out = rlwe::evaluate(key, weights, results, both, 1, parties.seed, parties.pool, tier);
   const auto client = rlwe::decrypt(parties.key, results, out.answer, 1, parties.pool, tier);
   const std::uint32_t *a = messages.data(), *b = a + kDegree;
   const Rows expected = {0 - a[4095] + 3 * b[5], a[0] + 3 * b[6], a[4090] - 3 * b[0], 2 * a[17]};
   for (std::size_t k = 0; k < 4; ++k) {
-    CHECK(client[k] + out.shares[k] - expected[k] + 1 <= 2);
+    CHECK((client[k] + out.shares[k] - expected[k] + 1) << (32 - bits) <= 2u << (32 - bits));
+  }
+  CHECK_THROWS(rlwe::evaluate(key, weights, results, std::span(both).first(1), 1, parties.seed,
+                              parties.pool, tier),
+               ErrorKind::argument);
+  CHECK_THROWS(rlwe::evaluate(key, weights, results, both, 2, parties.seed, parties.pool, tier),
+               ErrorKind::argument);
+}
+
+/// Numbers of every width, and their order in bytes.
+void test_packing() {
+  for (unsigned bits = 1; bits <= 40; ++bits) {
+    for (std::size_t count : {0u, 1u, 7u, 8u, 101u}) {
+      std::vector<std::uint64_t> numbers(count), again(count);
+      const Rows words = varied_words(2 * count, bits);
+      for (std::size_t k = 0; k < count; ++k) {
+        numbers[k] = words[2 * k] | std::uint64_t{words[2 * k + 1]} << 32;
+      }
+      std::vector<std::uint8_t> bytes(rlwe::packed_bytes(count, bits));
+      rlwe::write_packed(numbers, bits, bytes.data());
+      rlwe::read_packed(bytes.data(), bits, again);
+      for (std::size_t k = 0; k < count; ++k) {
+        CHECK(again[k] == (numbers[k] & ((std::uint64_t{1} << bits) - 1)));
+        const std::size_t first = k * bits;
+        CHECK((bytes[first / 8] >> first % 8 & 1) == (numbers[k] & 1));
+      }
+    }
   }
 }
 
@@ -183,6 +216,8 @@ void test_invalid_arguments() {
   const Rows counts = {1}, beyond = {4096};
   CHECK_THROWS(rlwe::Results(counts, beyond), ErrorKind::argument);
   CHECK_THROWS(rlwe::Results(counts, {}), ErrorKind::argument);
+  CHECK_THROWS(rlwe::Results(counts, counts, 0), ErrorKind::argument);
+  CHECK_THROWS(rlwe::Results(counts, counts, 33), ErrorKind::argument);
   std::vector<std::int32_t> weights(kDegree, 8193);  // a norm of more than 2^19
   CHECK_THROWS(rlwe::Weights(weights.data(), 1, 1, pool, Tier::portable), ErrorKind::argument);
   CHECK_THROWS(rlwe::Weights(weights.data(), 0, 1, pool, Tier::portable), ErrorKind::argument);
@@ -195,8 +230,9 @@ int main() {
     test_transforms(tier);
     test_sums_of_products(tier);
     test_numbers(tier);
-    test_products(tier);
+    for (unsigned bits : {2u, 8u, 19u, 32u}) test_products(bits, tier);
     test_invalid_messages(tier);
   }
+  test_packing();
   test_invalid_arguments();
 }

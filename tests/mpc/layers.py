@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nescio.mpc._encoding import ConvolutionShape, linear
+from nescio.mpc._layout import ConvolutionShape, linear
 from spec import rlwe_encoding
 
 
@@ -48,17 +48,14 @@ def convolve(shape, x, weights):
     return out
 
 
-def spec_layer(encoding):
-    """Returns the layer of the specification with the same packing."""
-    shape, packing = encoding.shape, encoding.packing
-    return rlwe_encoding.Layer(
-        shape.in_channels,
-        shape.out_channels,
-        shape.image,
-        shape.kernel,
-        shape.stride,
-        shape.padding,
-        packing.tile,
-        packing.inputs,
-        packing.outputs,
-    )
+def spec_layer(layout):
+    """Returns the layer of the specification with the same layout."""
+    shape = layout.shape
+    sizes = (shape.in_channels, shape.image, shape.kernel, shape.stride, shape.padding)
+    return rlwe_encoding.Layer(*sizes, layout.tile, layout.pitch, layout.channels)
+
+
+def spec_sum(encoding):
+    """Returns the specification of an encoding."""
+    layers = tuple(map(spec_layer, encoding.layouts))
+    return rlwe_encoding.Sum(layers, encoding.out_channels, encoding.packed)

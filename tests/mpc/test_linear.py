@@ -5,8 +5,9 @@ import pytest
 
 from mpc.layers import convolve, random_convolution, random_input, random_weights
 from nescio.errors import ArgumentError, MalformedMessageError
-from nescio.mpc._encoding import ConvolutionShape, Encoding, linear
-from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights
+from nescio.mpc._encoding import Encoding
+from nescio.mpc._layout import ConvolutionShape, linear
+from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
 
 
 @pytest.fixture(scope="module")
@@ -19,24 +20,29 @@ def public_key(keys, pool):
     return PublicKey(keys.public_key, pool)
 
 
-def difference(keys, public_key, pool, shape, x, weights):
-    """Returns the sum of both shares less the product, signed."""
-    encoding = Encoding.of(shape)
-    message = keys.encrypt(encoding, x)
-    answer, server = ServerWeights(encoding, weights, pool).evaluate(public_key, message)
+def difference(keys, public_key, pool, shape, x, weights, bits=32):
+    """Returns the sum of both shares less the product, modulo 2^bits, signed."""
+    encoding = Encoding.of(shape, bits)
+    (layout,) = encoding.layouts
+    message = keys.encrypt(layout, x)
+    answer, server = ServerWeights(encoding, [weights], pool).evaluate(
+        public_key, [ciphertexts(layout, message, pool)]
+    )
     client = keys.decrypt(encoding, answer)
     assert (len(message), len(answer)) == (encoding.bytes_in, encoding.bytes_out)
-    return (server + client - convolve(shape, x, weights)).astype(np.int32)
+    left = 32 - bits
+    return ((server + client - convolve(shape, x, weights)) << left).astype(np.int32) >> left
 
 
 def test_1000_random_layers(keys, public_key, pool, rng):
-    """Random shapes, and weights of 1 to 12 bits. About 10 s: each has a product of its own."""
+    """Random shapes, weights of 1 to 12 bits, results of 2 to 32. About 10 s: 1000 products."""
     wrong = []
     for _ in range(1000):
         shape = random_convolution(rng)
         x = random_input(rng, shape)
         weights = random_weights(rng, shape, int(rng.integers(1, 13)))
-        wrong.append(difference(keys, public_key, pool, shape, x, weights).ravel())
+        bits = int(rng.integers(2, 33))
+        wrong.append(difference(keys, public_key, pool, shape, x, weights, bits).ravel())
     wrong = np.concatenate(wrong)
     assert np.abs(wrong).max() <= 1
     assert np.mean(wrong != 0) < 0.06
@@ -70,26 +76,25 @@ def test_the_largest_products(keys, public_key, pool):
 def test_weights_that_are_too_large(pool):
     encoding = Encoding.of(linear(100, 1))
     with pytest.raises(ArgumentError, match="use fewer bits a weight"):
-        ServerWeights(encoding, np.full((1, 100, 1, 1), 2**16, np.int32), pool)
+        ServerWeights(encoding, [np.full((1, 100, 1, 1), 2**16, np.int32)], pool)
 
 
-def test_messages_of_another_layer(keys, public_key, pool, rng):
+def test_messages_of_another_layer(keys, pool, rng):
     one, other = (Encoding.of(ConvolutionShape(c, 2, (40, 40), (3, 3))) for c in (2, 5))
-    layer = ServerWeights(one, random_weights(rng, one.shape), pool)
-    message = keys.encrypt(other, random_input(rng, other.shape))
+    layouts = [own.layouts[0] for own in (one, other)]
+    message = keys.encrypt(layouts[1], random_input(rng, layouts[1].shape))
     with pytest.raises(MalformedMessageError, match="both parties must have the same layer"):
-        layer.evaluate(public_key, message)
+        ciphertexts(layouts[0], message, pool)
     with pytest.raises(MalformedMessageError, match="answer: found 5 bytes"):
         keys.decrypt(one, b"wrong")
 
 
 def test_another_key_decrypts_nothing(public_key, keys, pool, rng):
-    encoding = Encoding.of(linear(64, 500))
-    x, weights = random_input(rng, encoding.shape), random_weights(rng, encoding.shape)
-    answer, server = ServerWeights(encoding, weights, pool).evaluate(
-        public_key, keys.encrypt(encoding, x)
+    shape = linear(64, 500)
+    encoding, x, weights = Encoding.of(shape), random_input(rng, shape), random_weights(rng, shape)
+    (layout,) = encoding.layouts
+    answer, server = ServerWeights(encoding, [weights], pool).evaluate(
+        public_key, [ciphertexts(layout, keys.encrypt(layout, x), pool)]
     )
-    wrong = (
-        server + ClientKeys(pool).decrypt(encoding, answer) - convolve(encoding.shape, x, weights)
-    )
+    wrong = server + ClientKeys(pool).decrypt(encoding, answer) - convolve(shape, x, weights)
     assert np.mean(np.abs(wrong.astype(np.int32)) < 2**24) < 0.1

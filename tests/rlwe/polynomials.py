@@ -31,12 +31,13 @@ def multiply(weights, messages):
     return products
 
 
-def results_of(positions):
+def results_of(positions, bits=32):
     """Returns the engine's Results, from the positions of each output."""
     counts = np.array([len(p) for p in positions], np.uint32)
-    return _core.RlweResults(counts, np.concatenate([*positions, []]).astype(np.uint32))
+    places = np.concatenate([*positions, []]).astype(np.uint32)
+    return _core.RlweResults(counts, places, bits=bits)
 
 
-def difference(first, second, expected):
-    """Returns first + second - expected in Z_2^32, as signed numbers."""
-    return (first + second - expected).astype(np.int32)
+def difference(first, second, expected, bits=32):
+    """Returns first + second - expected modulo 2^bits, as signed numbers."""
+    return ((first + second - expected) << np.uint32(32 - bits)).astype(np.int32) >> (32 - bits)

@@ -27,7 +27,8 @@ def evaluate(key, layer, pool, ciphertexts=None, tiles=1):
     weights, results, sent = layer
     public_key = _core.RlwePublicKey(key.public_key(), pool)
     sent = sent if ciphertexts is None else ciphertexts
-    return weights.evaluate(public_key, results, sent, tiles, pool)
+    parsed = _core.RlweCiphertexts(sent, 1, pool)
+    return weights.evaluate(public_key, results, [parsed], tiles, pool)
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 32, 30751, 30753, 61504])
@@ -60,9 +61,30 @@ def test_the_largest_residue_and_the_prime(key, layer, pool, prime):
                 _core.RlwePublicKey(message, pool)
 
 
-def test_ciphertexts_for_another_number_of_tiles(key, layer, pool):
+def test_another_number_of_ciphertexts(layer, pool):
     with pytest.raises(MalformedMessageError, match="ciphertexts: found 30752 bytes, expected"):
-        evaluate(key, layer, pool, tiles=2)
+        _core.RlweCiphertexts(layer[2], 2, pool)
+
+
+@pytest.mark.parametrize("tiles", [0, 2])
+def test_ciphertexts_for_another_number_of_tiles(key, layer, pool, tiles):
+    with pytest.raises(ArgumentError, match=f"expected as many for each of {tiles} tiles"):
+        evaluate(key, layer, pool, tiles=tiles)
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_messages_for_another_number_of_inputs(key, layer, pool, count):
+    weights, results, sent = layer
+    public_key = _core.RlwePublicKey(key.public_key(), pool)
+    messages = [_core.RlweCiphertexts(sent, 1, pool)] * count
+    with pytest.raises(ArgumentError, match=f"ciphertexts of a tile: found {count}, expected 1"):
+        weights.evaluate(public_key, results, messages, 1, pool)
+
+
+@pytest.mark.parametrize("bits", [0, 33])
+def test_bits_that_a_result_cannot_have(bits):
+    with pytest.raises(ArgumentError, match=f"bits of a result: found {bits}, expected 1 to 32"):
+        results_of([np.array([0])], bits)
 
 
 @pytest.mark.parametrize("change", [-1, 1, 4, UPPER_BYTES])

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from mpc.layers import convolve, random_input, random_weights, spec_layer
-from nescio.mpc._encoding import ConvolutionShape, Encoding, linear
-from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights
+from mpc.layers import convolve, random_input, random_weights, spec_sum
+from nescio.mpc._encoding import Encoding
+from nescio.mpc._layout import ConvolutionShape, linear
+from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
 from rlwe.polynomials import N
 from spec import rlwe_encoding
 
@@ -81,22 +82,24 @@ def bfv():
 def test_products_of_seal_are_ours(bfv, pool, rng, shape):
     """Coefficient for coefficient: the same encoding, the same results, ours 1 off at times."""
     encoding = Encoding.of(shape)
+    (layout,) = encoding.layouts
     x, weights = random_input(rng, shape), random_weights(rng, shape)
-    polynomials, kernels = encoding.encode_input(x), encoding.encode_weights(weights)
+    polynomials, kernels = layout.encode(x), encoding.encode_weights([weights])
     assert encoding.tile_count == 1
     sent = [bfv.encrypt(polynomial) for polynomial in polynomials]
     answers = [bfv.sum_of_products(sent, kernel) for kernel in kernels]
     assert min(map(bfv.decryptor.invariant_noise_budget, answers)) > 0
     results = [
         bfv.decrypt(answer)[own]
-        for answer, own in zip(answers, rlwe_encoding.positions(spec_layer(encoding)), strict=True)
+        for answer, own in zip(answers, rlwe_encoding.positions(spec_sum(encoding)), strict=True)
     ]
     found = encoding.decode(np.concatenate(results))
     assert np.array_equal(found, convolve(shape, x, weights))
 
     keys = ClientKeys(pool)
-    server = ServerWeights(encoding, weights, pool)
-    answer, share = server.evaluate(PublicKey(keys.public_key, pool), keys.encrypt(encoding, x))
+    server = ServerWeights(encoding, [weights], pool)
+    inputs = ciphertexts(layout, keys.encrypt(layout, x), pool)
+    answer, share = server.evaluate(PublicKey(keys.public_key, pool), [inputs])
     ours = share + keys.decrypt(encoding, answer)
     assert np.abs((ours - found).astype(np.int32)).max() <= 1
 

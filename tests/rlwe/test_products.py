@@ -19,13 +19,18 @@ def key():
     return _core.RlweClientKey()
 
 
-def run(key, weights, messages, positions, pool, tiles=1, **options):
+def encrypted(key, messages, pool, **options):
+    """Returns a message, parsed."""
+    sent = key.encrypt(messages, pool, **options)
+    return _core.RlweCiphertexts(sent, len(messages), pool, **options)
+
+
+def run(key, weights, messages, positions, pool, tiles=1, bits=32, **options):
     """Returns the shares of the server and of the client."""
-    results = results_of(positions)
+    results = results_of(positions, bits)
     public_key = _core.RlwePublicKey(key.public_key(), pool)
-    ciphertexts = key.encrypt(messages, pool, **options)
     answer, server = _core.RlweWeights(weights, pool, **options).evaluate(
-        public_key, results, ciphertexts, tiles, pool, **options
+        public_key, results, [encrypted(key, messages, pool)], tiles, pool, **options
     )
     return server, key.decrypt(results, answer, tiles, pool, **options)
 
@@ -80,6 +85,38 @@ def test_tiles_share_the_weights(key, pool, rng):
         assert np.abs(difference(server[own], client[own], expected)).max() <= 1
 
 
+@pytest.mark.parametrize("bits", [2, 3, 8, 17, 24, 31, 32])
+def test_shares_modulo_a_power_of_two(key, pool, rng, bits):
+    """No share has more bits. About 5 % of the results are off by 1, whatever the modulus."""
+    weights, messages = sparse_weights(rng, 2, 2), random_messages(rng, 2)
+    positions = [np.arange(N), np.arange(11)]
+    server, client = run(key, weights, messages, positions, pool, bits=bits)
+    products = multiply(weights, messages)
+    expected = np.concatenate([products[0], products[1, :11]])
+    wrong = difference(server, client, expected, bits)
+    assert np.abs(wrong).max() <= 1
+    assert np.mean(wrong != 0) < 0.07
+    assert max(server.max(), client.max()) >> bits == 0
+
+
+@pytest.mark.parametrize("given", [[0, 1], [1, 0], [1], [0, 0]], ids=str)
+def test_inputs_from_several_messages(key, pool, rng, given):
+    """Messages of one and two ciphertexts for each of two tiles, in any order."""
+    messages = [random_messages(rng, 2), random_messages(rng, 4)]
+    parsed = [encrypted(key, own, pool) for own in messages]
+    weights = sparse_weights(rng, 2, sum(len(messages[k]) // 2 for k in given))
+    results = results_of([np.arange(50), np.arange(7)])
+    answer, server = _core.RlweWeights(weights, pool).evaluate(
+        _core.RlwePublicKey(key.public_key(), pool), results, [parsed[k] for k in given], 2, pool
+    )
+    client = key.decrypt(results, answer, 2, pool)
+    for tile, own in enumerate(zip(np.split(server, 2), np.split(client, 2), strict=True)):
+        inputs = np.concatenate([np.split(messages[k], 2)[tile] for k in given])
+        products = multiply(weights, inputs)
+        expected = np.concatenate([products[0, :50], products[1, :7]])
+        assert np.abs(difference(*own, expected)).max() <= 1
+
+
 def test_an_output_without_results(key, pool, rng):
     weights, messages = sparse_weights(rng, 2, 1), random_messages(rng, 1)
     server, client = run(key, weights, messages, [np.array([], int), np.arange(5)], pool)
@@ -99,8 +136,9 @@ def test_the_same_for_any_number_of_threads(rng):
             messages, pool, insecure_secret_seed=seed, insecure_public_seed=seed
         )
         public_key = _core.RlwePublicKey(key.public_key(), pool)
+        parsed = _core.RlweCiphertexts(ciphertexts, 2, pool)
         answer, _ = _core.RlweWeights(weights, pool).evaluate(
-            public_key, results, ciphertexts, 1, pool, insecure_seed=seed
+            public_key, results, [parsed], 1, pool, insecure_seed=seed
         )
         answers.append(answer)
     assert np.array_equal(*answers)

@@ -48,17 +48,22 @@ def test_public_keys_are_uniform(pool):
         assert is_uniform(row, p)
 
 
-def evaluate(key, weight, pool, messages):
+def evaluate(key, weight, pool, messages, bits=32):
     """Returns the ciphertexts, c1 and results of the answer, and both parties' shares."""
     weights = np.zeros((1, 1, N), np.int32)
     weights[0, 0, 0] = weight
-    results = results_of([np.arange(N)])
+    results = results_of([np.arange(N)], bits)
     ciphertexts = key.encrypt(messages, pool)
     answer, server = _core.RlweWeights(weights, pool).evaluate(
-        _core.RlwePublicKey(key.public_key(), pool), results, ciphertexts, 1, pool
+        _core.RlwePublicKey(key.public_key(), pool),
+        results,
+        [_core.RlweCiphertexts(ciphertexts, len(messages), pool)],
+        1,
+        pool,
     )
-    upper = np.array(spec.split(answer[: 5 * N].tobytes(), 40, N))
-    lower = answer[5 * N :].view(np.uint32)
+    size = N * (bits + 8) // 8
+    upper = np.array(spec.split(answer[:size].tobytes(), bits + 8, N))
+    lower = np.array(spec.split(answer[size:].tobytes(), bits, N), np.uint32)
     return ciphertexts, upper, lower, server, key.decrypt(results, answer, 1, pool)
 
 
@@ -72,13 +77,16 @@ def test_c1_of_an_answer_hides_the_weights(weight, key, pool, rng):
     assert not is_uniform((known + rng.integers(-5, 5, N) - known) % 2**40, 2**40)
 
 
+@pytest.mark.parametrize("bits", [17, 32])
 @pytest.mark.parametrize("weight", [0, 1, -77])
-def test_results_and_shares_are_uniform(weight, key, pool):
+def test_results_and_shares_are_uniform(weight, key, pool, bits):
     """The shares of a product of zeros; without its mask, a client's share would be zero."""
-    _, _, lower, server, client = evaluate(key, weight, pool, np.zeros((1, N), np.uint32))
+    zeros = np.zeros((1, N), np.uint32)
+    _, upper, lower, server, client = evaluate(key, weight, pool, zeros, bits)
     for values in (lower, server, client):
-        assert is_uniform(values, 2**32)
-    assert not is_uniform(client + server, 2**32)
+        assert is_uniform(values, 2**bits)
+    assert is_uniform(upper, 2 ** (bits + 8))
+    assert not is_uniform((client + server) % np.uint64(2**bits), 2**bits)
 
 
 def test_the_difference_of_two_answers_is_uniform(key, pool):

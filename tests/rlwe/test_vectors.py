@@ -25,35 +25,42 @@ def sha256(array):
 
 
 def weights_of(case):
-    rows = [[make_rlwe.weight(o, g) for g in range(case["inputs"])] for o in range(case["outputs"])]
+    inputs = range(sum(case["inputs"]))
+    rows = [[make_rlwe.weight(o, g) for g in inputs] for o in range(case["outputs"])]
     return np.array(rows, np.int32)
 
 
-@pytest.mark.parametrize("case", VECTORS, ids=lambda c: f"{c['outputs']}x{c['inputs']}")
+@pytest.mark.parametrize("case", VECTORS, ids=lambda c: f"{c['outputs']}x{sum(c['inputs'])}")
 def test_the_engine_reproduces_the_vectors(case, tier, pool):
     key = _core.RlweClientKey(
         insecure_secret_seed=seed("secret"), insecure_public_seed=seed("public"), tier=tier
     )
     assert sha256(key.public_key()) == case["public_key"]
 
-    count = case["inputs"] * case["tiles"]
-    messages = np.array([make_rlwe.message(k) for k in range(count)], np.uint32)
-    ciphertexts = key.encrypt(
-        messages,
-        pool,
-        insecure_secret_seed=seed("errors"),
-        insecure_public_seed=seed("c1"),
-        tier=tier,
-    )
-    assert sha256(ciphertexts) == case["ciphertexts"]
+    sent = [
+        key.encrypt(
+            np.array(own, np.uint32),
+            pool,
+            insecure_secret_seed=seed(f"errors {k}"),
+            insecure_public_seed=seed(f"c1 {k}"),
+            tier=tier,
+        )
+        for k, own in enumerate(make_rlwe.polynomials(case["inputs"], case["tiles"]))
+    ]
+    assert [sha256(own) for own in sent] == case["ciphertexts"]
 
-    results = results_of([make_rlwe.positions(o) for o in range(case["outputs"])])
+    where = [make_rlwe.positions(o) for o in range(case["outputs"])]
+    results = results_of(where, bits=case["bits"])
     weights = _core.RlweWeights(weights_of(case), pool, tier=tier)
     public_key = _core.RlwePublicKey(key.public_key(), pool, tier=tier)
+    counts = [own * case["tiles"] for own in case["inputs"]]
     answer, server = weights.evaluate(
         public_key,
         results,
-        ciphertexts,
+        [
+            _core.RlweCiphertexts(own, count, pool, tier=tier)
+            for own, count in zip(sent, counts, strict=True)
+        ],
         case["tiles"],
         pool,
         insecure_seed=seed("server"),
@@ -69,7 +76,7 @@ def test_the_engine_reproduces_the_vectors(case, tier, pool):
 
 
 def test_the_specification_writes_the_first_vector():
-    assert make_rlwe.case(1, 1, 1) == VECTORS[0]
+    assert make_rlwe.case(*make_rlwe.SHAPES[0]) == VECTORS[0]
 
 
 def test_the_transform_of_the_specification_is_its_definition():

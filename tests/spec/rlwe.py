@@ -2,13 +2,14 @@
 
 The ring is R_q = Z_q[X]/(X^N + 1) with N = 4096 and q = p0 p1. A message is a polynomial with
 coefficients in Z_2^32, scaled by q / 2^32. A client encrypts, a server multiplies by polynomials
-with small coefficients, and both end with a share of the result: their sum in Z_2^32 is the
+with small coefficients, and both end with a share of the result: their sum modulo 2^bits is the
 product, or differs from it by 1. docs/rlwe-parameters.md derives the noise.
 
 The server's answer has two parts. c1 hides the weights, because the server adds an encryption of
-zero. Of c0 the server sends only the coefficients that are results, rounded to Z_2^32, minus a
-uniform mask in Z_2^32, which is its share. An encryption of zero has an error in c0 too; here the
-mask hides c0, and no error is needed.
+zero. Of c0 the server sends only the coefficients that are results, rounded to Z_2^32 and reduced
+modulo 2^bits, minus a uniform mask modulo 2^bits, which is its share. Of c1 it leaves out the upper
+bits that do not change results modulo 2^bits. An encryption of zero has an error in c0 too; here
+the mask hides c0, and no error is needed.
 
 Sources: Lyubashevsky, Peikert and Regev, "On Ideal Lattices and Learning with Errors over Rings"
 (EUROCRYPT 2010); Huang, Lu, Hong and Ding, "Cheetah" (USENIX Security 2022), sections 3 and 4.
@@ -26,7 +27,8 @@ ROOTS = tuple(pow(3, (p - 1) // (2 * N), p) for p in PRIMES)  # primitive 2 N-th
 MESSAGE_BITS = 32
 MODULUS = 1 << MESSAGE_BITS
 RESIDUE_BITS = 30
-C1_BITS = 40  # of a coefficient of c1 in an answer
+C1_BITS = 40  # of a coefficient of c1, rounded for results of 32 bits
+EXTRA_BITS = C1_BITS - MESSAGE_BITS  # of a coefficient of c1 in an answer, over those of a result
 SEED_BYTES = 32
 ERROR_BITS = 42  # coins of an error: its variance is 42 / 4
 
@@ -231,48 +233,64 @@ def encrypt(
 def evaluate(
     key: bytes,
     weights: list[list[Polynomial]],
-    data: bytes,
+    messages: list[bytes],
+    tiles: int,
     positions: list[list[int]],
+    bits: int,
     seed: bytes,
 ) -> tuple[bytes, list[int]]:
     """Multiply each tile of ciphertexts by the weights (outputs, inputs).
 
-    Output t * outputs + o is the sum of weights[o][g] times ciphertext t * inputs + g. Of each
-    output, the coefficients at positions[o] are results; they are the same in every tile. Returns
-    the answer, and the server's shares in the order of outputs and positions.
+    The inputs of a tile are its part of each message, in their order. Output t * outputs + o is
+    the sum of weights[o][g] times input g of tile t. Of each output, the coefficients at
+    positions[o] are results; they are the same in every tile. Returns the answer, and the server's
+    shares in the order of outputs and positions.
     """
     zero = read_ciphertexts(key, 1)[0]
-    inputs = len(weights[0])
-    count = (len(data) - SEED_BYTES) * 8 // (2 * N * RESIDUE_BITS)
-    ciphertexts = read_ciphertexts(data, count)
+    given = [inputs_of(messages, tiles, tile) for tile in range(tiles)]
     upper, lower, shares = [], [], []
-    for number in range(count // inputs * len(weights)):
+    for number in range(tiles * len(weights)):
         tile, o = divmod(number, len(weights))
-        own = ciphertexts[tile * inputs : (tile + 1) * inputs]
         u, e1 = ternary(seed, number), error(seed, number)
-        terms = [(u, zero), *zip(weights[o], own, strict=True)]
+        terms = [(u, zero), *zip(weights[o], given[tile], strict=True)]
         c0 = _sum([multiply(w, c.c0, Q) for w, c in terms])
         c1 = _sum([e1, *(multiply(w, c.c1, Q) for w, c in terms)])
-        own_shares = mask(seed, number, len(positions[o]))
-        upper.append(pack([scale(x, Q, 1 << C1_BITS) for x in c1], C1_BITS))
-        for at, share in zip(positions[o], own_shares, strict=True):
-            lower.append((scale(c0[at], Q, MODULUS) - share) % MODULUS)
+        own_shares = [x % (1 << bits) for x in mask(seed, number, len(positions[o]))]
+        rounded = [scale(x, Q, 1 << C1_BITS) for x in c1]
+        upper.append(pack([x % (1 << bits + EXTRA_BITS) for x in rounded], bits + EXTRA_BITS))
+        masked = [
+            (scale(c0[at], Q, MODULUS) - share) % (1 << bits)
+            for at, share in zip(positions[o], own_shares, strict=True)
+        ]
+        lower.append(pack(masked, bits))
         shares += own_shares
-    return b"".join(upper) + pack(lower, MESSAGE_BITS), shares
+    return b"".join(upper + lower), shares
 
 
-def decrypt(secret: Polynomial, answer: bytes, positions: list[list[int]]) -> list[int]:
+def inputs_of(messages: list[bytes], tiles: int, tile: int) -> list[Ciphertext]:
+    """Return the ciphertexts of a tile: its part of each message."""
+    inputs = []
+    for data in messages:
+        count = (len(data) - SEED_BYTES) * 8 // (2 * N * RESIDUE_BITS)
+        each = count // tiles
+        inputs += read_ciphertexts(data, count)[tile * each : (tile + 1) * each]
+    return inputs
+
+
+def decrypt(secret: Polynomial, answer: bytes, positions: list[list[int]], bits: int) -> list[int]:
     """Return the client's shares; `positions` are those of every output, tile by tile."""
-    size = N * C1_BITS // 8
-    total = sum(map(len, positions))
-    lower = split(answer[len(positions) * size :], MESSAGE_BITS, total)
+    size = N * (bits + EXTRA_BITS) // 8
+    start = len(positions) * size
     shares: list[int] = []
     for number, where in enumerate(positions):
-        c1 = split(answer[number * size : (number + 1) * size], C1_BITS, N)
-        product = multiply(c1, secret, 1 << C1_BITS)
-        for at in where:
-            rounded = scale(product[at], 1 << C1_BITS, MODULUS)
-            shares.append((rounded + lower[len(shares)]) % MODULUS)
+        c1 = split(answer[number * size : (number + 1) * size], bits + EXTRA_BITS, N)
+        product = multiply(c1, secret, 1 << bits + EXTRA_BITS)
+        length = -(-len(where) * bits // 8)
+        masked = split(answer[start : start + length], bits, len(where))
+        start += length
+        for at, other in zip(where, masked, strict=True):
+            rounded = scale(product[at], 1 << bits + EXTRA_BITS, 1 << bits)
+            shares.append((rounded + other) % (1 << bits))
     return shares
 
 

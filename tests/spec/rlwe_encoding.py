@@ -1,10 +1,12 @@
 """Convolutions as products of polynomials, in plain Python.
 
-A tile has h x w results. Its image is (h + k - 1) x (w + m - 1) pixels, for phases of k x m taps:
-B coefficients. A polynomial has `inputs` channels, and a product `outputs` of them.
+A tile has h x w results. Its image is (h + k - 1) x (w + m - 1) pixels, for phases of k x m taps,
+in rows that are `pitch` apart. A polynomial has `inputs` channels. Channels share the zeros between
+them, and so do rows. Convolutions of several images are added: a product of all their polynomials
+has `packed` channels of the sum.
 
 Source: Cheetah (Huang et al., USENIX Security 2022), section 4; a convolution of stride s is one of
-stride 1 on the phases of the image (src/nescio/mpc/_encoding.py).
+stride 1 on the phases of the image (src/nescio/mpc/_layout.py).
 """
 
 import itertools
@@ -19,17 +21,16 @@ Kernels = list[list[list[list[int]]]]
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution and its packing; pairs are (rows, columns)."""
+    """A convolution and the layout of its input; pairs are (rows, columns)."""
 
     in_channels: int
-    out_channels: int
     image: tuple[int, int]
     kernel: tuple[int, int]
     stride: tuple[int, int]
     padding: tuple[int, int]
     tile: tuple[int, int]
+    pitch: int
     inputs: int
-    outputs: int
 
     def results(self, axis: int) -> int:
         """Count the results in a direction."""
@@ -54,6 +55,56 @@ class Layer:
         p, q = (range(min(self.stride[a], self.kernel[a])) for a in (0, 1))
         return list(itertools.product(range(self.in_channels), p, q))
 
+    def zeros(self, axis: int) -> tuple[int, int]:
+        """Count the rows or columns of zeros before and after the pixels of every channel.
+
+        At most as many as a result has taps beside its pixel; none if there are several tiles.
+        """
+        if self.tile[axis] < self.results(axis):
+            return 0, 0
+        most, before, after = self.taps(axis) - 1, [], []
+        for phase in range(min(self.stride[axis], self.kernel[axis])):
+            places = (
+                i * self.stride[axis] + phase - self.padding[axis] for i in range(self.side(axis))
+            )
+            inside = [0 <= place < self.image[axis] for place in places]
+            before.append([*inside, True].index(True))
+            after.append([*inside[::-1], True].index(True))
+        return min(most, *before), min(most, *after)
+
+    def block(self) -> int:
+        """Count the coefficients from a channel to the next."""
+        return (self.side(0) - min(self.zeros(0))) * self.pitch
+
+    def length(self) -> int:
+        """Count the coefficients of all channels, with their zeros."""
+        last = (self.inputs - 1) * self.block()
+        return last + (self.side(0) - 1) * self.pitch + self.side(1)
+
+    def spacing(self) -> int:
+        """Return the least distance of two output channels."""
+        (above, below), (left, right) = self.zeros(0), self.zeros(1)
+        return self.length() - min(above * self.pitch + left, below * self.pitch + right)
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Convolutions whose results are added, and the channels of a product."""
+
+    layers: tuple[Layer, ...]
+    out_channels: int
+    packed: int
+
+    def start(self, slot: int) -> int:
+        """Return the position of the first result of an output channel."""
+        first = max((own.inputs - 1) * own.block() + last_tap(own) for own in self.layers)
+        return first + slot * max(own.spacing() for own in self.layers)
+
+
+def last_tap(layer: Layer) -> int:
+    """Return the offset of a kernel's first tap, if that of its last one is 0."""
+    return (layer.taps(0) - 1) * layer.pitch + layer.taps(1) - 1
+
 
 def pixel(layer: Layer, x: Image, c: int, row: int, column: int) -> int:
     """Return a pixel of the padded image, and zero beyond it."""
@@ -75,67 +126,66 @@ def pixels(layer: Layer) -> Iterator[tuple[int, int]]:
 
 def encode_input(layer: Layer, x: Image) -> list[Polynomial]:
     """Return the polynomials of all tiles."""
-    block, channels = layer.side(0) * layer.side(1), layer.channels()
+    block, channels = layer.block(), layer.channels()
     polynomials = []
     for (row, column), first in itertools.product(
         layer.tiles(), range(0, len(channels), layer.inputs)
     ):
-        polynomial = [0] * N
+        polynomial = [0] * (N + layer.length())
         for slot, (c, p, q) in enumerate(channels[first : first + layer.inputs]):
             for i, j in pixels(layer):
                 value = pixel(
                     layer, x, c, (row + i) * layer.stride[0] + p, (column + j) * layer.stride[1] + q
                 )
-                polynomial[slot * block + i * layer.side(1) + j] = value
-        polynomials.append(polynomial)
+                polynomial[slot * block + i * layer.pitch + j] += value
+        assert not any(polynomial[N:])
+        polynomials.append(polynomial[:N])
     return polynomials
 
 
-def encode_weights(layer: Layer, weights: Kernels) -> list[list[Polynomial]]:
-    """Return the polynomials (outputs, inputs)."""
+def encode_weights(total: Sum, weights: list[Kernels]) -> list[list[Polynomial]]:
+    """Return the polynomials (outputs, inputs of all layers)."""
+    parts = [_weights_of(total, *own) for own in zip(total.layers, weights, strict=True)]
+    return [[polynomial for own in row for polynomial in own] for row in zip(*parts, strict=True)]
+
+
+def _weights_of(total: Sum, layer: Layer, weights: Kernels) -> list[list[Polynomial]]:
     outputs, inputs = (
-        -(-layer.out_channels // layer.outputs),
+        -(-total.out_channels // total.packed),
         -(-len(layer.channels()) // layer.inputs),
     )
     polynomials = [[[0] * N for _ in range(inputs)] for _ in range(outputs)]
     for o, (given, (c, p, q)) in itertools.product(
-        range(layer.out_channels), enumerate(layer.channels())
+        range(total.out_channels), enumerate(layer.channels())
     ):
-        target = polynomials[o // layer.outputs][given // layer.inputs]
-        slot, place = o % layer.outputs, given % layer.inputs
-        start = first_result(layer, slot) - place * layer.side(0) * layer.side(1)
+        target = polynomials[o // total.packed][given // layer.inputs]
+        start = total.start(o % total.packed) - given % layer.inputs * layer.block()
         for a, b in itertools.product(range(layer.taps(0)), range(layer.taps(1))):
             value = tap(layer, weights, o, c, a * layer.stride[0] + p, b * layer.stride[1] + q)
-            target[start - a * layer.side(1) - b] = value
+            target[start - a * layer.pitch - b] = value
     return polynomials
 
 
-def first_result(layer: Layer, slot: int) -> int:
-    """Return the position of the first result of an output channel."""
-    block = layer.side(0) * layer.side(1)
-    last = (layer.taps(0) - 1) * layer.side(1) + layer.taps(1) - 1
-    return ((slot + 1) * layer.inputs - 1) * block + last
-
-
-def positions(layer: Layer) -> list[list[int]]:
+def positions(total: Sum) -> list[list[int]]:
     """Return the positions of the results in each output of a tile."""
+    layer = total.layers[0]
     return [
         [
-            first_result(layer, o - first) + i * layer.side(1) + j
-            for o in range(first, min(first + layer.outputs, layer.out_channels))
+            total.start(o - first) + i * layer.pitch + j
+            for o in range(first, min(first + total.packed, total.out_channels))
             for i in range(layer.tile[0])
             for j in range(layer.tile[1])
         ]
-        for first in range(0, layer.out_channels, layer.outputs)
+        for first in range(0, total.out_channels, total.packed)
     ]
 
 
-def decode(layer: Layer, shares: list[int]) -> Image:
+def decode(total: Sum, shares: list[int]) -> Image:
     """Arrange the results of all tiles by channel, row and column."""
-    values = iter(shares)
+    layer, values = total.layers[0], iter(shares)
     rows, columns = layer.results(0), layer.results(1)
-    out = [[[0] * columns for _ in range(rows)] for _ in range(layer.out_channels)]
-    for (row, column), o in itertools.product(layer.tiles(), range(layer.out_channels)):
+    out = [[[0] * columns for _ in range(rows)] for _ in range(total.out_channels)]
+    for (row, column), o in itertools.product(layer.tiles(), range(total.out_channels)):
         for i, j in itertools.product(range(layer.tile[0]), range(layer.tile[1])):
             value = next(values)
             if row + i < rows and column + j < columns:
@@ -161,5 +211,5 @@ def convolve(layer: Layer, x: Image, weights: Kernels) -> Image:
             ]
             for i in range(layer.results(0))
         ]
-        for o in range(layer.out_channels)
+        for o in range(len(weights))
     ]

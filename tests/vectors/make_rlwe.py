@@ -1,11 +1,14 @@
 """The vectors of ring-LWE products, from the executable specification."""
 
 import hashlib
+import itertools
 import struct
+from collections.abc import Sequence
 
 from spec import rlwe
 
-SHAPES = ((1, 1, 1), (3, 2, 1), (2, 17, 1), (2, 1, 3))  # outputs, inputs, tiles
+# Outputs, inputs of a tile in each message, tiles, bits of a result.
+SHAPES = ((1, (1,), 1, 32), (3, (2,), 1, 32), (2, (5, 12), 1, 21), (2, (1, 2), 3, 8))
 
 
 def stream(label: str, count: int) -> bytes:
@@ -39,22 +42,34 @@ def digest(numbers: list[int]) -> str:
     return hashlib.sha256(struct.pack(f"<{len(numbers)}I", *numbers)).hexdigest()
 
 
-def case(outputs: int, inputs: int, tiles: int) -> dict[str, object]:
+def polynomials(inputs: Sequence[int], tiles: int) -> list[list[rlwe.Polynomial]]:
+    """Return the polynomials of each message, numbered one after the other."""
+    ends = list(itertools.accumulate(tiles * own for own in inputs))
+    return [
+        [message(k) for k in range(end - tiles * own, end)]
+        for own, end in zip(inputs, ends, strict=True)
+    ]
+
+
+def case(outputs: int, inputs: Sequence[int], tiles: int, bits: int) -> dict[str, object]:
     """Build one case of rlwe.json."""
     secret = rlwe.ternary(seed("secret"), 0)
     key = rlwe.public_key(seed("secret"), seed("public"))
-    sent = [message(k) for k in range(tiles * inputs)]
-    ciphertexts = rlwe.encrypt(secret, sent, seed("c1"), seed("errors"))
-    weights = [[weight(o, g) for g in range(inputs)] for o in range(outputs)]
+    ciphertexts = [
+        rlwe.encrypt(secret, own, seed(f"c1 {k}"), seed(f"errors {k}"))
+        for k, own in enumerate(polynomials(inputs, tiles))
+    ]
+    weights = [[weight(o, g) for g in range(sum(inputs))] for o in range(outputs)]
     where = [positions(o) for o in range(outputs)]
-    answer, server = rlwe.evaluate(key, weights, ciphertexts, where, seed("server"))
-    client = rlwe.decrypt(secret, answer, where * tiles)
+    answer, server = rlwe.evaluate(key, weights, ciphertexts, tiles, where, bits, seed("server"))
+    client = rlwe.decrypt(secret, answer, where * tiles, bits)
     return {
         "outputs": outputs,
-        "inputs": inputs,
+        "inputs": list(inputs),
         "tiles": tiles,
+        "bits": bits,
         "public_key": hashlib.sha256(key).hexdigest(),
-        "ciphertexts": hashlib.sha256(ciphertexts).hexdigest(),
+        "ciphertexts": [hashlib.sha256(own).hexdigest() for own in ciphertexts],
         "answer": hashlib.sha256(answer).hexdigest(),
         "server_shares": digest(server),
         "client_shares": digest(client),

@@ -9,6 +9,7 @@
 namespace nescio::bindings {
 namespace {
 
+using rlwe::Ciphertexts;
 using rlwe::ClientKey;
 using rlwe::kDegree;
 using rlwe::PublicKey;
@@ -85,12 +86,13 @@ std::unique_ptr<Weights> make_weights(const WeightArray& weights, ThreadPool& po
 }
 
 std::pair<OutBytes, OutArray<std::uint32_t>> evaluate(
-    const Weights& weights, const PublicKey& key, const Results& results, const Bytes& ciphertexts,
-    std::size_t tiles, ThreadPool& pool, const std::optional<SeedBytes>& seed, const Name& tier) {
+    const Weights& weights, const PublicKey& key, const Results& results,
+    const std::vector<const Ciphertexts*>& ciphertexts, std::size_t tiles, ThreadPool& pool,
+    const std::optional<SeedBytes>& seed, const Name& tier) {
   rlwe::Evaluation out;
   {
     const nb::gil_scoped_release release;
-    out = rlwe::evaluate(key, weights, results, span_of(ciphertexts), tiles, seed_of(seed), pool,
+    out = rlwe::evaluate(key, weights, results, ciphertexts, tiles, seed_of(seed), pool,
                          tier_of(tier));
   }
   const std::size_t bytes = out.answer.size(), shares = out.shares.size();
@@ -102,13 +104,14 @@ std::pair<OutBytes, OutArray<std::uint32_t>> evaluate(
 void bind_rlwe(nb::module_& m) {
   m.attr("RLWE_DEGREE") = kDegree;
   nb::class_<Results>(m, "RlweResults",
-                      "The number of results of each output, and the positions of all of them.")
+                      "The results of each output, the positions of all of them, and their bits.")
       .def(
           "__init__",
-          [](Results* self, const Words& counts, const Words& positions) {
-            new (self) Results(span_of(counts), span_of(positions));
+          [](Results* self, const Words& counts, const Words& positions, unsigned bits) {
+            new (self) Results(span_of(counts), span_of(positions), bits);
           },
-          nb::arg("counts").noconvert(), nb::arg("positions").noconvert());
+          nb::arg("counts").noconvert(), nb::arg("positions").noconvert(), nb::kw_only(),
+          nb::arg("bits") = rlwe::kMessageBits);
   nb::class_<ClientKey>(m, "RlweClientKey", "A client's secret key and its public key.")
       .def(nb::new_(&make_key), nb::kw_only(), nb::arg("insecure_secret_seed") = nb::none(),
            nb::arg("insecure_public_seed") = nb::none(), nb::arg("tier") = nb::none())
@@ -128,12 +131,22 @@ void bind_rlwe(nb::module_& m) {
           },
           nb::arg("message").noconvert(), nb::arg("pool"), nb::kw_only(),
           nb::arg("tier") = nb::none());
+  nb::class_<Ciphertexts>(m, "RlweCiphertexts", "Ciphertexts of a client, at the server.")
+      .def(
+          "__init__",
+          [](Ciphertexts* self, const Bytes& bytes, std::size_t count, ThreadPool& pool,
+             const Name& tier) {
+            const nb::gil_scoped_release release;
+            new (self) Ciphertexts("ciphertexts", span_of(bytes), count, pool, tier_of(tier));
+          },
+          nb::arg("message").noconvert(), nb::arg("count"), nb::arg("pool"), nb::kw_only(),
+          nb::arg("tier") = nb::none());
   nb::class_<Weights>(m, "RlweWeights", "The polynomials (outputs, inputs, N) of a layer.")
       .def(nb::new_(&make_weights), nb::arg("weights").noconvert(), nb::arg("pool"), nb::kw_only(),
            nb::arg("tier") = nb::none())
-      .def("evaluate", &evaluate, nb::arg("key"), nb::arg("results"),
-           nb::arg("ciphertexts").noconvert(), nb::arg("tiles"), nb::arg("pool"), nb::kw_only(),
-           nb::arg("insecure_seed") = nb::none(), nb::arg("tier") = nb::none(),
+      .def("evaluate", &evaluate, nb::arg("key"), nb::arg("results"), nb::arg("ciphertexts"),
+           nb::arg("tiles"), nb::arg("pool"), nb::kw_only(), nb::arg("insecure_seed") = nb::none(),
+           nb::arg("tier") = nb::none(),
            "Return the answer, and the server's shares by tile, output and position.");
 }
 

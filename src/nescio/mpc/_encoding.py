@@ -1,290 +1,236 @@
 """Convolutions and matrix products as products of polynomials, by their coefficients.
 
-A convolution of stride 1 without padding is one product of polynomials. Let a tile have h x w
-pixels in each channel, and a kernel have k x m taps. With blocks of B = h w coefficients,
+A convolution of stride 1 without padding is one product of polynomials; `_layout` places the input.
+Where a kernel has k x m taps, with D = (k - 1) P + m - 1,
 
-    pixel (i, j) of channel c               at  c B + i w + j
-    tap (a, b) of channels c and o          at  (o C + C - 1 - c) B + D - a w - b
-    result (i, j) of output channel o       at  (o C + C - 1) B + D + i w + j
+    tap (a, b) of channels c and o          at  o S + F - c B - a P - b
+    result (i, j) of output channel o       at  o S + F + i P + j
 
-where C input channels are in one polynomial, and D = (k - 1) w + m - 1. One product has the results
-of O output channels if C O B <= N: terms that wrap around, of a degree of N or more, end below
-(C - 1) B + D. A matrix product is a convolution of 1 x 1.
+A result is the sum of all taps times the pixels under them. Convolutions of several images are
+added in one product, if their tiles and P are equal. F is the largest (C - 1) B + D of a layout of
+C channels, and S the largest `spacing`: other terms end below the results or start above them. One
+product has the results of as many output channels as have places below N. A matrix product is a
+convolution of 1 x 1.
 
-Padding is zeros around the image. A convolution of stride s has stride 1 on the phases of the
-image: phase (p, q) has the pixels (s i + p, s j + q) and the taps (s a + p, s b + q). So each phase
-of a channel is a channel. A large image is cut into tiles that overlap by a kernel less one.
+Results are modulo 2^bits: the answer is shorter where the sums are not needed modulo 2^32.
 
 Source: Huang, Lu, Hong and Ding, "Cheetah: Lean and Fast Secure Two-Party Deep Neural Network
 Inference" (USENIX Security 2022), section 4; phases instead of its strided results.
 """
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
 from ..errors import ArgumentError
+from ._layout import ConvolutionShape, Layout, N, Pair
 from ._maps import Ring
 
-__all__ = ["ConvolutionShape", "Encoding", "Packing", "linear"]
+__all__ = ["Encoding", "cheapest"]
 
 WeightArray = npt.NDArray[np.int32]
 
-N = _core.RLWE_DEGREE
-SEED_BYTES = 32
-CIPHERTEXT_BYTES = 2 * N * 30 // 8
-UPPER_BYTES = N * 40 // 8
-RESULT_BYTES = 4
-
-
-@dataclass(frozen=True)
-class ConvolutionShape:
-    """The public shape of a two-dimensional convolution; pairs are (rows, columns).
-
-    Raises ArgumentError if a size is not positive, a padding is negative, or the kernel is larger
-    than the padded image.
-    """
-
-    in_channels: int
-    out_channels: int
-    image: tuple[int, int]
-    kernel: tuple[int, int] = (1, 1)
-    stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
-
-    def __post_init__(self) -> None:
-        sizes = (self.in_channels, self.out_channels, *self.image, *self.kernel, *self.stride)
-        if min(sizes) < 1 or min(self.padding) < 0:
-            raise ArgumentError(f"{self}: found a size below 1 or a padding below 0")
-        if min(self.output) < 1:
-            raise ArgumentError(f"{self}: the kernel is larger than the padded image")
-
-    @property
-    def output(self) -> tuple[int, int]:
-        """The rows and columns of each output channel."""
-        rows, columns = (
-            (size + 2 * pad - taps) // step + 1
-            for size, pad, taps, step in zip(
-                self.image, self.padding, self.kernel, self.stride, strict=True
-            )
-        )
-        return rows, columns
-
-    @property
-    def phases(self) -> tuple[int, int]:
-        """The phases with taps, down and across."""
-        return min(self.stride[0], self.kernel[0]), min(self.stride[1], self.kernel[1])
-
-    @property
-    def taps(self) -> tuple[int, int]:
-        """The taps of a phase, down and across."""
-        return (
-            math.ceil(self.kernel[0] / self.stride[0]),
-            math.ceil(self.kernel[1] / self.stride[1]),
-        )
-
-    @property
-    def phase_channels(self) -> int:
-        """The channels of all phases."""
-        return self.in_channels * self.phases[0] * self.phases[1]
-
-
-def linear(in_features: int, out_features: int, batch: int = 1) -> ConvolutionShape:
-    """Returns the shape of a matrix product; its vectors are an array (features, 1, batch)."""
-    return ConvolutionShape(in_features, out_features, (1, batch))
-
-
-@dataclass(frozen=True)
-class Packing:
-    """The results of a tile, (rows, columns), and the channels of a polynomial."""
-
-    tile: tuple[int, int]
-    inputs: int
-    outputs: int
+RESULT_BITS = 32
+EXTRA_BITS = 8  # of a coefficient of c1, over those of a result
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """A convolution and its packing; both parties compute the same one from the public shape.
+    """A sum of convolutions: the layouts of their inputs, and the channels of an output polynomial.
 
-    `Encoding.of` chooses the packing.
+    Both parties compute the same one from the public shapes.
     """
 
-    shape: ConvolutionShape
-    packing: Packing
+    layouts: tuple[Layout, ...]
+    out_channels: int
+    packed: int
+    bits: int = RESULT_BITS
 
     @classmethod
-    def of(cls, shape: ConvolutionShape) -> "Encoding":
-        """Returns the encoding with the fewest bytes of both messages.
+    def of(cls, shape: ConvolutionShape, bits: int = RESULT_BITS) -> "Encoding":
+        """Returns the encoding of a convolution with the fewest bytes of both messages.
 
         Raises ArgumentError if a kernel has more taps than a polynomial has coefficients.
         """
-        rows, columns = (
-            sorted({math.ceil(size / parts) for parts in range(1, size + 1)})
-            for size in shape.output
-        )
-        choices = [
-            cls(shape, Packing((h, w), min(room // outputs, shape.phase_channels), outputs))
-            for h in rows
-            for w in columns
-            for room in (N // ((h + shape.taps[0] - 1) * (w + shape.taps[1] - 1)),)
-            for outputs in range(1, min(room, shape.out_channels) + 1)
-        ]
-        if not choices:
+        found = cheapest((shape,), (), shape.out_channels, bits)
+        if found is None:
             raise ArgumentError(f"{shape}: the taps of a kernel exceed {N} coefficients")
-        return min(choices, key=lambda choice: (choice.bytes, choice.products))
+        return found
 
     # ---- Sizes -----------------------------------------------------------------------------------
 
     @property
-    def block(self) -> tuple[int, int]:
-        """The rows and columns of a tile's pixels."""
-        (h, w), (k, m) = self.packing.tile, self.shape.taps
-        return h + k - 1, w + m - 1
-
-    @property
-    def tiles(self) -> tuple[int, int]:
-        """The tiles, down and across."""
-        (rows, columns), (h, w) = self.shape.output, self.packing.tile
-        return math.ceil(rows / h), math.ceil(columns / w)
-
-    @property
     def tile_count(self) -> int:
         """The number of tiles."""
-        return self.tiles[0] * self.tiles[1]
-
-    @property
-    def inputs(self) -> int:
-        """The input polynomials of a tile."""
-        return math.ceil(self.shape.phase_channels / self.packing.inputs)
+        return self.layouts[0].tile_count
 
     @property
     def outputs(self) -> int:
         """The output polynomials of a tile."""
-        return math.ceil(self.shape.out_channels / self.packing.outputs)
+        return math.ceil(self.out_channels / self.packed)
 
     @property
     def products(self) -> int:
         """The products of polynomials."""
-        return self.tile_count * self.inputs * self.outputs
+        return self.outputs * sum(layout.count for layout in self.layouts)
 
     @property
     def bytes_in(self) -> int:
-        """The bytes of the client's message."""
-        return SEED_BYTES + self.tile_count * self.inputs * CIPHERTEXT_BYTES
+        """The bytes of the client's messages, one for each layout."""
+        return sum(layout.bytes for layout in self.layouts)
 
     @property
     def bytes_out(self) -> int:
         """The bytes of the server's message."""
-        results = self.shape.out_channels * math.prod(self.packing.tile)
-        return self.tile_count * (self.outputs * UPPER_BYTES + results * RESULT_BYTES)
+        results = math.prod(self.layouts[0].tile)
+        full, rest = divmod(self.out_channels, self.packed)
+        lower = full * _packed_bytes(self.packed * results, self.bits)
+        lower += _packed_bytes(rest * results, self.bits)
+        return self.tile_count * (self.outputs * _packed_bytes(N, self.bits + EXTRA_BITS) + lower)
 
     @property
     def bytes(self) -> int:
         """The bytes of both messages."""
         return self.bytes_in + self.bytes_out
 
+    @property
+    def fits(self) -> bool:
+        """All results have places that no other terms have."""
+        longest = max(layout.length for layout in self.layouts)
+        return (self.packed - 1) * self._spacing + longest <= N
+
     # ---- Coefficients ----------------------------------------------------------------------------
 
-    @cached_property
-    def _sources(self) -> npt.NDArray[np.intp]:
-        """The index in the flat input of every coefficient, or that of a zero after it."""
-        shape, (rows, columns) = self.shape, self.shape.image
-        row, column = (
-            size * np.arange(tiles)[:, None, None] * step
-            + np.arange(phases)[:, None]
-            + np.arange(pixels) * step
-            - pad
-            for size, tiles, phases, pixels, step, pad in zip(
-                self.packing.tile,
-                self.tiles,
-                shape.phases,
-                self.block,
-                shape.stride,
-                shape.padding,
-                strict=True,
-            )
-        )
-        # The axes: tile down, tile across, channel, phase down, phase across, row, column.
-        row, column = row[:, None, None, :, None, :, None], column[:, None, None, :, None, :]
-        channel = np.arange(shape.in_channels)[:, None, None, None, None]
-        inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
-        zero = shape.in_channels * rows * columns
-        index = np.where(inside, (channel * rows + row) * columns + column, zero)
-        return self._in_polynomials(index.reshape(self.tile_count, shape.phase_channels, -1), zero)
+    @property
+    def _first(self) -> int:
+        """The position F of the first result."""
+        return max(own.last + (own.channels - 1) * own.block for own in self.layouts)
 
-    def _in_polynomials(self, index: npt.NDArray[np.intp], zero: int) -> npt.NDArray[np.intp]:
-        """Arranges blocks (tiles, channels, B) as polynomials (tiles * inputs, N)."""
-        tiles, channels, size = index.shape
-        padded = np.full((tiles, self.inputs * self.packing.inputs, size), zero)
-        padded[:, :channels] = index
-        sources = np.full((tiles * self.inputs, N), zero)
-        sources[:, : self.packing.inputs * size] = padded.reshape(tiles * self.inputs, -1)
-        return sources
+    @property
+    def _spacing(self) -> int:
+        """The distance S of output channels."""
+        return max(layout.spacing for layout in self.layouts)
 
-    def encode_input(self, x: Ring) -> Ring:
-        """Places words (in_channels, rows, columns) in polynomials (tiles * inputs, N).
-
-        Raises ArgumentError for another dtype or shape.
-        """
-        expected = (self.shape.in_channels, *self.shape.image)
-        if x.shape != expected or x.dtype != np.uint32:
-            raise ArgumentError(f"input: found {x.dtype} {x.shape}, expected uint32 {expected}")
-        return np.append(x.ravel(), np.uint32(0))[self._sources]
-
-    def encode_weights(self, weights: npt.NDArray[np.signedinteger]) -> WeightArray:
-        """Places weights (out_channels, in_channels, rows, columns) in (outputs, inputs, N).
+    def encode_weights(self, weights: Sequence[npt.NDArray[np.signedinteger]]) -> WeightArray:
+        """Places weights in (outputs, inputs, N): of each layout (out_channels, *kernel's shape).
 
         Raises ArgumentError for another shape, and for dtypes other than int8, int16 and int32.
         """
-        expected = (self.shape.out_channels, self.shape.in_channels, *self.shape.kernel)
+        parts = zip(self.layouts, weights, strict=True)
+        return np.concatenate([self._weights_of(*part) for part in parts], axis=1)
+
+    def _weights_of(self, layout: Layout, weights: npt.NDArray[np.signedinteger]) -> WeightArray:
+        shape, taps = layout.shape, layout.shape.taps
+        expected = (self.out_channels, shape.in_channels, *shape.kernel)
         if weights.shape != expected or weights.dtype not in (np.int8, np.int16, np.int32):
             raise ArgumentError(
                 f"weights: found {weights.dtype} {weights.shape}, expected int8, int16 or int32 "
                 f"{expected}"
             )
-        given, taps = np.arange(self.shape.phase_channels), self.shape.taps
-        output, slot = np.divmod(np.arange(self.shape.out_channels), self.packing.outputs)
-        source, place = np.divmod(given, self.packing.inputs)
-        block = (slot[:, None] + 1) * self.packing.inputs - 1 - place
-        tap = np.arange(taps[0])[:, None] * self.block[1] + np.arange(taps[1])
-        at = block[:, :, None, None] * math.prod(self.block) + self._last - tap
-        polynomials = np.zeros((self.outputs, self.inputs, N), np.int32)
-        polynomials[output[:, None, None, None], source[:, None, None], at] = self._phased(weights)
+        output, slot = np.divmod(np.arange(self.out_channels), self.packed)
+        source, place = np.divmod(np.arange(shape.phase_channels), layout.channels)
+        block = self._first + slot[:, None] * self._spacing - place * layout.block
+        tap = np.arange(taps[0])[:, None] * layout.pitch + np.arange(taps[1])
+        at = block[:, :, None, None] - tap
+        polynomials = np.zeros((self.outputs, layout.inputs, N), np.int32)
+        places = output[:, None, None, None], source[:, None, None], at
+        polynomials[places] = _phased(shape, weights)
         return polynomials
-
-    def _phased(self, weights: npt.NDArray[np.signedinteger]) -> npt.NDArray[np.signedinteger]:
-        """Splits kernels into their phases: (out_channels, phase_channels, taps)."""
-        (down, across), (k, m), (p, q) = self.shape.stride, self.shape.taps, self.shape.phases
-        channels = weights.shape[:2]
-        padded = np.zeros((*channels, k * down, m * across), weights.dtype)
-        padded[:, :, : weights.shape[2], : weights.shape[3]] = weights
-        phases = padded.reshape(*channels, k, down, m, across).transpose(0, 1, 3, 5, 2, 4)
-        return phases[:, :, :p, :q].reshape(channels[0], self.shape.phase_channels, k, m)
-
-    @property
-    def _last(self) -> int:
-        """The offset D of a kernel's first tap, and of a block's first result."""
-        return (self.shape.taps[0] - 1) * self.block[1] + self.shape.taps[1] - 1
 
     @cached_property
     def results(self) -> _core.RlweResults:
         """The positions of the results in a tile's outputs."""
-        (h, w), each = self.packing.tile, self.packing.outputs
-        channels = np.arange(self.shape.out_channels)
-        block = (channels % each + 1) * self.packing.inputs - 1
-        pixel = np.arange(h)[:, None] * self.block[1] + np.arange(w)
-        at = block[:, None, None] * math.prod(self.block) + self._last + pixel
-        counts = np.bincount(channels // each, minlength=self.outputs) * h * w
-        return _core.RlweResults(counts.astype(np.uint32), at.ravel().astype(np.uint32))
+        (h, w), pitch = self.layouts[0].tile, self.layouts[0].pitch
+        channels = np.arange(self.out_channels)
+        block = self._first + channels % self.packed * self._spacing
+        at = block[:, None, None] + np.arange(h)[:, None] * pitch + np.arange(w)
+        counts = np.bincount(channels // self.packed, minlength=self.outputs) * h * w
+        return _core.RlweResults(
+            counts.astype(np.uint32), at.ravel().astype(np.uint32), bits=self.bits
+        )
 
     def decode(self, shares: Ring) -> Ring:
         """Arranges shares by tile, output and position as (out_channels, rows, columns)."""
-        (down, across), (h, w), (rows, columns) = self.tiles, self.packing.tile, self.shape.output
-        tiles = shares.reshape(down, across, self.shape.out_channels, h, w)
+        layout = self.layouts[0]
+        (down, across), (h, w), (rows, columns) = layout.tiles, layout.tile, layout.shape.output
+        tiles = shares.reshape(down, across, self.out_channels, h, w)
         whole = tiles.transpose(2, 0, 3, 1, 4).reshape(-1, down * h, across * w)
         return np.ascontiguousarray(whole[:, :rows, :columns])
+
+
+@lru_cache(maxsize=1024)
+def cheapest(
+    shapes: tuple[ConvolutionShape, ...], given: tuple[Layout, ...], out_channels: int, bits: int
+) -> Encoding | None:
+    """Returns a sum of convolutions with `given` layouts, and new ones of `shapes` after them.
+
+    It is the encoding with the fewest bytes of the new messages and the answer, or None if there is
+    none: the layouts must have one tile and pitch.
+    """
+    choices = _encodings(shapes, given, out_channels, bits)
+    return min(choices, key=lambda choice: _cost(choice, len(given)), default=None)
+
+
+def _cost(encoding: Encoding, given: int) -> tuple[int, int]:
+    """Returns the bytes of the messages, and the products."""
+    sent = sum(layout.bytes for layout in encoding.layouts[given:])
+    return sent + encoding.bytes_out, encoding.products
+
+
+def _encodings(
+    shapes: Sequence[ConvolutionShape], given: Sequence[Layout], out_channels: int, bits: int
+) -> Iterator[Encoding]:
+    for tile in [given[0].tile] if given else _tiles(shapes[0].output):
+        new = [Layout(replace(shape, out_channels=1), tile) for shape in shapes]
+        pitch = given[0].pitch if given else max(layout.least_pitch for layout in new)
+        wide = any(layout.least_pitch > pitch for layout in new)
+        if wide or any((layout.tile, layout.pitch) != (tile, pitch) for layout in given):
+            continue
+        new = [replace(layout, pitch=pitch) for layout in new]
+        for outputs in range(out_channels, 0, -1):
+            packed = math.ceil(out_channels / outputs)
+            if math.ceil(out_channels / packed) < outputs:
+                continue
+            filled = [_filled(layout, packed) for layout in new]
+            if any(layout.channels < 1 for layout in filled):
+                break
+            encoding = Encoding((*given, *filled), out_channels, packed, bits)
+            if encoding.fits:
+                yield encoding
+
+
+def _tiles(output: Pair) -> Iterator[Pair]:
+    """Yields sizes of tiles that cut the results in equal parts."""
+    rows, columns = (
+        sorted({math.ceil(size / parts) for parts in range(1, size + 1)}) for size in output
+    )
+    return ((h, w) for h in rows for w in columns)
+
+
+def _filled(layout: Layout, packed: int) -> Layout:
+    """Returns a layout of one channel with as many as fit, or 0: the same in all polynomials."""
+    left = N - (packed - 1) * layout.spacing - layout.length
+    most = left // (packed * layout.block) + 1
+    channels = layout.shape.phase_channels
+    return replace(layout, channels=-(-channels // -(-channels // most)) if most > 0 else 0)
+
+
+def _packed_bytes(count: int, bits: int) -> int:
+    return (count * bits + 7) // 8
+
+
+def _phased(
+    shape: ConvolutionShape, weights: npt.NDArray[np.signedinteger]
+) -> npt.NDArray[np.signedinteger]:
+    """Splits kernels into their phases: (out_channels, phase_channels, taps)."""
+    (down, across), (k, m), (p, q) = shape.stride, shape.taps, shape.phases
+    channels = weights.shape[:2]
+    padded = np.zeros((*channels, k * down, m * across), weights.dtype)
+    padded[:, :, : weights.shape[2], : weights.shape[3]] = weights
+    phases = padded.reshape(*channels, k, down, m, across).transpose(0, 1, 3, 5, 2, 4)
+    return phases[:, :, :p, :q].reshape(channels[0], shape.phase_channels, k, m)

@@ -3,10 +3,10 @@
 For each inference, the client draws a mask R of the input and of each result. For the maps W
 of a layer, the client gets c and the server s with s + c = W R, or 1 off, from encryptions of R
 (docs/rlwe-parameters.md). The server's share of the values is then W (y + R) + b - s, and the
-client's is -c: their sum is W y + b.
+client's is -c: their sum is W y + b, modulo a power of two with the bits that lookups use.
 
     client -> server   RLKY   the public key, once
-    client -> server   CIPH   encryptions of the masks, for all maps
+    client -> server   CIPH   encryptions of the masks, each once if its layouts agree
     server -> client   PROD   products, masked
     both               TABL   one-time tables (`_tables`)
     client -> server   PLAC   the client's shares of the places
@@ -23,11 +23,11 @@ import numpy as np
 from .. import _core
 from ..net import Channel
 from ._activation import ClientLookups
-from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights
+from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights, ciphertexts
 from ._maps import Ring
 from ._network import Network, uniform
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._products import products_of
+from ._products import Plan
 from ._public import PublicLayer, PublicNetwork
 from ._steps import Steps
 from ._tables import TableMaker, Tables
@@ -41,7 +41,7 @@ class _Sizes(NamedTuple):
 
 
 class _Party:
-    """The part of both parties: the encodings of all maps, and the tables of all layers."""
+    """The part of both parties: the products of all maps, and the tables of all layers."""
 
     def __init__(
         self,
@@ -52,15 +52,13 @@ class _Party:
         steps: Steps | None,
     ) -> None:
         self._channel, self._network, self._maker, self._pool = channel, network, maker, pool
-        self._products = [products_of(layer.terms) for layer in network.layers]
+        self._plan = Plan.of(network)
         self._steps = Steps(channel) if steps is None else steps
 
-    def _receive(self, kind: str, name: str) -> Iterator[list[bytes]]:
-        """Receives a message, and yields its parts for the products of each layer."""
-        sizes = [[getattr(one.encoding, name) for one in own] for own in self._products]
-        data = io.BytesIO(self._channel.receive(kind, sum(map(sum, sizes))))
-        for own in sizes:
-            yield [data.read(size) for size in own]
+    def _receive(self, kind: str, sizes: Sequence[int]) -> Iterator[bytes]:
+        """Receives a message, and yields its parts of some sizes."""
+        data = io.BytesIO(self._channel.receive(kind, sum(sizes)))
+        return (data.read(size) for size in sizes)
 
     def _tables(self) -> list[Tables | None]:
         """Makes the tables of all layers; layers with tables of one size share a call."""
@@ -115,17 +113,17 @@ class OfflineClient(_Party):
     def _shares(self, masks: Sequence[Ring]) -> list[Ring]:
         """Returns the client's shares of the values of each layer."""
         messages = [
-            self._keys.encrypt(product.encoding, product.image(masks))
-            for own in self._products
-            for product in own
+            self._keys.encrypt(message.layout, message.image(masks))
+            for message in self._plan.messages
         ]
         self._channel.send("CIPH", b"".join(messages))
-        answers = self._receive("PROD", "bytes_out")
+        sizes = [product.encoding.bytes_out for own in self._plan.layers for product in own]
+        answers = self._receive("PROD", sizes)
         shares = []
-        for layer, own, parts in zip(self._network.layers, self._products, answers, strict=True):
+        for layer, own in zip(self._network.layers, self._plan.layers, strict=True):
             total: Ring = np.zeros((1, *layer.outputs), np.uint32)
-            for product, answer in zip(own, parts, strict=True):
-                total -= self._keys.decrypt(product.encoding, answer).reshape(total.shape)
+            for product in own:
+                total -= self._keys.decrypt(product.encoding, next(answers)).reshape(total.shape)
             shares.append(total)
         self._steps.end("products")
         return shares
@@ -148,7 +146,7 @@ class OfflineServer(_Party):
                 ServerWeights(product.encoding, product.weights([t.map for t in layer.terms]), pool)
                 for product in own
             ]
-            for layer, own in zip(network.layers, self._products, strict=True)
+            for layer, own in zip(network.layers, self._plan.layers, strict=True)
         ]
         self._key = PublicKey(bytes(channel.receive("RLKY", PUBLIC_KEY_BYTES)), pool)
         self._steps.end("keys")
@@ -174,17 +172,29 @@ class OfflineServer(_Party):
     def _shares(self) -> list[Ring]:
         """Answers the client's encryptions; returns the server's shares for each layer."""
         shares, answers = [], []
-        received = self._receive("CIPH", "bytes_in")
-        for layer, own, messages in zip(self._network.layers, self._weights, received, strict=True):
+        inputs = self._inputs()
+        for layer, own, given in zip(self._network.layers, self._weights, inputs, strict=True):
             total: Ring = np.zeros((1, *layer.outputs), np.uint32)
-            for weights, message in zip(own, messages, strict=True):
-                answer, share = weights.evaluate(self._key, message)
+            for weights, parsed in zip(own, given, strict=True):
+                answer, share = weights.evaluate(self._key, parsed)
                 answers.append(answer)
                 total += share.reshape(total.shape)
             shares.append(total)
         self._channel.send("PROD", b"".join(answers))
         self._steps.end("products")
         return shares
+
+    def _inputs(self) -> Iterator[list[list[_core.RlweCiphertexts]]]:
+        """Yields the ciphertexts of each layer's products; each message is parsed once."""
+        layouts, last = [message.layout for message in self._plan.messages], self._plan.last_uses()
+        received = self._receive("CIPH", [layout.bytes for layout in layouts])
+        parsed: dict[int, _core.RlweCiphertexts] = {}
+        for number, own in enumerate(self._plan.layers):
+            used = {at for product in own for at in product.messages}
+            for at in sorted(used - parsed.keys()):
+                parsed[at] = ciphertexts(layouts[at], next(received), self._pool)
+            yield [[parsed[at] for at in product.messages] for product in own]
+            parsed = {at: one for at, one in parsed.items() if last[at] > number}
 
 
 def _sizes(layer: PublicLayer) -> _Sizes | None:

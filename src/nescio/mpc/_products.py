@@ -1,122 +1,216 @@
-"""Maps of a layer that share a product: their inputs are joined as channels of one convolution.
+"""The products of a network: which maps share one, and which ciphertexts each of them uses.
 
-A shortcut of a residual layer is a convolution with one tap, which is also one with as many taps as
-the layer's other map, all zeros but one. A stride of such a shortcut selects pixels of its input.
-So a shortcut costs the encryptions of its input, and no results of its own.
+The maps of a layer are added in one product where their layouts agree: a shortcut of a residual
+layer takes no results of its own. A mask that several maps use is encrypted once where its layout
+serves all of them: the first convolution of a residual block and its shortcut read the same pixels,
+also where both have a stride. Both parties compute the same plan from the public shapes.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from .._arrays import Array
-from ._encoding import ConvolutionShape, Encoding, linear
+from ..errors import ArgumentError
+from ._encoding import RESULT_BITS, Encoding, cheapest
+from ._layout import ConvolutionShape, Layout, N, Pair, linear
 from ._maps import Convolution, Dense, Map, Ring, Shape
-from ._public import PublicTerm
-
-Pair = tuple[int, int]
+from ._public import PublicLayer, PublicNetwork, PublicTerm
 
 
-class Joined(NamedTuple):
-    """A map in a product: its number in the layer, the step between its pixels, its first tap."""
+class Message(NamedTuple):
+    """The ciphertexts of a result's mask."""
+
+    source: int
+    layout: Layout
+
+    def image(self, results: Sequence[Ring]) -> Ring:
+        """Returns the result (1, *shape) as an image."""
+        shape = self.layout.shape
+        image: Ring = results[self.source].reshape(shape.in_channels, *shape.image)
+        return image
+
+
+class Part(NamedTuple):
+    """A map in a product: its number in the layer, the product's layout, its first tap there."""
 
     number: int
-    source: int
-    step: Pair
+    layout: int
     offset: Pair
 
 
 @dataclass(frozen=True)
 class Product:
-    """Some maps of a layer as one convolution, and its encoding."""
+    """Some maps of a layer, the numbers of the messages with their inputs, and the encoding."""
 
-    shape: ConvolutionShape
-    maps: tuple[Joined, ...]
     encoding: Encoding
+    messages: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+    def weights(self, maps: Sequence[Map]) -> list[Array]:
+        """Returns the weights for each layout, with zeros between groups and taps."""
+        layouts, outputs = self.encoding.layouts, self.encoding.out_channels
+        found: list[Array] = [
+            np.zeros((outputs, own.shape.in_channels, *own.shape.kernel), np.int32)
+            for own in layouts
+        ]
+        for number, layout, (top, left) in self.parts:
+            own = _full_weights(maps[number])
+            rows, columns = own.shape[2:]
+            found[layout][:, :, top : top + rows, left : left + columns] += own
+        return found
+
+
+class _Need(NamedTuple):
+    """A map as a convolution of a result."""
+
+    number: int
+    source: int
+    shape: ConvolutionShape
+
+
+class _Choice(NamedTuple):
+    """A product of some maps with its new messages, and the bytes of these and of the answer."""
+
+    bytes: int
+    product: Product
+    new: tuple[Message, ...]
+
+
+@dataclass
+class Plan:
+    """The client's messages, and the products of each layer."""
+
+    messages: list[Message] = field(default_factory=list)
+    layers: list[list[Product]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, shape: ConvolutionShape, maps: Sequence[Joined]) -> "Product":
-        """Chooses the encoding."""
-        return cls(shape, tuple(maps), Encoding.of(shape))
+    def of(cls, network: PublicNetwork) -> "Plan":
+        """Chooses the products with the fewest bytes, layer by layer.
 
-    def image(self, results: Sequence[Ring]) -> Ring:
-        """Returns the joined channels of results (1, *shape) of earlier layers."""
-        parts = []
-        for _, source, (down, right), _ in self.maps:
-            result = results[source]
-            if result.ndim == 4 and self.shape.image != (1, 1):
-                parts.append(result[0, :, ::down, ::right])
+        Raises ArgumentError for a kernel with more taps than a polynomial has coefficients.
+        """
+        plan = cls()
+        for layer in network.layers:
+            plan.layers.append([plan._added(group, layer) for group in plan._groups(layer)])
+        return plan
+
+    def last_uses(self) -> dict[int, int]:
+        """Returns the last layer that uses each message."""
+        return {
+            message: layer
+            for layer, products in enumerate(self.layers)
+            for own in products
+            for message in own.messages
+        }
+
+    def _groups(self, layer: PublicLayer) -> list[list[_Need]]:
+        """Returns the maps of each product: they are joined where that takes fewer bytes."""
+        needs = [
+            _Need(number, term.source, shape_of(term)) for number, term in enumerate(layer.terms)
+        ]
+        groups: list[list[_Need]] = []
+        for need in sorted(needs, key=lambda need: -int(np.prod(need.shape.kernel))):
+            alone = self._cheapest([need], layer).bytes
+            for group in groups:
+                apart = self._cheapest(group, layer).bytes + alone
+                if self._cheapest([*group, need], layer).bytes < apart:
+                    group.append(need)
+                    break
             else:
-                parts.append(result.reshape(-1, 1, 1))
-        return np.concatenate(parts)
+                groups.append([need])
+        return groups
 
-    def weights(self, maps: Sequence[Map]) -> Array:
-        """Returns the joined weights of the layer's maps, with zeros between groups and taps."""
-        parts = []
-        for number, _, _, (top, left) in self.maps:
-            own = _full_weights(maps[number])
-            outputs, channels, rows, columns = own.shape
-            part = np.zeros((outputs, channels, *self.shape.kernel), np.int32)
-            part[:, :, top : top + rows, left : left + columns] = own
-            parts.append(part)
-        return np.concatenate(parts, axis=1)
+    def _added(self, needs: Sequence[_Need], layer: PublicLayer) -> Product:
+        """Adds the messages of a product, and returns it."""
+        choice = self._cheapest(needs, layer)
+        self.messages += choice.new
+        return choice.product
+
+    def _cheapest(self, needs: Sequence[_Need], layer: PublicLayer) -> _Choice:
+        """Returns a product with the messages there are of one tile and pitch, or with none."""
+        fitting = [
+            (need, number)
+            for need in needs
+            for number, (source, layout) in enumerate(self.messages)
+            if source == need.source and layout.fits(need.shape) is not None
+        ]
+        bounds = {self._bound(number) for _, number in fitting}
+        choices = [self._choice(needs, {}, layer)]
+        for bound in sorted(bounds):
+            known = {need.number: at for need, at in fitting if self._bound(at) == bound}
+            choices.append(self._choice(needs, known, layer))
+        found = [choice for choice in choices if choice is not None]
+        if not found:
+            shapes = [need.shape for need in needs]
+            raise ArgumentError(f"{shapes}: the taps of a kernel exceed {N} coefficients")
+        return min(found, key=lambda choice: (choice.bytes, choice.product.encoding.products))
+
+    def _bound(self, number: int) -> tuple[Pair, int]:
+        """Returns what layouts of a product have in common."""
+        layout = self.messages[number].layout
+        return layout.tile, layout.pitch
+
+    def _choice(
+        self, needs: Sequence[_Need], known: dict[int, int], layer: PublicLayer
+    ) -> _Choice | None:
+        """Returns the product with the `known` messages of some maps, by their numbers."""
+        messages = sorted(set(known.values()))
+        fresh = _fresh([need for need in needs if need.number not in known])
+        given = tuple(self.messages[number].layout for number in messages)
+        shapes = tuple(need.shape for need in fresh)
+        encoding = cheapest(shapes, given, layer.outputs[0], bits_of(layer))
+        if encoding is None:
+            return None
+        added = encoding.layouts[len(given) :]
+        new = tuple(Message(own.source, one) for own, one in zip(fresh, added, strict=True))
+        sources = [self.messages[number].source for number in messages]
+        sources += [need.source for need in fresh]
+        parts = tuple(_part(need, sources, encoding) for need in needs)
+        numbers = (*messages, *range(len(self.messages), len(self.messages) + len(new)))
+        cost = encoding.bytes_out + sum(message.layout.bytes for message in new)
+        return _Choice(cost, Product(encoding, numbers, parts), new)
 
 
-def products_of(terms: Sequence[PublicTerm]) -> list[Product]:
-    """Returns the products of a layer: maps are joined where that takes fewer bytes."""
-    found: list[Product] = []
-    order = sorted(range(len(terms)), key=lambda number: -int(np.prod(terms[number].kernel or 1)))
-    for number in order:
-        shape, step = _shape(terms[number])
-        alone = Product.of(shape, [Joined(number, terms[number].source, step, (0, 0))])
-        for place, other in enumerate(found):
-            both = _join(other, alone)
-            if both is not None and both.encoding.bytes < (
-                other.encoding.bytes + alone.encoding.bytes
-            ):
-                found[place] = both
-                break
-        else:
-            found.append(alone)
+def _fresh(needs: Sequence[_Need]) -> list[_Need]:
+    """Returns the needs, without those that the layouts of others serve."""
+    found: list[_Need] = []
+    for need in needs:
+        served = (
+            one.source == need.source and Layout(one.shape, (1, 1)).fits(need.shape) is not None
+            for one in found
+        )
+        if not any(served):
+            found.append(need)
     return found
 
 
-def _join(first: Product, second: Product) -> Product | None:
-    """Returns a product of the maps of both, if the second's taps are among the first's."""
-    one, other = first.shape, second.shape
-    if (one.image, one.stride, one.output) != (other.image, other.stride, other.output):
-        return None
-    offset = one.padding[0] - other.padding[0], one.padding[1] - other.padding[1]
-    ends = offset[0] + other.kernel[0], offset[1] + other.kernel[1]
-    if min(offset) < 0 or ends[0] > one.kernel[0] or ends[1] > one.kernel[1]:
-        return None
-    shape = ConvolutionShape(
-        one.in_channels + other.in_channels,
-        one.out_channels,
-        one.image,
-        one.kernel,
-        one.stride,
-        one.padding,
-    )
-    moved = [joined._replace(offset=offset) for joined in second.maps]
-    return Product.of(shape, [*first.maps, *moved])
+def _part(need: _Need, sources: Sequence[int], encoding: Encoding) -> Part:
+    """Finds the layout of a map's input in the product."""
+    for number, (source, layout) in enumerate(zip(sources, encoding.layouts, strict=True)):
+        offset = layout.fits(need.shape) if source == need.source else None
+        if offset is not None:
+            return Part(need.number, number, offset)
+    raise AssertionError("a map without an input")
 
 
-def _shape(term: PublicTerm) -> tuple[ConvolutionShape, Pair]:
-    """Returns a map as a convolution without groups and gaps, and the step between its pixels."""
+def bits_of(layer: PublicLayer) -> int:
+    """Returns the bits of a layer's values that count: higher ones do not change its lookups."""
+    if layer.activation is None:
+        return RESULT_BITS
+    return min(layer.shift + layer.activation.bits, RESULT_BITS)
+
+
+def shape_of(term: PublicTerm) -> ConvolutionShape:
+    """Returns a map as a convolution without groups and gaps."""
     if term.kernel is None:
-        return linear(int(np.prod(term.inputs)), term.outputs[0]), (1, 1)
+        return linear(int(np.prod(term.inputs)), term.outputs[0])
+    rows, columns = term.inputs[1:]
     kernel = _spans(term.kernel, term.dilation)
-    channels, outputs, image = term.inputs[0], term.outputs[0], term.inputs[1:]
-    rows, columns = image
-    if kernel == (1, 1) and term.padding == (0, 0):
-        down, right = term.stride
-        chosen = -(-rows // down), -(-columns // right)
-        return ConvolutionShape(channels, outputs, chosen), (down, right)
-    shape = ConvolutionShape(channels, outputs, (rows, columns), kernel, term.stride, term.padding)
-    return shape, (1, 1)
+    sizes = (kernel, term.stride, term.padding)
+    return ConvolutionShape(term.inputs[0], term.outputs[0], (rows, columns), *sizes)
 
 
 def _spans(kernel: Shape, dilation: Pair) -> Pair:

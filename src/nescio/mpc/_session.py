@@ -34,7 +34,7 @@ from ._steps import Step, Steps
 from ._store import MAX_COUNT, Role, Store, StoreWriter
 from ._tables import TableMaker
 
-_PROTOCOL = 2
+_PROTOCOL = 3
 _MAX_HELLO = 1024
 _NONCE_BYTES = 32
 
