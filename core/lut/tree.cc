@@ -18,7 +18,7 @@ constexpr std::size_t kTaskTables = 16 * kGroup;
 
 /// Nodes that are hashed together.
 constexpr std::size_t kNodes = 512;
-static_assert(kNodes >= 1u << kMaxTreeLevels);
+static_assert(kNodes >= 1u << kMaxTreeLevels && 1u << kMaxTreeLevels <= 32);
 
 constexpr Block sigma(Block s) { return {s.hi, s.hi ^ s.lo}; }
 
@@ -34,14 +34,15 @@ void store(Block block, std::uint64_t* words, std::size_t place) {
 /// Hashes the nodes of some tables: H(x) = pi(sigma(x)) ^ sigma(x).
 class Hasher {
  public:
-  Hasher(const Trees& trees, Tier tier) : trees_(trees), cipher_(prg::aes128::cipher_of(tier)) {}
+  Hasher(const Trees& trees, Block base, Tier tier)
+      : trees_(trees), base_(base), cipher_(prg::aes128::cipher_of(tier)) {}
 
   /// The tables whose nodes are hashed together: a part of a group.
   std::size_t tables() const { return std::min(kGroup, kNodes / trees_.nodes()); }
 
   /// Expands the key of a group.
   void select(std::size_t group) {
-    cipher_.expand_keys(trees_.base, group << kLevelBits | trees_.level, 1, &key_);
+    cipher_.expand_keys(base_, group << kLevelBits | trees_.level, 1, &key_);
   }
 
   /// Returns the hashes of the nodes of `count` tables, one after the other.
@@ -58,78 +59,77 @@ class Hasher {
 
  private:
   const Trees& trees_;
+  Block base_;
   prg::aes128::Cipher cipher_;
   prg::aes128::RoundKeys key_;
   Block in_[kNodes], out_[kNodes];
 };
 
-void check(const Trees& trees, std::size_t words, std::size_t blocks) {
+void check(const Trees& trees, std::size_t words) {
   if (trees.level == 0 || trees.level > kMaxTreeLevels) {
     throw Error(ErrorKind::argument, "a level of trees: found " + std::to_string(trees.level) +
                                          ", expected 1 to " + std::to_string(kMaxTreeLevels));
   }
-  if (words < 2 * blocks) {
+  if (words < 2 * trees.blocks()) {
     throw Error(ErrorKind::argument, "words of a tree: found " + std::to_string(words) +
-                                         ", expected at least " + std::to_string(2 * blocks));
+                                         ", expected at least " +
+                                         std::to_string(2 * trees.blocks()));
   }
 }
 
-/// Calls work(table, hashes of its nodes) for each table.
+/// Calls work(first, end) for the tables of each task.
 template <class Work>
-void for_tables(const Trees& trees, const Words<const std::uint64_t>& nodes, ThreadPool& pool,
-                Tier tier, const Work& work) {
-  const std::size_t tasks = (trees.count + kTaskTables - 1) / kTaskTables;
-  pool.run(tasks, [&](std::size_t task, unsigned) {
-    Hasher hasher(trees, tier);
-    const std::size_t end = std::min(trees.count, (task + 1) * kTaskTables);
-    for (std::size_t i = task * kTaskTables, count; i < end; i += count) {
-      if (i % kGroup == 0) hasher.select(i / kGroup);
-      count = std::min(hasher.tables(), end - i);
-      const Block* hashes = hasher.hash(nodes, i, count);
-      for (std::size_t k = 0; k < count; ++k) work(i + k, hashes + k * trees.nodes());
-    }
+void in_tasks(std::size_t count, ThreadPool& pool, const Work& work) {
+  pool.run((count + kTaskTables - 1) / kTaskTables, [&](std::size_t task, unsigned) {
+    work(task * kTaskTables, std::min(count, (task + 1) * kTaskTables));
   });
 }
 
 }  // namespace
 
-void sum_hashes(const Trees& trees, const Words<const std::uint64_t>& nodes, std::uint64_t* sums,
-                ThreadPool& pool, Tier tier) {
-  check(trees, nodes.width, trees.nodes());
-  for_tables(trees, nodes, pool, tier, [&](std::size_t table, const Block* hashes) {
+void expand_trees(const Trees& trees, Block base, const Words<std::uint64_t>& nodes,
+                  std::uint64_t* sums, std::uint32_t* controls, ThreadPool& pool, Tier tier) {
+  check(trees, nodes.width);
+  const auto expand = [&](std::size_t table, const Block* hashes) {
+    std::uint64_t* own = nodes[table];
     Block sum{};
-    for (std::size_t j = 0; j < trees.nodes(); ++j) sum ^= hashes[j];
+    std::uint32_t bits = 0;
+    for (std::size_t j = trees.nodes(); j-- > 0;) {  // children are never below their parents
+      const Block node = block_at(own, j);
+      sum ^= hashes[j];
+      bits = bits << 1 | static_cast<std::uint32_t>(control_bit(node));
+      store(hashes[j], own, trees.are_leaves ? j : 2 * j);
+      if (!trees.are_leaves) store(hashes[j] ^ node, own, 2 * j + 1);
+    }
     store(sum, sums, table);
+    controls[table] = bits;
+  };
+  in_tasks(trees.count, pool, [&](std::size_t first, std::size_t end) {
+    Hasher hasher(trees, base, tier);
+    for (std::size_t i = first, count; i < end; i += count) {
+      if (i % kGroup == 0) hasher.select(i / kGroup);
+      count = std::min(hasher.tables(), end - i);
+      const Block* hashes = hasher.hash({nodes.data, nodes.width}, i, count);
+      for (std::size_t k = 0; k < count; ++k) expand(i + k, hashes + k * trees.nodes());
+    }
   });
 }
 
-void grow_trees(const Trees& trees, const std::uint64_t* corrections,
-                const Words<std::uint64_t>& nodes, ThreadPool& pool, Tier tier) {
-  check(trees, nodes.width, 2 * trees.nodes());
-  const auto grow = [&](std::size_t table, const Block* hashes) {
-    const Block correction = block_at(corrections, table);
-    std::uint64_t* own = nodes[table];
-    for (std::size_t j = trees.nodes(); j-- > 0;) {  // children are never below their parents
-      const Block node = block_at(own, j);
-      const Block left = hashes[j] ^ (correction & block_mask(control_bit(node)));
-      store(left, own, 2 * j);
-      store(left ^ node, own, 2 * j + 1);
+void correct_trees(const Trees& trees, const std::uint64_t* corrections,
+                   const std::uint32_t* controls, const Words<std::uint64_t>& nodes,
+                   ThreadPool& pool) {
+  check(trees, nodes.width);
+  const unsigned each = trees.are_leaves ? 0 : 1;  // log2 of the blocks of a node
+  in_tasks(trees.count, pool, [&](std::size_t first, std::size_t end) {
+    for (std::size_t i = first; i < end; ++i) {
+      const Block correction = block_at(corrections, i);
+      std::uint64_t* own = nodes[i];
+      for (std::size_t j = 0; j < trees.blocks(); ++j) {
+        const Block added = correction & block_mask(controls[i] >> (j >> each) & 1);
+        store(block_at(own, j) ^ added, own, j);
+      }
     }
-  };
-  for_tables(trees, {nodes.data, nodes.width}, pool, tier, grow);
-}
-
-void grow_leaves(const Trees& trees, const std::uint64_t* corrections,
-                 const Words<std::uint64_t>& nodes, ThreadPool& pool, Tier tier) {
-  check(trees, nodes.width, trees.nodes());
-  const auto grow = [&](std::size_t table, const Block* hashes) {
-    const Block correction = block_at(corrections, table);
-    std::uint64_t* own = nodes[table];
-    for (std::size_t j = 0; j < trees.nodes(); ++j) {
-      store(hashes[j] ^ (correction & block_mask(control_bit(block_at(own, j)))), own, j);
-    }
-  };
-  for_tables(trees, {nodes.data, nodes.width}, pool, tier, grow);
+  });
 }
 
 }  // namespace nescio::lut

@@ -5,7 +5,8 @@
 // secret block. A node's lowest bit is its control bit.
 //
 // A node has two words. The nodes of a level are the first words of a table's vector: their children
-// replace them, and last the entries of the vector replace the leaves.
+// replace them, and last the entries of the vector replace the leaves. A step hashes the nodes, and a
+// second one corrects the results, after an exchange between the parties.
 //
 // The time and the memory addresses depend only on counts and sizes.
 
@@ -24,30 +25,29 @@ inline constexpr unsigned kBlockBits = 7;
 /// The largest trees: 2^5 leaves, of tables of 2^12 entries.
 inline constexpr unsigned kMaxTreeLevels = 5;
 
-/// The trees of `count` tables at a level, with 2^level nodes each.
-///
-/// Nodes are hashed under keys derived from `base`, one for each level of 64 tables.
+/// The trees of `count` tables at a level, with 2^level nodes each, which may be their leaves.
 struct Trees {
   unsigned level;
+  bool are_leaves;
   std::size_t count;
-  Block base;
 
   std::size_t nodes() const { return std::size_t{1} << level; }
+  /// The blocks that replace the nodes: two children, or a block of the vector.
+  std::size_t blocks() const { return are_leaves ? nodes() : 2 * nodes(); }
 };
 
-/// Writes the XOR of the hashes of each table's nodes, two words, one after the other.
+/// Replaces nodes x by their children H(x) and H(x) ^ x, or leaves by H(x). Writes the XOR of each
+/// table's H(x), two words, and their control bits: bit j is that of node j.
 ///
-/// Throws Error(argument) for a level that no tree has, or words that are too few.
-void sum_hashes(const Trees& trees, const Words<const std::uint64_t>& nodes, std::uint64_t* sums,
-                ThreadPool& pool, Tier tier);
+/// Keys of H are derived from `base`, one for each level of 64 tables. Throws Error(argument) for a
+/// level that no tree has, or words that are too few.
+void expand_trees(const Trees& trees, Block base, const Words<std::uint64_t>& nodes,
+                  std::uint64_t* sums, std::uint32_t* controls, ThreadPool& pool, Tier tier);
 
-/// Replaces nodes by their children, twice as many. A correction, two words, is added to the children
-/// of a table's nodes whose control bit is 1. Throws as sum_hashes does.
-void grow_trees(const Trees& trees, const std::uint64_t* corrections,
-                const Words<std::uint64_t>& nodes, ThreadPool& pool, Tier tier);
-
-/// Replaces leaves by shares of the vector's entries, with corrections as in grow_trees.
-void grow_leaves(const Trees& trees, const std::uint64_t* corrections,
-                 const Words<std::uint64_t>& nodes, ThreadPool& pool, Tier tier);
+/// Adds a table's correction, two words, to all blocks that replaced nodes with control bit 1. Throws
+/// as expand_trees does.
+void correct_trees(const Trees& trees, const std::uint64_t* corrections,
+                   const std::uint32_t* controls, const Words<std::uint64_t>& nodes,
+                   ThreadPool& pool);
 
 }  // namespace nescio::lut

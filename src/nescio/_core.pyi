@@ -230,16 +230,13 @@ def lut_read_message(field: tuple[int, int, int], choices: Annotated[NDArray[num
 def lut_grow(level: int, bits: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], zero: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], received: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shares: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool) -> None:
     """Double shares of one-hot vectors, in place."""
 
-def lut_sum_hashes(level: int, base: bytes, nodes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint64], dict(order='C')]:
-    """Return the XOR of the hashes of each table's nodes, two words."""
-
-def lut_grow_trees(level: int, base: bytes, corrections: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
-    """Replace nodes by their children, in place."""
-
-def lut_grow_leaves(level: int, base: bytes, corrections: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
+def lut_expand_trees(level: int, are_leaves: bool, base: bytes, nodes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint64], dict(order='C')], Annotated[NDArray[numpy.uint32], dict(order='C')]]:
     """
-    Replace leaves of trees by shares of the entries of one-hot vectors, in place.
+    Expand nodes in place; return the XOR of each table's hashes, and the control bits.
     """
+
+def lut_correct_trees(level: int, are_leaves: bool, corrections: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], controls: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], nodes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool) -> None:
+    """Add corrections to what replaced nodes with control bit 1, in place."""
 
 def lut_pack(bits: int, numbers: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
     """Pack the lowest bits of numbers."""

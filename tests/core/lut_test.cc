@@ -138,20 +138,24 @@ class TwoTrees {
   }
 
   void grow(ThreadPool& pool, Tier tier) {
-    WordVector sums[2] = {WordVector(2 * places_.size()), WordVector(2 * places_.size())};
+    const std::size_t count = places_.size();
+    WordVector sums[2] = {WordVector(2 * count), WordVector(2 * count)};
+    std::vector<std::uint32_t> controls[2];
+    for (std::vector<std::uint32_t>& own : controls) own.resize(count);
     for (unsigned level = 1; level <= levels_; ++level) {
-      const lut::Trees trees = {level, places_.size(), base_};
+      const lut::Trees trees = {level, level == levels_, count};
       for (unsigned p = 0; p < 2; ++p) {
-        lut::sum_hashes(trees, view(nodes_[p], words_), sums[p].data(), pool, tier);
+        lut::expand_trees(trees, base_, {nodes_[p].data(), words_}, sums[p].data(),
+                          controls[p].data(), pool, tier);
       }
-      for (std::size_t i = 0; i < places_.size(); ++i) {
-        const Block added = level == levels_ ? low_vector(i) : lost(i, level + 1);
+      for (std::size_t i = 0; i < count; ++i) {
+        const Block added = trees.are_leaves ? low_vector(i) : lost(i, level + 1);
         sums[0][2 * i] ^= sums[1][2 * i] ^ added.lo;
         sums[0][2 * i + 1] ^= sums[1][2 * i + 1] ^ added.hi;
       }
-      const auto grow = level == levels_ ? lut::grow_leaves : lut::grow_trees;
-      for (WordVector& party : nodes_) {
-        grow(trees, sums[0].data(), {party.data(), words_}, pool, tier);
+      for (unsigned p = 0; p < 2; ++p) {
+        lut::correct_trees(trees, sums[0].data(), controls[p].data(), {nodes_[p].data(), words_},
+                           pool);
       }
     }
   }
@@ -199,14 +203,19 @@ void test_errors(ThreadPool& pool) {
   CHECK_THROWS(write({0, 3, 29}, 2), ErrorKind::argument);
   CHECK_THROWS(write({127, 2, 0}, 2), ErrorKind::argument);
   write({127, 1, 0}, 2);
-  WordVector nodes(64);
-  const auto grow = [&](unsigned level, std::size_t width) {
-    lut::grow_trees({level, 1, {}}, words.data(), {nodes.data(), width}, pool, Tier::portable);
+  WordVector nodes(64), sums(2);
+  std::uint32_t controls = 0;
+  const auto expand = [&](unsigned level, bool are_leaves, std::size_t width) {
+    const lut::Trees trees = {level, are_leaves, 1};
+    lut::expand_trees(trees, {}, {nodes.data(), width}, sums.data(), &controls, pool,
+                      Tier::portable);
   };
-  CHECK_THROWS(grow(0, 64), ErrorKind::argument);
-  CHECK_THROWS(grow(6, 64), ErrorKind::argument);
-  CHECK_THROWS(grow(4, 63), ErrorKind::argument);
-  grow(4, 64);
+  CHECK_THROWS(expand(0, false, 64), ErrorKind::argument);
+  CHECK_THROWS(expand(6, true, 256), ErrorKind::argument);
+  CHECK_THROWS(expand(4, false, 63), ErrorKind::argument);
+  CHECK_THROWS(expand(5, true, 63), ErrorKind::argument);
+  expand(4, false, 64);
+  expand(5, true, 64);
   std::uint16_t number = 0;
   CHECK_THROWS(lut::pack(0, 1, &number, message.data()), ErrorKind::argument);
   CHECK_THROWS(lut::unpack(17, 1, message.data(), &number), ErrorKind::argument);

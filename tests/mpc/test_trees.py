@@ -91,10 +91,13 @@ def test_kernels_are_those_of_the_specification(level, tier):
     random, count, size = np.random.default_rng(level), 67, 1 << level
     nodes = uniform(random, count, 4 * size + 2)
     corrections = uniform(random, count, 2)
-    sums = _core.lut_sum_hashes(level, BASE, nodes, POOL, tier)
-    grown, leaves = nodes.copy(), nodes.copy()
-    _core.lut_grow_trees(level, BASE, corrections, grown, POOL, tier)
-    _core.lut_grow_leaves(level, BASE, corrections, leaves, POOL, tier)
+    found = []
+    for at_leaves in (False, True):
+        own = nodes.copy()
+        sums, controls = _core.lut_expand_trees(level, at_leaves, BASE, own, POOL, tier)
+        _core.lut_correct_trees(level, at_leaves, corrections, controls, own, POOL)
+        found.append(own)
+    grown, leaves = found
     for table in range(count):
         own = [as_int(nodes[table, 2 * j : 2 * j + 2]) for j in range(size)]
         key = lut_tree.level_key(BASE, table, level)
@@ -104,6 +107,7 @@ def test_kernels_are_those_of_the_specification(level, tier):
         assert grown[table, : 4 * size].tobytes() == b"".join(map(to_bytes, children))
         vector = lut_tree.vector(own, correction, key)
         assert as_int(leaves[table, : 2 * size]) == vector
+    assert np.array_equal(grown[:, 4 * size :], nodes[:, 4 * size :])
     assert np.array_equal(leaves[:, 2 * size :], nodes[:, 2 * size :])
 
 
@@ -113,12 +117,12 @@ def test_many_trees_are_as_few(tier):
     nodes, corrections = uniform(random, count, 64), uniform(random, count, 2)
     found = []
     for threads in (1, 3):
-        own = nodes.copy()
-        pool = _core.ThreadPool(threads)
-        _core.lut_grow_trees(level, BASE, corrections, own, pool, tier)
-        found += [own, _core.lut_sum_hashes(level, BASE, nodes, pool, tier)]
-    assert np.array_equal(found[0], found[2])
-    assert np.array_equal(found[1], found[3])
+        own, pool = nodes.copy(), _core.ThreadPool(threads)
+        sums, controls = _core.lut_expand_trees(level, False, BASE, own, pool, tier)
+        _core.lut_correct_trees(level, False, corrections, controls, own, pool)
+        found.append((sums, controls, own))
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
 
 
 @pytest.mark.parametrize("bits", BITS)
@@ -176,19 +180,25 @@ def test_products_of_transfers():
 
 
 @pytest.mark.parametrize(
-    ("level", "base", "words", "corrections", "said"),
+    ("level", "base", "words", "said"),
     [
-        (0, BASE, 64, 2, "a level of trees: found 0, expected 1 to 5"),
-        (6, BASE, 256, 2, "a level of trees: found 6, expected 1 to 5"),
-        (5, BASE, 127, 2, "words of a tree: found 127, expected at least 128"),
-        (5, BASE[1:], 128, 2, "the base of keys: found 15 bytes, expected 16"),
-        (5, BASE, 128, 3, "arrays of transfers: found 3 lines, expected 2"),
+        (0, BASE, 64, "a level of trees: found 0, expected 1 to 5"),
+        (6, BASE, 256, "a level of trees: found 6, expected 1 to 5"),
+        (5, BASE, 127, "words of a tree: found 127, expected at least 128"),
+        (5, BASE[1:], 128, "the base of keys: found 15 bytes, expected 16"),
     ],
 )
-def test_arrays_that_do_not_fit(level, base, words, corrections, said):
-    nodes, blocks = np.zeros((2, words), np.uint64), np.zeros((corrections, 2), np.uint64)
+def test_arrays_that_do_not_fit(level, base, words, said):
+    nodes = np.zeros((2, words), np.uint64)
     with pytest.raises(ArgumentError, match=said):
-        _core.lut_grow_trees(level, base, blocks, nodes, POOL)
+        _core.lut_expand_trees(level, False, base, nodes, POOL)
+
+
+@pytest.mark.parametrize("counts", [(3, 2), (2, 3)])
+def test_corrections_of_other_tables(counts):
+    corrections, controls = np.zeros((counts[0], 2), np.uint64), np.zeros(counts[1], np.uint32)
+    with pytest.raises(ArgumentError, match="arrays of transfers: found 3 lines, expected 2"):
+        _core.lut_correct_trees(1, False, corrections, controls, np.zeros((2, 8), np.uint64), POOL)
 
 
 # ---- both parties --------------------------------------------------------------------------------
@@ -339,10 +349,13 @@ def test_pairs_of_opened_blocks_are_independent(monkeypatch):
 def test_the_statistic_finds_a_planted_leak(monkeypatch):
     """Without their hashes the parties open a bit of the path, and the vector of the low bits."""
 
-    def leaking(level, base, nodes, pool):
-        return np.zeros((len(nodes), 2), np.uint64)
+    expand = _core.lut_expand_trees
 
-    monkeypatch.setattr(_core, "lut_sum_hashes", leaking)
+    def leaking(*arguments):
+        sums, controls = expand(*arguments)
+        return np.zeros_like(sums), controls
+
+    monkeypatch.setattr(_core, "lut_expand_trees", leaking)
     opened, places = corrections_of(monkeypatch, 2_000, 10)
     for level, blocks in enumerate(opened):
         assert worst_bias(blocks, places >> 8 - level & 1) > 20

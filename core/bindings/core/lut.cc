@@ -145,36 +145,42 @@ void add_dabits(unsigned number, const Opened& opened,
 
 using Tiers = std::optional<std::string>;
 
-lut::Trees trees_of(unsigned level, std::size_t count, const nb::bytes& base) {
-  if (base.size() != sizeof(Block)) {
+using Controls = InArray<std::uint32_t, nb::ndim<1>>;
+
+Block base_of(const nb::bytes& base) {
+  Block block;
+  if (base.size() != sizeof(block)) {
     throw Error(ErrorKind::argument, "the base of keys: found " + std::to_string(base.size()) +
-                                         " bytes, expected " + std::to_string(sizeof(Block)));
+                                         " bytes, expected " + std::to_string(sizeof(block)));
   }
-  lut::Trees trees{level, count, {}};
-  std::memcpy(&trees.base, base.data(), sizeof(Block));
-  return trees;
+  std::memcpy(&block, base.data(), sizeof(block));
+  return block;
 }
 
-OutArray<std::uint64_t> sum_hashes(unsigned level, const nb::bytes& base, const WordRows& nodes,
-                                   ThreadPool& pool, const Tiers& tier) {
-  const lut::Trees trees = trees_of(level, nodes.shape(0), base);
+std::pair<OutArray<std::uint64_t>, OutArray<std::uint32_t>> expand_trees(
+    unsigned level, bool are_leaves, const nb::bytes& base, const WordRowsInOut& nodes,
+    ThreadPool& pool, const Tiers& tier) {
+  const lut::Trees trees = {level, are_leaves, nodes.shape(0)};
+  const Block first_key = base_of(base);
   const Tier chosen = tier_of(tier);
-  Buffer<std::uint64_t> out(2 * trees.count);
+  Buffer<std::uint64_t> sums(2 * trees.count);
+  Buffer<std::uint32_t> controls(trees.count);
   {
     const nb::gil_scoped_release release;
-    lut::sum_hashes(trees, words_of(nodes), out.data(), pool, chosen);
+    lut::expand_trees(trees, first_key, {nodes.data(), nodes.shape(1)}, sums.data(),
+                      controls.data(), pool, chosen);
   }
-  return to_array(std::move(out), {trees.count, 2});
+  return {to_array(std::move(sums), {trees.count, 2}),
+          to_array(std::move(controls), {trees.count})};
 }
 
-template <auto kGrow>
-void grow_nodes(unsigned level, const nb::bytes& base, const NumberPairs& corrections,
-                const WordRowsInOut& nodes, ThreadPool& pool, const Tiers& tier) {
-  const lut::Trees trees = trees_of(level, nodes.shape(0), base);
-  check_counts(trees.count, {corrections.shape(0)});
-  const Tier chosen = tier_of(tier);
+void correct_trees(unsigned level, bool are_leaves, const NumberPairs& corrections,
+                   const Controls& controls, const WordRowsInOut& nodes, ThreadPool& pool) {
+  const lut::Trees trees = {level, are_leaves, nodes.shape(0)};
+  check_counts(trees.count, {corrections.shape(0), controls.size()});
   const nb::gil_scoped_release release;
-  kGrow(trees, corrections.data(), {nodes.data(), nodes.shape(1)}, pool, chosen);
+  lut::correct_trees(trees, corrections.data(), controls.data(), {nodes.data(), nodes.shape(1)},
+                     pool);
 }
 
 }  // namespace
@@ -190,15 +196,12 @@ void bind_lut(nb::module_& m) {
         "Return the receiver's shares of entries, and add to its numbers.");
   m.def("lut_grow", &grow, nb::arg("level"), nb::arg("bits"), nb::arg("zero"), nb::arg("received"),
         nb::arg("shares"), nb::arg("pool"), "Double shares of one-hot vectors, in place.");
-  m.def("lut_sum_hashes", &sum_hashes, nb::arg("level"), nb::arg("base"), nb::arg("nodes"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Return the XOR of the hashes of each table's nodes, two words.");
-  m.def("lut_grow_trees", &grow_nodes<lut::grow_trees>, nb::arg("level"), nb::arg("base"),
-        nb::arg("corrections"), nb::arg("nodes"), nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Replace nodes by their children, in place.");
-  m.def("lut_grow_leaves", &grow_nodes<lut::grow_leaves>, nb::arg("level"), nb::arg("base"),
-        nb::arg("corrections"), nb::arg("nodes"), nb::arg("pool"), nb::arg("tier") = nb::none(),
-        "Replace leaves of trees by shares of the entries of one-hot vectors, in place.");
+  m.def("lut_expand_trees", &expand_trees, nb::arg("level"), nb::arg("are_leaves"), nb::arg("base"),
+        nb::arg("nodes"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Expand nodes in place; return the XOR of each table's hashes, and the control bits.");
+  m.def("lut_correct_trees", &correct_trees, nb::arg("level"), nb::arg("are_leaves"),
+        nb::arg("corrections"), nb::arg("controls"), nb::arg("nodes"), nb::arg("pool"),
+        "Add corrections to what replaced nodes with control bit 1, in place.");
   m.def("lut_pack", &pack, nb::arg("bits"), nb::arg("numbers"), "Pack the lowest bits of numbers.");
   m.def("lut_unpack", &unpack, nb::arg("bits"), nb::arg("count"), nb::arg("packed"),
         "Return numbers that were packed.");

@@ -38,25 +38,32 @@ class Trees:
         nodes[:, 2:4] = products[0]
         nodes[:, 0:2] = products[0] ^ delta
 
+    @property
+    def _at_leaves(self) -> bool:
+        return self._level == self.levels
+
     def message(self, vectors: IndexArray) -> ByteArray:
-        """Writes the shares of the corrections of a level; below the last one, of the vectors.
+        """Expands a level, and writes the shares of its corrections; at the leaves, of the vectors.
 
         `vectors` (count, 2) are shares of the one-hot vectors of the low bits.
         """
-        sums = _core.lut_sum_hashes(self._level, self._key, self._nodes, self._pool)
-        if self._level < self.levels:
-            sums ^= self._products[self._level]
-            sums ^= self._delta
+        own, self._controls = _core.lut_expand_trees(
+            self._level, self._at_leaves, self._key, self._nodes, self._pool
+        )
+        if self._at_leaves:
+            own ^= vectors
         else:
-            sums ^= vectors
-        self._own: IndexArray = sums
-        return sums.reshape(-1).view(np.uint8)
+            own ^= self._products[self._level]
+            own ^= self._delta
+        self._own: IndexArray = own
+        return own.reshape(-1).view(np.uint8)
 
     def read(self, message: ByteArray) -> None:
-        """Grows the next level, or the vectors, with the other party's message."""
+        """Corrects the next level, or the vectors, with the other party's message."""
         other = np.frombuffer(message.tobytes(), np.uint64).reshape(self._own.shape)
-        grow = _core.lut_grow_trees if self._level < self.levels else _core.lut_grow_leaves
-        grow(self._level, self._key, self._own ^ other, self._nodes, self._pool)
+        _core.lut_correct_trees(
+            self._level, self._at_leaves, self._own ^ other, self._controls, self._nodes, self._pool
+        )
         self._level += 1
 
 
