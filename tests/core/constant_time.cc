@@ -19,6 +19,7 @@
 #include "keyed/key_hash.h"
 #include "lut/fields.h"
 #include "lut/lookup.h"
+#include "lut/tree.h"
 #include "ot/check/check.h"
 #include "ot/codes/expand_convolute.h"
 #include "ot/codes/quasi_cyclic.h"
@@ -190,6 +191,21 @@ SecretWords make_tables(unsigned bits, std::size_t count) {
   return shares;
 }
 
+/// Makes large one-hot vectors by trees with secret roots. Corrections are public, and the parties' keys.
+void grow_large_tables(unsigned bits, std::size_t count, Tier tier) {
+  ThreadPool pool(1);
+  const unsigned levels = bits - lut::kBlockBits;
+  SecretWords nodes(count, (std::size_t{1} << bits) / 64);
+  std::vector<std::uint64_t> sums(2 * count);
+  for (unsigned level = 1; level <= levels; ++level) {
+    const lut::Trees trees{level, count, Block{8, 9}};
+    lut::sum_hashes(trees, nodes, sums.data(), pool, tier);
+    VALGRIND_MAKE_MEM_DEFINED(sums.data(), sums.size() * sizeof(sums[0]));
+    const auto grow = level < levels ? lut::grow_trees : lut::grow_leaves;
+    grow(trees, sums.data(), nodes, pool, tier);
+  }
+}
+
 /// Looks up opened places, which are public, in tables of secret shares; packs secret entries, and adds
 /// secret shares of daBits.
 template <class T>
@@ -243,6 +259,7 @@ int main(int argc, char** argv) {
       look_up<std::uint8_t>(bits, kTables, shares, tier);
       look_up<std::uint16_t>(bits, kTables, shares, tier);
     }
+    for (unsigned bits : {8u, 9u, 12u}) grow_large_tables(bits, 70, tier);
     std::printf("tier %s: constant time\n", tier_name(tier));
   }
 }
