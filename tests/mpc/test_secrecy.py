@@ -28,6 +28,7 @@ from ot.parties import together
 
 COUNT = 4000
 NETWORKS = [small_network(np.random.default_rng(seed), bits=8) for seed in (1, 2)]
+LARGE_TABLES = small_network(np.random.default_rng(1), bits=9)
 INPUTS = [np.full(NETWORKS[0].inputs, value, np.int32).view(np.uint32) for value in (0, -19)]
 
 
@@ -127,6 +128,7 @@ def test_places_that_are_not_reduced_are_found(monkeypatch):
 
 SAMPLE = 150
 SEEN = {"CIPH", "PROD", "TABL", "PLAC", "INPT", "ASKS", "ANSW", "OUTS"}
+OF_TREES = {"TKEY", "FLIP"}
 
 
 def both_phases(network, folder):
@@ -165,7 +167,7 @@ def both_phases(network, folder):
 def by_kind(sent):
     """Arranges the frames of many inferences by kind and by number within an inference."""
     found = {}
-    for kind in SEEN & {kind for kind, _ in sent}:
+    for kind in (SEEN | OF_TREES) & {kind for kind, _ in sent}:
         own = [data for other, data in sent if other == kind]
         each = len(own) // (2 * SAMPLE)
         for number in range(each):
@@ -179,11 +181,12 @@ def quick_marks(monkeypatch):
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-@pytest.mark.parametrize("network", [0, 1])
+@pytest.mark.parametrize("network", [*NETWORKS, LARGE_TABLES], ids=["one", "other", "trees"])
 def test_all_frames_of_both_phases_are_uniform(network, tmp_path, quick_marks):
     """For each input and both sets of weights; ciphertexts and products among them."""
-    frames = both_phases(NETWORKS[network], tmp_path)
-    assert {kind for _, kind, _ in frames} == SEEN
+    frames = both_phases(network, tmp_path)
+    seen = SEEN | OF_TREES if network is LARGE_TABLES else SEEN
+    assert {kind for _, kind, _ in frames} == seen
     for place, rows in frames.items():
         for own in (rows[:SAMPLE], rows[SAMPLE:]):
             assert positions(own) < 1, place
