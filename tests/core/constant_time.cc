@@ -191,18 +191,18 @@ SecretWords make_tables(unsigned bits, std::size_t count) {
   return shares;
 }
 
-/// Makes large one-hot vectors by trees with secret roots. Corrections are public, and the parties' keys.
+/// Makes large one-hot vectors by trees with secret roots. Corrections are public, and the keys.
 void grow_large_tables(unsigned bits, std::size_t count, Tier tier) {
   ThreadPool pool(1);
   const unsigned levels = bits - lut::kBlockBits;
   SecretWords nodes(count, (std::size_t{1} << bits) / 64);
   std::vector<std::uint64_t> sums(2 * count);
+  std::vector<std::uint32_t> controls(count);
   for (unsigned level = 1; level <= levels; ++level) {
-    const lut::Trees trees{level, count, Block{8, 9}};
-    lut::sum_hashes(trees, nodes, sums.data(), pool, tier);
+    const lut::Trees trees{level, level == levels, count};
+    lut::expand_trees(trees, Block{8, 9}, nodes, sums.data(), controls.data(), pool, tier);
     VALGRIND_MAKE_MEM_DEFINED(sums.data(), sums.size() * sizeof(sums[0]));
-    const auto grow = level < levels ? lut::grow_trees : lut::grow_leaves;
-    grow(trees, sums.data(), nodes, pool, tier);
+    lut::correct_trees(trees, sums.data(), controls.data(), nodes, pool);
   }
 }
 
