@@ -28,6 +28,7 @@ __all__ = ["run"]
 
 _CALIBRATION = 768
 _AT_ONCE = 32  # images of the simulator
+_DRAWS = 4  # of the dithers of all images
 _CHUNK = 40  # prepared inferences on the disk
 _LINKS: tuple[tuple[str, str | None, str | None], ...] = (
     ("none", None, None),
@@ -90,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     cases: list[Case] = []
     for bits in arguments.table_bits:
         quantized = quantize(layers, images.calibration, bits=bits)
-        print(f"\n{bits} table bits: quality in the simulator, agreement with the float model")
+        print(f"\n{bits} table bits: quality, a mean of {_DRAWS} draws of the dithers")
         cases.append(_quality(quantized, bits, images, floats))
         Report(_QUALITY).add(cases[-1])
         with tempfile.TemporaryDirectory() as folder:
@@ -110,23 +111,31 @@ def _float_outputs(layers: Sequence[FloatLayer], images: Floats) -> Floats:
 
 
 def _quality(quantized: Quantized, bits: int, images: Images, floats: Floats) -> Case:
-    found, wraps = [], 0
-    for first in range(0, len(images.test), _AT_ONCE):
-        part = quantized.encode(images.test[first : first + _AT_ONCE])
-        simulated = quantized.network.simulate(part)
-        found.append(simulated.outputs.view(np.int32).argmax(1))
-        wraps += sum(simulated.wraps)
-    classes, expected = np.concatenate(found), floats.argmax(1)
+    """Returns means over some draws of the dithers."""
+    found = [_classes(quantized, images.test) for _ in range(_DRAWS)]
+    classes = np.stack([own for own, _ in found])
+    expected = floats.argmax(1)
     relus = sum(layer.size for layer in quantized.network.layers[:-1])
     return {
         "table_bits": bits,
-        "images": len(classes),
+        "images": len(expected),
         "float_right": float((expected == images.labels).mean()),
         "right": float((classes == images.labels).mean()),
         "agree": float((classes == expected).mean()),
-        "lookups": relus * len(classes),
-        "wraps": wraps,
+        "lookups": relus * len(expected),
+        "wraps": round(statistics.mean(wraps for _, wraps in found)),
     }
+
+
+def _classes(quantized: Quantized, images: Floats) -> tuple[Ring, int]:
+    """Returns the class of each image, and the number of wrong lookups."""
+    found, wraps = [], 0
+    for first in range(0, len(images), _AT_ONCE):
+        part = quantized.encode(images[first : first + _AT_ONCE])
+        simulated = quantized.network.simulate(part)
+        found.append(simulated.outputs.view(np.int32).argmax(1))
+        wraps += sum(simulated.wraps)
+    return np.concatenate(found), wraps
 
 
 def _protocol(setting: _Setting, inferences: int, check: int) -> Iterator[Case]:
