@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from .. import _core
 from ..errors import ArgumentError
-from ._layout import ConvolutionShape, Layout, N, Pair
+from ._layout import CIPHERTEXT_BYTES, ConvolutionShape, Layout, N, Pair
 from ._maps import Ring
 
 __all__ = ["Encoding", "cheapest"]
@@ -172,8 +172,20 @@ def cheapest(
     It is the encoding with the fewest bytes of the new messages and the answer, or None if there is
     none: the layouts must have one tile and pitch.
     """
-    choices = _encodings(shapes, given, out_channels, bits)
-    return min(choices, key=lambda choice: _cost(choice, len(given)), default=None)
+    best: Encoding | None = None
+    for tile in [given[0].tile] if given else _tiles(shapes[0].output):
+        if best is not None and _least_bytes(shapes, tile, bits) > _cost(best, len(given))[0]:
+            continue
+        choices = _encodings(shapes, given, tile, out_channels, bits)
+        found = [*choices] if best is None else [best, *choices]
+        best = min(found, key=lambda choice: _cost(choice, len(given)), default=None)
+    return best
+
+
+def _least_bytes(shapes: Sequence[ConvolutionShape], tile: Pair, bits: int) -> int:
+    """Returns the bytes of one ciphertext of each input, and one of the answer, for each tile."""
+    count = math.prod(-(-size // own) for size, own in zip(shapes[0].output, tile, strict=True))
+    return count * (len(shapes) * CIPHERTEXT_BYTES + _packed_bytes(N, bits + EXTRA_BITS))
 
 
 def _cost(encoding: Encoding, given: int) -> tuple[int, int]:
@@ -183,31 +195,35 @@ def _cost(encoding: Encoding, given: int) -> tuple[int, int]:
 
 
 def _encodings(
-    shapes: Sequence[ConvolutionShape], given: Sequence[Layout], out_channels: int, bits: int
+    shapes: Sequence[ConvolutionShape],
+    given: Sequence[Layout],
+    tile: Pair,
+    out_channels: int,
+    bits: int,
 ) -> Iterator[Encoding]:
-    for tile in [given[0].tile] if given else _tiles(shapes[0].output):
-        new = [Layout(replace(shape, out_channels=1), tile) for shape in shapes]
-        pitch = given[0].pitch if given else max(layout.least_pitch for layout in new)
-        wide = any(layout.least_pitch > pitch for layout in new)
-        if wide or any((layout.tile, layout.pitch) != (tile, pitch) for layout in given):
+    new = [Layout(replace(shape, out_channels=1), tile) for shape in shapes]
+    pitch = given[0].pitch if given else max(layout.least_pitch for layout in new)
+    wide = any(layout.least_pitch > pitch for layout in new)
+    if wide or any((layout.tile, layout.pitch) != (tile, pitch) for layout in given):
+        return
+    new = [replace(layout, pitch=pitch) for layout in new]
+    for outputs in range(out_channels, 0, -1):
+        packed = math.ceil(out_channels / outputs)
+        if math.ceil(out_channels / packed) < outputs:
             continue
-        new = [replace(layout, pitch=pitch) for layout in new]
-        for outputs in range(out_channels, 0, -1):
-            packed = math.ceil(out_channels / outputs)
-            if math.ceil(out_channels / packed) < outputs:
-                continue
-            filled = [_filled(layout, packed) for layout in new]
-            if any(layout.channels < 1 for layout in filled):
-                break
-            encoding = Encoding((*given, *filled), out_channels, packed, bits)
-            if encoding.fits:
-                yield encoding
+        filled = [_filled(layout, packed) for layout in new]
+        if any(layout.channels < 1 for layout in filled):
+            return
+        encoding = Encoding((*given, *filled), out_channels, packed, bits)
+        if encoding.fits:
+            yield encoding
 
 
 def _tiles(output: Pair) -> Iterator[Pair]:
-    """Yields sizes of tiles that cut the results in equal parts."""
+    """Yields sizes of tiles that cut the results in equal parts, the largest first."""
     rows, columns = (
-        sorted({math.ceil(size / parts) for parts in range(1, size + 1)}) for size in output
+        sorted({math.ceil(size / parts) for parts in range(1, size + 1)}, reverse=True)
+        for size in output
     )
     return ((h, w) for h in rows for w in columns)
 
