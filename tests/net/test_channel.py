@@ -2,6 +2,7 @@
 
 import math
 import multiprocessing
+import pickle
 import socket
 import threading
 import time
@@ -130,7 +131,10 @@ def test_counts_are_exact(pair):
     )
     assert b.counts.received_by_kind == a.counts.sent_by_kind
     assert b.counts.rounds == 1
-    assert b.counts.since(before) == Counts(116, 17, 1, 1, 1, {"BACK": 116}, {"ONE1": 17})
+    added = b.counts.since(before)
+    assert added == Counts(116, 17, 1, 1, 1, {"BACK": 116}, {"ONE1": 17})
+    assert before.plus(added) == added.plus(before) == b.counts
+    assert pickle.loads(pickle.dumps(added)) == added
 
 
 def test_rounds_are_waits_for_an_answer():

@@ -9,7 +9,8 @@ outputs. A `Network` has linear layers of integers, and activations by tables, a
 client needs its `public` part. `Network.simulate` computes in clear what the parties compute.
 
 Security model: semi-honest parties, static corruption. **A client that deviates from the protocol
-can learn the weights, and a server that deviates can falsify the outputs.** Public are the shapes
+can learn the weights; a server that deviates can falsify the outputs, and nothing shows that the
+input stays secret from it.** Public are the shapes
 of the layers, the tables and their windows, and the number of inferences. docs/security.md has the
 rest; docs/private-inference.md explains the protocol.
 

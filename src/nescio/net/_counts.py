@@ -34,24 +34,27 @@ class Counts:
 
     def since(self, before: "Counts") -> "Counts":
         """Subtracts earlier counts of the same channel, for the counts of one protocol step."""
-        return Counts(
-            self.sent_bytes - before.sent_bytes,
-            self.received_bytes - before.received_bytes,
-            self.sent_frames - before.sent_frames,
-            self.received_frames - before.received_frames,
-            self.rounds - before.rounds,
-            _added(self.sent_by_kind, before.sent_by_kind),
-            _added(self.received_by_kind, before.received_by_kind),
-        )
+        return self._with(before, -1)
 
     def plus(self, other: "Counts") -> "Counts":
         """Adds the counts of another step."""
-        return self.since(Counts().since(other))
+        return self._with(other, 1)
+
+    def _with(self, other: "Counts", factor: int) -> "Counts":
+        return Counts(
+            self.sent_bytes + factor * other.sent_bytes,
+            self.received_bytes + factor * other.received_bytes,
+            self.sent_frames + factor * other.sent_frames,
+            self.received_frames + factor * other.received_frames,
+            self.rounds + factor * other.rounds,
+            _sums(self.sent_by_kind, other.sent_by_kind, factor),
+            _sums(self.received_by_kind, other.received_by_kind, factor),
+        )
 
 
-def _added(now: Mapping[str, int], before: Mapping[str, int]) -> Mapping[str, int]:
-    added = {kind: count - before.get(kind, 0) for kind, count in now.items()}
-    return MappingProxyType({kind: count for kind, count in added.items() if count})
+def _sums(one: Mapping[str, int], other: Mapping[str, int], factor: int) -> Mapping[str, int]:
+    sums = {kind: one.get(kind, 0) + factor * other.get(kind, 0) for kind in {**one, **other}}
+    return MappingProxyType({kind: count for kind, count in sums.items() if count})
 
 
 class Tally:
