@@ -67,7 +67,7 @@ void write_packed(std::span<const std::uint64_t> numbers, unsigned bits, std::ui
     filled -= 64;
     word = (number & mask) >> (bits - filled);
   }
-  std::memcpy(out, &word, (filled + 7) / 8);
+  if (filled > 0) std::memcpy(out, &word, (filled + 7) / 8);
 }
 
 void read_packed(const std::uint8_t* in, unsigned bits, std::span<std::uint64_t> numbers) {
