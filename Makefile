@@ -55,7 +55,7 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py rlwe/test_products.py)
 
 .PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda gpu-report check build bench \
-  fuzz fuzz-key fuzz-rlwe fuzz-wire fuzz-quant docs wheel format clean
+  fuzz fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-quant docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -141,11 +141,15 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench table
 
 # Each parser alone, so that `make -j` runs them at the same time.
-fuzz: fuzz-key fuzz-rlwe fuzz-wire fuzz-quant
+fuzz: fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-quant
 
 fuzz-key: build-sanitize
 	$(BIN)/cmake --build build/sanitize --target fuzz_key
 	build/sanitize/tests/core/fuzz_key -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
+
+fuzz-lut: build-sanitize
+	$(BIN)/cmake --build build/sanitize --target fuzz_lut
+	build/sanitize/tests/core/fuzz_lut -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1
 
 fuzz-rlwe: build-sanitize
 	$(BIN)/cmake --build build/sanitize --target fuzz_rlwe
