@@ -178,7 +178,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "ot",
-        "nescio.bench.ot",
+        "nescio.bench.ot.run",
         "oblivious transfer between two processes",
         "Runs sender and receiver in two processes, checks every OT, and compares the speed with "
         f"the machine's rates of AES and of random reads, measured in the same run. {_LISTS}",

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, ByteArray
-from .._device import parse_device_list
-from ..errors import NescioError
-from ..net import Channel, Link
-from ..ot import Receiver, Sender
-from ..ot._party import FamilyName
-
-HOST = "127.0.0.1"
-_TIMEOUT = 600.0
+from ..._arrays import Array, ByteArray
+from ..._device import parse_device_list
+from ...net import Channel, Link
+from ...ot import Receiver, Sender
+from ...ot._party import FamilyName
+from ..parties import connect, meet, reporting
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Task:
     warm: int
 
 
-def run_party(role: str, task: Task, pipe: Connection, port: int | None, memory: str) -> None:
+def run_party(role: str, pipe: Connection, port: int | None, task: Task, memory: str) -> None:
     """Extends by OTs, writes them into shared memory, and sends a report after each call.
 
     The sender first sends the port that it chose. After each report the party waits for a message,
@@ -42,14 +39,12 @@ def run_party(role: str, task: Task, pipe: Connection, port: int | None, memory:
     """
     shared = SharedMemory(memory)
     try:
-        with _connect(role, task, pipe, port) as channel:
+        with reporting(pipe), connect(pipe, port, task.link) as channel:
             party: Sender | Receiver = _party(role, task, channel)
             for _ in range(1 + task.warm):
                 report = _timed(party, task, channel, whole(shared))
                 pipe.send(report)
                 pipe.recv()
-    except NescioError as error:
-        pipe.send(error)
     finally:
         shared.close()
 
@@ -58,15 +53,6 @@ def whole(memory: SharedMemory) -> ByteArray:
     """Returns all bytes of a shared memory."""
     assert memory.buf is not None  # because it is open
     return np.frombuffer(memory.buf, np.uint8)
-
-
-def _connect(role: str, task: Task, pipe: Connection, port: int | None) -> Channel:
-    if role == "sender":
-        with Channel.listener(HOST, 0, timeout=_TIMEOUT, link=task.link) as listener:
-            pipe.send(listener.port)
-            return listener.accept()
-    assert port is not None
-    return Channel.connect(HOST, port, timeout=_TIMEOUT, link=task.link)
 
 
 def _party(role: str, task: Task, channel: Channel) -> Sender | Receiver:
@@ -81,8 +67,7 @@ def _party(role: str, task: Task, channel: Channel) -> Sender | Receiver:
 
 
 def _timed(party: Sender | Receiver, task: Task, channel: Channel, shared: Array) -> dict[str, Any]:
-    channel.send("SYNC", b"")
-    channel.receive("SYNC", 0)
+    meet(channel)
     before, steps = channel.counts, party.seconds
     begin = time.perf_counter()
     drawn = party.extend_random(task.n) if task.output == "rot" else party.extend(task.n)

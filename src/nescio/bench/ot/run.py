@@ -1,34 +1,30 @@
 """`nescio bench ot`: oblivious transfer between two processes, with this machine's limits."""
 
 import argparse
-import multiprocessing
 import statistics
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import product
-from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _core
-from .._arrays import Array, as_count, as_threads
-from .._device import describe, parse_device_list
-from .._report import Case, Report
-from ..errors import ArgumentError, NescioError
-from ..net import Link
-from ..ot import parameters
-from ..ot._party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
-from .ot_party import Task, run_party, whole
-from .results import Results
-from .timing import WrongResultError
+from ... import _core
+from ..._arrays import Array, as_count, as_threads
+from ..._device import describe, parse_device_list
+from ..._report import Case, Report
+from ...ot import parameters
+from ...ot._party import DEFAULT_DUAL, DEFAULT_PRIMAL, check_family
+from ..parties import parse_link, report, two_parties
+from ..results import Results
+from ..timing import WrongResultError
+from .party import Task, run_party, whole
 
 OUTPUTS = ("cot", "rot")
 STEPS = ("base", "trees", "check", "lpn", "hash")
 _DEFAULTS = {"primal": DEFAULT_PRIMAL, "dual": DEFAULT_DUAL}
 _MAX_OTS = 1 << 28
-_PARTY_SECONDS = 900
 _PART = 1 << 18
 _MANY, _FAR = 10_000, 0.05
 _COLUMNS = [
@@ -105,19 +101,6 @@ def _tasks(arguments: argparse.Namespace) -> Iterator[tuple[Task, str]]:
         yield task, link
 
 
-def parse_link(name: str) -> Link | None:
-    """Parses a rate and a round trip, such as "300mbit/2ms"; returns None for "local".
-
-    Raises ArgumentError.
-    """
-    if name == "local":
-        return None
-    rate, slash, rtt = name.partition("/")
-    if not slash:
-        raise ArgumentError(f"link: found {name!r}, expected 'local', or such as '300mbit/2ms'")
-    return Link.parse(rtt=rtt, rate=rate)
-
-
 def _case(task: Task, link: str) -> Case:
     rounds = list(_measure(task))
     cold, warm = rounds[0], rounds[1:]
@@ -154,7 +137,7 @@ def _case(task: Task, link: str) -> Case:
         "rounds": last.receiver["rounds"],
         "cold_rounds": cold.receiver["rounds"],
         "verified": True,
-        "limit_ms": limit_seconds(task) * 1e3,
+        "limit_ms": limit_seconds(task.n, chosen) * 1e3,
     }
 
 
@@ -170,23 +153,25 @@ def _parameters(task: Task) -> parameters.Primal | parameters.Dual:
     return parameters.dual(task.parameters or DEFAULT_DUAL, task.n)
 
 
-def limit_seconds(task: Task) -> float:
+def limit_seconds(n: int, chosen: parameters.Primal | parameters.Dual) -> float:
     """Returns one thread's time for the AES of all leaves and the random reads of the code."""
-    chosen = _parameters(task)
     aes = _core.seconds_per_node("aes128", False) / 2
     if isinstance(chosen, parameters.Primal):
         per_ot = aes + chosen.row_weight * _core.seconds_per_read(chosen.k)
-        return task.n * per_ot * chosen.n / chosen.outputs
+        return n * per_ot * chosen.n / chosen.outputs
     reads = 7 * _core.seconds_per_read(chosen.size) if chosen.code == "ec" else 0.0
-    return task.n * (2 * aes + reads)
+    return n * (2 * aes + reads)
 
 
 def _measure(task: Task) -> Iterator[Round]:
     """Runs both parties; yields the reports of each call after its OTs were checked."""
     size = 64 + 64 * task.n
-    with _shared(size) as (mine, yours), _parties(task, mine, yours) as pipes:
+    with ExitStack() as opened:
+        mine, yours = opened.enter_context(_shared(size))
+        roles = {"sender": (task, mine.name), "receiver": (task, yours.name)}
+        pipes = opened.enter_context(two_parties(run_party, roles))
         for _ in range(1 + task.warm):
-            reports = [_report(pipe) for pipe in pipes]
+            reports = [report(pipe) for pipe in pipes]
             _verify(task, whole(mine), whole(yours))
             for memory in (mine, yours):
                 whole(memory)[:] = 0  # so that old results cannot pass the next check
@@ -204,46 +189,6 @@ def _shared(size: int) -> Iterator[tuple[SharedMemory, SharedMemory]]:
         for memory in both:
             memory.close()
             memory.unlink()
-
-
-@contextmanager
-def _parties(task: Task, mine: SharedMemory, yours: SharedMemory) -> Iterator[list[Connection]]:
-    context = multiprocessing.get_context("spawn")
-    processes, pipes = [], []
-    try:
-        port: int | None = None
-        for role, memory in (("sender", mine), ("receiver", yours)):
-            pipe, other = context.Pipe()
-            process = context.Process(
-                target=run_party, args=(role, task, other, port, memory.name), daemon=True
-            )
-            process.start()
-            processes.append(process)
-            pipes.append(pipe)
-            other.close()
-            if role == "sender":
-                port = _report(pipe)
-        yield pipes
-    finally:
-        for pipe in pipes:
-            pipe.close()
-        for process in processes:
-            process.join(5)
-            if process.is_alive():
-                process.terminate()
-
-
-def _report(pipe: Connection) -> Any:  # noqa: ANN401 - whatever the other process sends
-    """Receives a party's report. Raises the error that the party sent instead."""
-    if not pipe.poll(_PARTY_SECONDS):
-        raise NescioError(f"a party of the benchmark sent nothing for {_PARTY_SECONDS} s")
-    try:
-        found = pipe.recv()
-    except EOFError as error:
-        raise NescioError("a party of the benchmark has ended; its error is above") from error
-    if isinstance(found, NescioError):
-        raise found
-    return found
 
 
 def _verify(task: Task, mine: Array, yours: Array) -> None:

@@ -1,0 +1,1 @@
+"""`nescio bench ot`: oblivious transfer between two processes."""
