@@ -14,11 +14,12 @@ from benchmarks._main import chosen
 from benchmarks.infer.products import measure
 from nescio import _core
 from nescio._report import Case, Report, check_writable
+from nescio.bench.infer.cases import convolution, convolve
+from nescio.bench.infer.floors import product_seconds
 from nescio.errors import ArgumentError
 from nescio.mpc._encoding import Encoding
 from nescio.mpc._layout import ConvolutionShape, linear
 from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
-from nescio.mpc._maps import Ring
 
 __all__ = ["LAYERS", "Layer", "run"]
 
@@ -36,19 +37,15 @@ class Layer(NamedTuple):
     shape: ConvolutionShape
 
 
-def _conv(channels: int, outputs: int, size: int, stride: int = 1) -> ConvolutionShape:
-    return ConvolutionShape(channels, outputs, (size, size), (3, 3), (stride, stride), (1, 1))
-
-
 LAYERS = (
-    Layer("3-16x32", _conv(3, 16, 32)),
-    Layer("16-16x32", _conv(16, 16, 32)),
-    Layer("16-32x32s2", _conv(16, 32, 32, 2)),
-    Layer("32-32x16", _conv(32, 32, 16)),
-    Layer("32-64x16s2", _conv(32, 64, 16, 2)),
-    Layer("64-64x8", _conv(64, 64, 8)),
+    Layer("3-16x32", convolution(3, 16, 32)),
+    Layer("16-16x32", convolution(16, 16, 32)),
+    Layer("16-32x32s2", convolution(16, 32, 32, 2)),
+    Layer("32-32x16", convolution(32, 32, 16)),
+    Layer("32-64x16s2", convolution(32, 64, 16, 2)),
+    Layer("64-64x8", convolution(64, 64, 8)),
     Layer("fc64-10", linear(64, 10)),
-    Layer("64-64x32", _conv(64, 64, 32)),
+    Layer("64-64x32", convolution(64, 64, 32)),
     Layer("fc512-1000", linear(512, 1000)),
 )
 
@@ -105,7 +102,7 @@ def _measure(layer: Layer, repeat: int) -> Case:
         evaluate, (answer, share) = _timed(server.evaluate, public_key, [inputs])
         decrypt, other = _timed(keys.decrypt, encoding, answer)
         steps.append((encrypt, parse + evaluate, decrypt))
-        difference = share + other - _convolve(shape, x, weights)
+        difference = share + other - convolve(shape, x, weights)
         wrong = (difference << np.uint32(32 - _BITS)).astype(np.int32) >> (32 - _BITS)
     if np.abs(wrong).max() > 1:
         raise AssertionError(f"{layer.name}: shares differ from the product by more than 1")
@@ -117,7 +114,7 @@ def _measure(layer: Layer, repeat: int) -> Case:
         "prepare_ms": prepare,
         **dict(zip(("encrypt_ms", "evaluate_ms", "decrypt_ms"), times, strict=True)),
         "cpu_ms": sum(times),
-        "limit_ms": _limit(encoding),
+        "limit_ms": 1e3 * product_seconds(encoding),
         "off_by_one": float(np.mean(wrong != 0)),
     }
 
@@ -129,31 +126,3 @@ def _timed(
     begin = time.process_time()
     result = work(*arguments, **options)
     return 1e3 * (time.process_time() - begin), result
-
-
-def _limit(encoding: Encoding) -> float:
-    """Returns the milliseconds of the inner loops of both parties, each alone in the cache."""
-    forward, inverse, product, block = _core.seconds_per_row()
-    inputs = sum(layout.count for layout in encoding.layouts)
-    outputs = encoding.tile_count * encoding.outputs
-    stream = 256  # blocks of a row's residues; errors and ternary values take twice as many
-    encrypt = inputs * (2 * forward + 2 * product + 4 * stream * block)
-    expand = inputs * 2 * stream * block
-    terms = inputs // encoding.tile_count + 1
-    rows = 2 * forward + 4 * inverse + 4 * terms * product
-    evaluate = outputs * (rows + 4 * stream * block)
-    decrypt = outputs * 2 * (forward + product + inverse)
-    return 1e3 * (encrypt + expand + evaluate + decrypt)
-
-
-def _convolve(shape: ConvolutionShape, x: Ring, weights: np.ndarray) -> Ring:
-    """Returns the convolution modulo 2^32."""
-    rows, columns = shape.output
-    padded = np.pad(x, [(0, 0), *((pad, pad) for pad in shape.padding)])
-    out = np.zeros((shape.out_channels, rows, columns), np.uint32)
-    for a in range(shape.kernel[0]):
-        for b in range(shape.kernel[1]):
-            part = padded[:, a :: shape.stride[0], b :: shape.stride[1]][:, :rows, :columns]
-            taps = weights[:, :, a, b].astype(np.uint32)
-            out += np.einsum("oc,cij->oij", taps, part)
-    return out

@@ -1,6 +1,7 @@
 """`nescio bench`: measures this machine and its limits."""
 
 from .. import _core
+from ..bench.infer.options import INFER
 from ..bench.registry import JSON, Benchmark, Option, add_benchmarks, list_of, one_of, seconds
 from ..dpf import OUTPUTS
 from ..pir._device_table import STRATEGIES
@@ -243,6 +244,7 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    INFER,
     Benchmark(
         "quant",
         "nescio.bench.quant",
