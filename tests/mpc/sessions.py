@@ -1,8 +1,9 @@
-"""A small network of all kinds of layers, and stores of it that a dealer fills quickly."""
+"""A small network of all kinds of layers, and stores of it by a dealer, or by both parties."""
 
 import numpy as np
 
 from mpc.layers import relu, weights
+from mpc.relay import relayed
 from nescio import _core
 from nescio.mpc import _material as material
 from nescio.mpc._activation import Activation
@@ -11,7 +12,7 @@ from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._online import dithers_of
 from nescio.mpc._public import PublicNetwork
-from nescio.mpc._session import Client, Server
+from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Contents, StoreWriter
 
 POOL = _core.ThreadPool(1)
@@ -74,3 +75,24 @@ class Dealt:
                     party.serve()
 
         return server
+
+
+class Preparation:
+    """Prepares inferences in new files of a folder, again and again."""
+
+    def __init__(self, network, folder, count=2):
+        self._network, self._folder, self._count, self._trial = network, folder, count, 0
+
+    def run(self, change=None, timeout=20, networks=None):
+        self._trial += 1
+        public, whole = networks or (PublicNetwork.of(self._network), self._network)
+        self.paths = [self._folder / f"{role}{self._trial}" for role in ("client", "server")]
+        return relayed(
+            lambda channel: prepare(channel, public, self.paths[0], self._count, threads=1),
+            lambda channel: prepare(channel, whole, self.paths[1], self._count, threads=1),
+            change,
+            timeout,
+        )
+
+    def left(self):
+        return [path for path in self._folder.iterdir() if str(self._trial) in path.name]

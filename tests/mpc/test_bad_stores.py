@@ -78,6 +78,14 @@ def test_a_store_that_is_used_up_ends_both(dealt, random, which):
         assert "prepare more" in str(error) or "an error on its side" in str(error)
 
 
+def test_a_session_that_uses_all_ends_both(dealt, random):
+    x = input_of(dealt.network, random)
+    outcome = relayed(dealt.infer(*[x] * (COUNT + 1)), dealt.serve(COUNT + 1))
+    assert any(isinstance(error, ResourceError) for error in outcome.errors)
+    for error in outcome.errors:
+        assert isinstance(error, ResourceError | PeerRefusedError)
+
+
 def test_stores_of_different_preparations_end_both(dealt, random, tmp_path):
     (tmp_path / "other").mkdir()
     other = Dealt(dealt.network, tmp_path / "other", COUNT, session="cd" * 32)

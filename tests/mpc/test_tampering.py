@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpc.relay import Cut, relayed
-from mpc.sessions import Dealt, input_of, small_network
+from mpc.sessions import Dealt, Preparation, input_of, small_network
 from nescio.errors import (
     ChannelError,
     MessageError,
@@ -14,7 +14,7 @@ from nescio.errors import (
     PeerTimeoutError,
 )
 from nescio.mpc._public import PublicNetwork
-from nescio.mpc._session import _PROTOCOL, prepare
+from nescio.mpc._session import _PROTOCOL
 from nescio.mpc._store import Store
 
 NOISE = np.random.default_rng(3).bytes(200)
@@ -75,27 +75,6 @@ def check(outcome, place, found):
 
 
 # ---- preparing -----------------------------------------------------------------------------------
-
-
-class Preparation:
-    """Prepares inferences in new files of a folder, again and again."""
-
-    def __init__(self, network, folder, count=2):
-        self._network, self._folder, self._count, self._trial = network, folder, count, 0
-
-    def run(self, change=None, timeout=20, networks=None):
-        self._trial += 1
-        public, whole = networks or (PublicNetwork.of(self._network), self._network)
-        self.paths = [self._folder / f"{role}{self._trial}" for role in ("client", "server")]
-        return relayed(
-            lambda channel: prepare(channel, public, self.paths[0], self._count, threads=1),
-            lambda channel: prepare(channel, whole, self.paths[1], self._count, threads=1),
-            change,
-            timeout,
-        )
-
-    def left(self):
-        return [path for path in self._folder.iterdir() if str(self._trial) in path.name]
 
 
 @pytest.fixture
@@ -276,6 +255,24 @@ def test_a_changed_frame_ends_both_parties_of_an_inference(network, random, tmp_
         finished = check(outcome, place, MessageError if fault in REFUSED else PeerGoneError)
         assert finished == (place in answered_by_none(good, "server"))
         assert all(0 <= now - was <= 1 for now, was in zip(used(dealt), before, strict=True))
+        succeeds(dealt, x)
+
+
+@pytest.mark.parametrize("fault", ["of another kind", "lost with the connection"])
+def test_the_second_inference_of_a_session_is_lost_alone(network, random, tmp_path, fault):
+    """It has no agreement of its own, and the next session agrees on the third one."""
+    x = input_of(network, random)
+    dealt = Dealt(network, tmp_path, 40)
+    good = relayed(dealt.infer(x, x), dealt.serve(2)).frames
+    again = [(f.sender, f.number) for f in good if f.kind in {"INPT", "OUTS"}][-2:]
+    again += [(f.sender, f.number) for f in good if f.kind in {"ASKS", "ANSW"}][-4:]
+    for place in again:
+        first = max(used(dealt))
+        change = at(place, REFUSED.get(fault) or GONE[fault])
+        outcome = relayed(dealt.infer(x, x), dealt.serve(2), change)
+        check(outcome, place, MessageError if fault in REFUSED else PeerGoneError)
+        assert max(used(dealt)) == first + 2
+        assert min(used(dealt)) >= first + 1
         succeeds(dealt, x)
 
 
