@@ -140,3 +140,26 @@ def test_tables_of_another_activation():
         ClientLookups(Activation(relu, bits=9), tables, 12, np.zeros(4, np.uint32), POOL)
     with pytest.raises(ArgumentError, match="shift"):
         ServerLookups(Activation(relu), tables, 25, np.zeros(4, np.uint8), POOL)
+
+
+@pytest.mark.parametrize(("bits", "outputs"), [(8, 8), (8, 5), (6, 9), (10, 16), (4, 1)])
+def test_signed_entries_keep_their_sign(bits, outputs):
+    half = 1 << outputs - 1
+    activation = Activation(
+        lambda x: np.clip(-3 * x, -half, half - 1), bits=bits, outputs=outputs, signed=True
+    )
+    size = 1 << bits - 1
+    x = np.random.default_rng(4).integers(-size << 9, (size - 1) << 9, 3000).astype(np.int32)
+    results, dithers, _ = run(activation, 9, x)
+    simulated, wrapped = activation.simulate(x.view(np.uint32), dithers, 9)
+    assert np.array_equal(results, simulated)
+    assert not wrapped.any()
+    expected = np.clip(-3.0 * (x / 512), -half, half - 1)
+    assert np.abs(results.view(np.int32) - expected).max() <= 3 + 1e-9
+
+
+def test_signed_entries_out_of_range():
+    with pytest.raises(ArgumentError, match="entries from -8 to 7"):
+        Activation(lambda x: x, bits=5, outputs=4, signed=True)
+    with pytest.raises(ArgumentError, match="found float64"):
+        Activation(lambda x: x * float("nan"), bits=5)

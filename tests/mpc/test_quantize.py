@@ -1,11 +1,13 @@
 """Networks of floats as networks of integers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from nescio.errors import ArgumentError
 from nescio.mpc._maps import Convolution, Dense
-from nescio.mpc._quantize import FloatLayer, FloatTerm, quantize, run
+from nescio.mpc._quantize import FloatLayer, FloatTerm, Function, quantize, run
 
 
 def convolution(random, source, shape, outputs, **options):
@@ -43,6 +45,27 @@ def outputs_of(quantized, inputs, seed=1):
     dithers = [random.integers(0, 1 << 32, shape, np.uint32) for shape in shapes]
     found = quantized.network.simulate(quantized.encode(inputs), dithers)
     return quantized.decode(found.outputs), found.wraps
+
+
+FUNCTIONS = {
+    "gelu": Function("gelu", lambda x: x * 0.5 * (1 + np.tanh(0.8 * (x + 0.0447 * x**3)))),
+    "sigmoid": Function("sigmoid", lambda x: 1 / (1 + np.exp(-x))),
+    "identity": Function("identity", lambda x: x, scales=True),
+    "leaky": Function("leaky", lambda x: np.where(x < 0, 0.1 * x, x), scales=True),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_other_functions_are_tables_too(layers, random, name):
+    """With several widths of tables, and scales for each channel where the function allows it."""
+    layers = [*(replace(layer, function=FUNCTIONS[name]) for layer in layers[:-1]), layers[-1]]
+    calibration, inputs = random.normal(0, 1, (2, 50, 3, 10, 10))
+    quantized = quantize(layers, calibration, bits=[10, 9, 10])
+    assert [layer.activation.bits for layer in quantized.network.layers[:-1]] == [10, 9, 10]
+    found, wraps = outputs_of(quantized, inputs)
+    expected = list(run(layers, inputs))[-1]
+    assert np.abs(found - expected).mean() < 0.08 * expected.std()
+    assert sum(wraps) < 5
 
 
 @pytest.mark.parametrize(("bits", "error"), [(6, 0.2), (8, 0.05), (10, 0.02)])

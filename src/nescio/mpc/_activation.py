@@ -25,11 +25,12 @@ _RING_BITS = 32
 
 
 class Activation:
-    """A function of one number, as a table of 2^bits entries below 2^outputs.
+    """A function of one number, as a table of 2^bits entries of `outputs` bits.
 
     `function` maps the integers -2^(bits - 1) to 2^(bits - 1) - 1 (int64) to entries. With `low`,
-    they are low, ..., low + 2^bits - 1: the window of values that do not wrap. Raises ArgumentError
-    for sizes that a table cannot have, and for entries out of range.
+    they are low, ..., low + 2^bits - 1: the window of values that do not wrap. Entries are from 0,
+    or, if `signed`, from -2^(outputs - 1). Raises ArgumentError for sizes that a table cannot have,
+    and for entries out of range.
     """
 
     def __init__(
@@ -39,24 +40,38 @@ class Activation:
         bits: int = 8,
         outputs: int | None = None,
         low: int | None = None,
+        signed: bool = False,
     ) -> None:
         self.bits = as_count(bits, "bits", MIN_BITS, MAX_BITS)
         self.outputs = bits if outputs is None else as_count(outputs, "outputs", 1, MAX_OUTPUTS)
         size = 1 << bits
         self.low = -size // 2 if low is None else as_count(low, "low", 1 - size, 0)
         window = np.arange(self.low, self.low + size)
-        found = np.asarray(function(window))
-        if found.shape != (size,) or found.min() < 0 or found.max() >> self.outputs:
-            raise ArgumentError(
-                f"function: found {found.dtype} of shape {found.shape} from {found.min()} to "
-                f"{found.max()}, expected {size} entries from 0 to {(1 << self.outputs) - 1}"
-            )
+        self.signed = bool(signed)
+        found = self._checked(np.asarray(function(window)), size)
         kind = np.uint8 if self.outputs <= 8 else np.uint16
         self.entries: Array = np.empty(size, kind)
-        self.entries[window % size] = found
+        self.entries[window % size] = found % (1 << self.outputs)
         backward = self.entries[-np.arange(2 * size) % size]
         padding = np.zeros(_core.lut_table_padding() // backward.itemsize, kind)
         self._twice = np.concatenate([backward, padding])
+
+    def _checked(self, found: Array, size: int) -> Array:
+        """Raises ArgumentError for entries out of range."""
+        least = -(1 << self.outputs - 1) if self.signed else 0
+        most = least + (1 << self.outputs) - 1
+        if found.shape != (size,) or not (found.min() >= least and found.max() <= most):
+            ends = f" from {found.min()} to {found.max()}" if found.size else ""
+            raise ArgumentError(
+                f"function: found {found.dtype} of shape {found.shape}{ends}, expected {size} "
+                f"entries from {least} to {most}"
+            )
+        return found.astype(np.int64)
+
+    def numbers(self, entries: Halves) -> Ring:
+        """Returns entries as numbers modulo 2^32, with their sign if there is one."""
+        half = np.uint32(1 << self.outputs - 1 if self.signed else 0)
+        return (entries.astype(np.uint32) ^ half) - half
 
     def look_up(self, tables: Tables, opened: Halves, pool: _core.ThreadPool) -> Halves:
         """Returns shares, by XOR, of the entries at opened places minus the tables' offsets."""
@@ -74,7 +89,7 @@ class Activation:
         rounded = exact + (places - exact.view(np.uint32) & np.uint32(1)).view(np.int32)
         wrapped = (rounded < self.low) | (rounded >= self.low + (1 << self.bits))
         mask = np.uint32((1 << self.bits) - 1)
-        return self.entries[places & mask].astype(np.uint32), wrapped
+        return self.numbers(self.entries[places & mask]), wrapped
 
 
 class _Lookups:
@@ -124,9 +139,11 @@ class _Lookups:
         opened = _core.lut_unpack(self._activation.outputs, len(self._tables), other)
         opened ^= self._masked
         if adds:
-            total += opened
+            total += self._activation.numbers(opened)
+        last = self._activation.outputs - 1 if self._activation.signed else None
         for number, shares in enumerate(self._tables.dabits):
-            _core.lut_add_dabits(number, opened, shares, total)
+            own = -shares if number == last else shares  # the sign has the weight -2^last
+            _core.lut_add_dabits(number, opened, own, total)
         return total
 
 

@@ -14,7 +14,7 @@ from .._arrays import as_count, shown
 from ..errors import ArgumentError, MalformedMessageError
 from ._activation import Activation
 from ._maps import Convolution, Dense, Shape, places
-from ._tables import MAX_TABLES
+from ._tables import MAX_OUTPUTS, MAX_TABLES
 
 if TYPE_CHECKING:
     from ._network import Layer, Network, Term
@@ -220,6 +220,7 @@ def _activation(activation: Activation) -> object:
         "bits": activation.bits,
         "outputs": activation.outputs,
         "low": activation.low,
+        "signed": activation.signed,
         "entries": base64.b64encode(activation.entries.astype("<u2").tobytes()).decode(),
     }
 
@@ -243,15 +244,20 @@ def _read(found: Any) -> PublicNetwork:  # noqa: ANN401 - JSON
 
 
 def _read_activation(found: Any) -> Activation:  # noqa: ANN401
-    _keys(found, {"bits", "outputs", "low", "entries"})
+    _keys(found, {"bits", "outputs", "low", "signed", "entries"})
     entries = np.frombuffer(base64.b64decode(found["entries"], validate=True), "<u2")
     as_count(found["bits"], "bits", 1, 16)
     as_count(len(entries), "entries", 1 << found["bits"], 1 << found["bits"])
+    if type(found["signed"]) is not bool:
+        raise ValueError("a sign that is neither true nor false")
+    as_count(found["outputs"], "outputs", 1, MAX_OUTPUTS)
+    half = 1 << found["outputs"] - 1 if found["signed"] else 0
     return Activation(
-        lambda places: entries[places % len(entries)],
+        lambda places: (entries[places % len(entries)].astype(np.int64) ^ half) - half,
         bits=found["bits"],
         outputs=found["outputs"],
         low=found["low"],
+        signed=found["signed"],
     )
 
 

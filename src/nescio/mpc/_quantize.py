@@ -6,7 +6,7 @@ The window of places holds the lowest and the highest value of the calibration, 
 value outside of it wraps, and its result is wrong.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -54,11 +54,31 @@ class FloatTerm(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Function:
+    """A function of one number. `scales` says that f(s x) = s f(x) for all s above 0.
+
+    A function that scales may have another scale for each channel.
+    """
+
+    name: str
+    of: Callable[[Floats], Floats]
+    scales: bool = False
+
+    def __call__(self, values: Floats) -> Floats:
+        """Maps each number."""
+        return self.of(values)
+
+
+RELU = Function("relu", lambda values: np.maximum(values, 0), scales=True)
+
+
+@dataclass(frozen=True, eq=False)
 class FloatLayer:
-    """Terms and a bias (channels,), then ReLU unless it is the last layer."""
+    """Terms and a bias (channels,), then a function unless it is the last layer."""
 
     terms: tuple[FloatTerm, ...]
     bias: Floats
+    function: Function = RELU
 
     @property
     def outputs(self) -> Shape:
@@ -98,21 +118,22 @@ def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
     for layer in layers:
         values = layer.values(results)
         yield values
-        results.append(np.maximum(values, 0))
+        results.append(layer.function(values))
 
 
 def quantize(
     layers: Sequence[FloatLayer],
     calibration: Floats,
     *,
-    bits: int = 8,
+    bits: int | Sequence[int] = 8,
     margin: float = 0.25,
     weight_bits: int = 11,
 ) -> Quantized:
     """Returns the network of integers for layers whose last one has no activation.
 
     `calibration` (n, *inputs) decides the windows, which have `margin` more on both sides. Tables
-    have 2^bits entries. Weights have up to `weight_bits` bits and a sign. Raises ArgumentError.
+    have 2^bits entries: a number, or one for each layer with a function. Weights have up to
+    `weight_bits` bits and a sign. Raises ArgumentError.
     """
     as_count(weight_bits, "weight_bits", MIN_WEIGHT_BITS, MAX_WEIGHT_BITS)
     if not margin >= 0:
@@ -122,11 +143,12 @@ def quantize(
     input_scale = float(np.abs(calibration).max()) * (1 + margin) / 127 or 1.0
     scales = [np.full(calibration.shape[1], input_scale)]
     windows = _windows(layers, calibration)
+    widths = [bits] * (len(layers) - 1) if isinstance(bits, int) else bits
     made = []
-    for layer, (low, high) in zip(layers[:-1], windows[:-1], strict=True):
-        activation, own = _window(low, high, bits, margin)
+    for layer, (low, high), width in zip(layers[:-1], windows[:-1], widths, strict=True):
+        activation, own, results = _tabled(layer.function, low, high, width, margin)
         made.append(_layer(layer, activation, scales, own, weight_bits))
-        scales.append(own)
+        scales.append(results)
     low, high = windows[-1]
     largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
     last, output_scale = _last_layer(layers[-1], scales, largest, weight_bits)
@@ -149,8 +171,33 @@ def _windows(layers: Sequence[FloatLayer], calibration: Floats) -> list[tuple[Fl
     return found
 
 
-def _window(low: Floats, high: Floats, bits: int, margin: float) -> tuple[Activation, Floats]:
-    """Chooses the place of a ReLU's window, and the finest scales of the channels."""
+def _tabled(
+    function: Function, low: Floats, high: Floats, bits: int, margin: float
+) -> tuple[Activation, Floats, Floats]:
+    """Chooses a table and its window; returns them, and the scales of places and of results."""
+    if function.scales:
+        first, own = _window(low, high, bits, margin)
+        real = 1.0
+    else:
+        first, scale = _window(low.min(keepdims=True), high.max(keepdims=True), bits, margin)
+        own, real = np.repeat(scale, len(low)), float(scale[0])
+    places = np.arange(-first, (1 << bits) - first, dtype=np.float64)
+    found = function(real * places)
+    signed = bool(found.min() < 0)
+    unit = 1.0 if function is RELU else _unit(found, bits, signed=signed)
+    entries = np.rint(found / unit).astype(np.int64)
+    activation = Activation(lambda _: entries, bits=bits, low=-first, signed=signed)
+    return activation, own, own * (unit / real)
+
+
+def _unit(found: Floats, bits: int, *, signed: bool) -> float:
+    """Returns the finest unit of entries of so many bits."""
+    most = (1 << bits - 1) - 1 if signed else (1 << bits) - 1
+    return max(float(np.abs(found).max()) / most, _SMALLEST)
+
+
+def _window(low: Floats, high: Floats, bits: int, margin: float) -> tuple[int, Floats]:
+    """Chooses the places below zero, and the finest scales of the channels."""
     below, above = np.maximum(-low, _SMALLEST), np.maximum(high, _SMALLEST)
     size = 1 << bits
     choices = []
@@ -158,11 +205,7 @@ def _window(low: Floats, high: Floats, bits: int, margin: float) -> tuple[Activa
         scale = np.maximum(above / (size - first - 1), below / (first - 1)) * (1 + margin)
         choices.append((float(np.log(scale).mean()), first, scale))
     _, first, scale = min(choices, key=lambda choice: choice[:2])
-    return Activation(_relu, bits=bits, low=-first), scale
-
-
-def _relu(places: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-    return np.maximum(places, 0)
+    return first, scale
 
 
 def _layer(
