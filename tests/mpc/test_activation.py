@@ -163,3 +163,7 @@ def test_signed_entries_out_of_range():
         Activation(lambda x: x, bits=5, outputs=4, signed=True)
     with pytest.raises(ArgumentError, match="found float64"):
         Activation(lambda x: x * float("nan"), bits=5)
+    with pytest.raises(ArgumentError, match="found fractions, expected integers"):
+        Activation(np.tanh, bits=5, signed=True)
+    with pytest.raises(ArgumentError, match="found <U1, expected 32 integers"):
+        Activation(lambda x: np.full(len(x), "a"), bits=5)

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from mpc.relay import relayed
 from mpc.sessions import Dealt, input_of, small_network
 from nescio.errors import FileError, MismatchError, NescioError, PeerRefusedError, ResourceError
-from nescio.mpc._session import prepare
+from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Contents, Store, StoreWriter
+from nescio.net import Channel
 
 COUNT = 4
+CANNOT = "its store of prepared inferences cannot be read or written"
 
 
 @pytest.fixture
@@ -63,7 +65,7 @@ def test_a_damaged_part_ends_both_and_the_next_one_is_whole(dealt, random, which
     assert isinstance(errors[which], FileError)
     assert "prepared inference 0 is damaged; use the next" in str(errors[which])
     assert isinstance(errors[1 - which], PeerRefusedError)
-    assert errors[1 - which].reason == "an error on its side"
+    assert errors[1 - which].reason == CANNOT
     works(dealt, x, 1)
 
 
@@ -75,7 +77,7 @@ def test_a_store_that_is_used_up_ends_both(dealt, random, which):
     assert any(isinstance(error, ResourceError) for error in errors)
     for error in errors:
         assert isinstance(error, ResourceError | PeerRefusedError)
-        assert "prepare more" in str(error) or "an error on its side" in str(error)
+        assert "prepare more" in str(error) or "were all used" in str(error)
 
 
 def test_a_session_that_uses_all_ends_both(dealt, random):
@@ -92,7 +94,7 @@ def test_stores_of_different_preparations_end_both(dealt, random, tmp_path):
     outcome = relayed(dealt.infer(input_of(dealt.network, random)), other.serve())
     for error in outcome.errors:
         assert isinstance(error, MismatchError)
-        assert "stores of different preparations (session)" in str(error)
+        assert "use the two stores of one preparation" in str(error)
     for path in (dealt.client, other.server):
         with Store(path) as store:
             assert store.left == COUNT
@@ -289,6 +291,23 @@ def prepared(dealt, paths):
         lambda channel: prepare(channel, dealt.public, paths[0], 1, threads=1),
         lambda channel: prepare(channel, dealt.network, paths[1], 1, threads=1),
     )
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_party_that_cannot_begin_tells_the_other_at_once(dealt, tmp_path, which):
+    """Without a channel that is a context manager, the other party would wait for its timeout."""
+    kind, network = ((Client, dealt.public), (Server, dealt.network))[which]
+    path, others = np.roll([dealt.client, dealt.server], -which)
+    for begin in (
+        lambda channel: kind(channel, network, tmp_path / "none"),
+        lambda channel: kind(channel, network, others),
+        lambda channel: prepare(channel, network, path, 1),
+    ):
+        channel, other = Channel.pair(timeout=5)
+        with pytest.raises(FileError, match="expected one of a|expected a store|exists"):
+            begin(channel)
+        with pytest.raises(PeerRefusedError, match=CANNOT):
+            other.receive("NEXT", 0)
 
 
 @pytest.mark.parametrize("which", [0, 1])

@@ -98,9 +98,18 @@ def test_products_are_exact_modulo_2_32(random, limit):
         (lambda: Dense(np.zeros((2, 3))), "found float64 of shape"),
         (lambda: Dense(np.full((2, 3), 40000)), "found 40000, expected at most 32767"),
         (lambda: Dense(np.zeros((2, 3), int), (2, 2)), "expected 3 numbers"),
-        (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (2, 4, 4)), "and 3 channels in 1 groups"),
+        (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (2, 4, 4)), r"expected \(3, height"),
         (lambda: Convolution(np.zeros((2, 3, 5, 5), int), (3, 4, 4)), "smaller than the kernel"),
         (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (3, 4, 4), stride=(0, 1)), "stride"),
+        (
+            lambda: Convolution(np.zeros((2, 3, 1, 1), int), (3, 4, 4), padding=1),
+            "found 1, expected a",
+        ),
+        (
+            lambda: Convolution(np.zeros((2, 3, 1, 1), int), (3, 4, 4), padding=(1,)),
+            "found .1,., e",
+        ),
+        (lambda: Dense(np.zeros((2, 3), int), 3), "found 3, expected a tuple of integers"),
     ],
 )
 def test_maps_that_cannot_be(make, said):
@@ -171,6 +180,22 @@ def test_inputs_of_another_shape(network, random):
         infer(channel, network.public, client, np.zeros((1, 3, 8, 8), np.uint32), POOL)
 
 
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"inputs": [[1, 2]]}, "inputs: found list, expected uint32"),
+        ({"inputs": np.zeros((2, 3, 8, 8), int)}, r"expected uint32 of shape \(n, 3, 8, 8\)"),
+        ({"dithers": []}, "dithers: found 0 arrays, expected a list of 3"),
+        ({"errors": []}, "errors: found 0 arrays, expected a list of 4"),
+        ({"dithers": [np.zeros(1, np.uint32)] * 3}, "dithers of layer 1: found uint32 of shape"),
+        ({"dithers": 1}, "dithers: found 1, expected a list"),
+    ],
+)
+def test_arrays_that_cannot_be_simulated(network, random, arrays, said):
+    with pytest.raises(ArgumentError, match=said):
+        network.simulate(**{"inputs": inputs_of(network, random, 2), **arrays})
+
+
 def test_a_party_with_another_network_ends_both(network, random):
     """A message of another length is refused before it is read."""
     client, _ = insecure_deal(network, 1, random)
@@ -200,6 +225,15 @@ def test_a_party_with_another_network_ends_both(network, random):
             ],
             "found a bias, int64 of shape",
         ),
+        (
+            lambda layers: [*layers[:-1], Layer(layers[-1].terms, layers[-1].bias + (1 << 40))],
+            "found a bias from 10995.*, expected -2147483648 to 2147483647",
+        ),
+        (
+            lambda layers: [Layer(Term(0, layers[0].terms[0].map), layers[0].bias)],
+            "a tuple of terms",
+        ),
+        (lambda layers: [layers[0].terms[0].map], "expected a tuple of Layer"),
     ],
 )
 def test_layers_that_do_not_fit(network, change, said):

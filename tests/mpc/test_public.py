@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc.layers import relu, weights
-from nescio.errors import FileError, MalformedMessageError
+from nescio.errors import ArgumentError, FileError, MalformedMessageError
 from nescio.mpc import (
     Activation,
     Client,
@@ -53,6 +53,36 @@ def test_public_bytes_make_the_same_public_network():
     assert found.to_bytes() == data
     for one, other in zip(found.layers[:-1], NETWORK.layers[:-1], strict=True):
         assert np.array_equal(one.activation.entries, other.activation.entries)
+
+
+def test_shapes_of_numpy_integers_and_lists():
+    dense = Dense([[1, 2, 3]], [np.int64(3)])
+    convolution = Convolution([[[[1]]]], [1, np.int64(1), 3], stride=[1, np.int64(1)])
+    layers = (
+        Layer((Term(0, convolution),), [0], Activation(relu)),
+        Layer((Term(1, Dense([[1, 2, 3]], (1, 1, 3))),), [0]),
+    )
+    assert (
+        Network((1, 1, 3), layers).public.to_bytes()
+        == PublicNetwork.from_bytes(
+            Network([np.int64(1), 1, 3], layers).public.to_bytes()
+        ).to_bytes()
+    )
+    assert Network([np.int64(3)], (Layer((Term(0, dense),), [5]),)).public.inputs == (3,)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        lambda channel, path: Client(channel, NETWORK, path),
+        lambda channel, path: Server(channel, NETWORK.public, path),
+        lambda channel, path: prepare(channel, [NETWORK], path, 1),
+    ],
+)
+def test_a_party_with_the_other_ones_part(tmp_path, begin):
+    channel, _ = Channel.pair()
+    with pytest.raises(ArgumentError, match="the server has a Network, the client its `public`"):
+        begin(channel, tmp_path / "store")
 
 
 def test_a_client_with_public_bytes_alone_infers(tmp_path):

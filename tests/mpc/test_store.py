@@ -143,7 +143,7 @@ def test_a_damaged_part_is_lost_and_the_next_is_not(path):
 @pytest.mark.parametrize("make", [lambda p: None, lambda p: p.mkdir()])
 def test_no_file(tmp_path, make):
     make(tmp_path / "store")
-    with pytest.raises(FileError, match="store: "):
+    with pytest.raises(FileError, match="store of prepared inferences: prepare makes one"):
         Store(tmp_path / "store")
 
 

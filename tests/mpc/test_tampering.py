@@ -205,7 +205,7 @@ def test_parties_of_other_networks_or_versions(preparation, network, random):
     outcome = preparation.run(networks=(PublicNetwork.of(other), network))
     for error in outcome.errors:
         assert isinstance(error, MismatchError)
-        assert "different preparations (plan)" in str(error)
+        assert "different networks: found" in str(error)
 
     def older(frame):
         return frame.changed(

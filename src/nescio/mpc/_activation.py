@@ -30,7 +30,7 @@ class Activation:
     `function` maps the integers -2^(bits - 1) to 2^(bits - 1) - 1 (int64) to entries. With `low`,
     they are low, ..., low + 2^bits - 1: the window of values that do not wrap. Entries are from 0,
     or, if `signed`, from -2^(outputs - 1). Raises ArgumentError for sizes that a table cannot have,
-    and for entries out of range.
+    and for entries that are not whole numbers or out of range.
     """
 
     def __init__(
@@ -57,7 +57,9 @@ class Activation:
         self._twice = np.concatenate([backward, padding])
 
     def _checked(self, found: Array, size: int) -> Array:
-        """Raises ArgumentError for entries out of range."""
+        """Raises ArgumentError for entries that are not whole numbers, or out of range."""
+        if found.dtype.kind not in "biuf":
+            raise ArgumentError(f"function: found {found.dtype}, expected {size} integers")
         least = -(1 << self.outputs - 1) if self.signed else 0
         most = least + (1 << self.outputs) - 1
         if found.shape != (size,) or not (found.min() >= least and found.max() <= most):
@@ -65,6 +67,10 @@ class Activation:
             raise ArgumentError(
                 f"function: found {found.dtype} of shape {found.shape}{ends}, expected {size} "
                 f"entries from {least} to {most}"
+            )
+        if not (found == np.rint(found)).all():
+            raise ArgumentError(
+                "function: found fractions, expected integers: scale and round them"
             )
         return found.astype(np.int64)
 

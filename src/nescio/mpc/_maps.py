@@ -45,10 +45,10 @@ class Dense:
 
     def __post_init__(self) -> None:
         weights = _checked(self.weights, 2)
-        if not self.inputs:
-            object.__setattr__(self, "inputs", weights.shape[1:])
-        if np.prod(self.inputs) != weights.shape[1]:
-            raise ArgumentError(f"inputs: found {self.inputs}, expected {weights.shape[1]} numbers")
+        inputs = weights.shape[1:] if self.inputs == () else as_shape(self.inputs, "inputs")
+        if np.prod(inputs) != weights.shape[1]:
+            raise ArgumentError(f"inputs: found {inputs}, expected {weights.shape[1]} numbers")
+        object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "_matrix", weights.T.astype(np.float64))
         object.__setattr__(self, "_largest", _largest(weights))
@@ -87,9 +87,9 @@ class Convolution:
 
     def __post_init__(self) -> None:
         weights = _checked(self.weights, 4)
+        object.__setattr__(self, "inputs", as_shape(self.inputs, "inputs"))
         for name, low in (("stride", 1), ("padding", 0), ("dilation", 1)):
-            for number in getattr(self, name):
-                as_count(number, name, low, 1 << 16)
+            object.__setattr__(self, name, _as_pair(getattr(self, name), name, low))
         groups = as_count(self.groups, "groups", 1, len(weights))
         if (
             len(self.inputs) != 3
@@ -97,9 +97,8 @@ class Convolution:
             or weights.shape[1] * groups != self.inputs[0]
         ):
             raise ArgumentError(
-                f"inputs: found {shown(self.inputs)}, expected height, width and "
-                f"{weights.shape[1] * groups} channels in {groups} groups, for weights of shape "
-                f"{weights.shape}"
+                f"inputs: found {shown(self.inputs)}, expected ({weights.shape[1] * groups}, "
+                f"height, width), for weights of shape {weights.shape} in {groups} groups"
             )
         object.__setattr__(self, "weights", weights)
         if min(self.outputs) < 1:
@@ -146,6 +145,33 @@ class Convolution:
         return np.ascontiguousarray(chosen.transpose(0, 1, 4, 5, 2, 3))
 
 
+def as_shape(value: object, what: str) -> Shape:
+    """Converts a shape to a tuple of integers. Raises ArgumentError for anything else."""
+    if not isinstance(value, tuple | list):
+        raise ArgumentError(
+            f"{what}: found {shown(value)}, expected a tuple of integers, such as (3, 32, 32)"
+        )
+    return tuple(as_count(length, what, 1, 1 << _RING_BITS) for length in value)
+
+
+def check_ring(values: object, what: str, shape: tuple[int | str, ...]) -> None:
+    """Raises ArgumentError unless values are an array of uint32; a text allows any length."""
+    found = type(values).__name__
+    if isinstance(values, np.ndarray):
+        found = f"{values.dtype} of shape {values.shape}"
+        same = len(values.shape) == len(shape) and all(
+            isinstance(expected, str) or length == expected
+            for length, expected in zip(values.shape, shape, strict=True)
+        )
+        if same and values.dtype == np.uint32:
+            return
+    expected = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
+    raise ArgumentError(
+        f"{what}: found {found}, expected uint32 of shape ({expected}); convert integers by "
+        ".astype(np.uint32)"
+    )
+
+
 def places(
     inputs: Shape, kernel: Shape, stride: Shape, padding: Shape, dilation: Shape
 ) -> tuple[int, ...]:
@@ -155,6 +181,16 @@ def places(
         (size + 2 * around - apart * (taps - 1) - 1) // step + 1
         for size, taps, step, around, apart in sizes
     )
+
+
+def _as_pair(value: object, what: str, low: int) -> tuple[int, int]:
+    """Converts numbers for height and width. Raises ArgumentError for anything else."""
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ArgumentError(
+            f"{what}: found {shown(value)}, expected a pair for height and width, such as (1, 1)"
+        )
+    height, width = (as_count(number, what, low, 1 << 16) for number in value)
+    return height, width
 
 
 def _matrices(weights: Array, groups: int) -> Array:

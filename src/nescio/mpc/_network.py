@@ -13,11 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
-from .._arrays import Array
+from .._arrays import Array, as_array, shown
 from ..errors import ArgumentError
 from ._activation import Activation
-from ._maps import Map, Ring, Shape
+from ._maps import Map, Ring, Shape, as_shape, check_ring
 from ._public import PublicNetwork
+
+_RING_BITS = 32
 
 
 class Term(NamedTuple):
@@ -29,12 +31,27 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """A sum of maps and a bias (outputs shape, or one number a channel), then an activation."""
+    """A sum of maps and a bias, then an activation of each value.
+
+    `bias` are integers, one number a channel or an array of the outputs' shape. `shift` lower bits
+    of a value are dropped, by chance up or down, and the rest is its place in the activation's
+    table. Raises ArgumentError for terms that are not a tuple of Term.
+    """
 
     terms: tuple[Term, ...]
     bias: Array
     activation: Activation | None = None
     shift: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.terms, tuple) or not all(
+            isinstance(one, Term) for one in self.terms
+        ):
+            raise ArgumentError(
+                f"terms: found {shown(self.terms)}, expected a tuple of terms, such as "
+                "(Term(0, map),)"
+            )
+        object.__setattr__(self, "bias", as_array(self.bias, "bias"))
 
     @property
     def outputs(self) -> Shape:
@@ -80,12 +97,21 @@ class Network:
     layers: tuple[Layer, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", as_shape(self.inputs, "inputs"))
+        if not isinstance(self.layers, tuple) or not all(isinstance(k, Layer) for k in self.layers):
+            raise ArgumentError(f"layers: found {shown(self.layers)}, expected a tuple of Layer")
         for number, (layer, own) in enumerate(zip(self.layers, self.public.layers, strict=True), 1):
             bias = layer.bias
             if bias.dtype.kind not in "iu" or bias.shape not in (own.outputs, own.outputs[:1]):
                 raise ArgumentError(
                     f"layer {number}: found a bias, {bias.dtype} of shape {bias.shape}, expected "
                     f"integers of shape {own.outputs[:1]} or {own.outputs}"
+                )
+            low, high = int(bias.min()), int(bias.max())
+            if low < -(1 << _RING_BITS - 1) or high >= 1 << _RING_BITS:
+                raise ArgumentError(
+                    f"layer {number}: found a bias from {low} to {high}, expected "
+                    f"{-(1 << _RING_BITS - 1)} to {(1 << _RING_BITS - 1) - 1}"
                 )
 
     @cached_property
@@ -104,16 +130,15 @@ class Network:
         `inputs` (n, *inputs) are integers modulo 2^32, dtype uint32. `dithers[k]` (n, *outputs) are
         the client's shares of the values of layer k, for all layers but the last: they decide the
         rounding; without them, uniform ones are drawn. `errors[k]` are added to the values of
-        layer k: a product of encrypted numbers may be 1 off. Raises ArgumentError for inputs of
-        another shape.
+        layer k (n, *outputs), uint32: a product of encrypted numbers may be 1 off. Raises
+        ArgumentError for arrays of other shapes or dtypes.
         """
-        if inputs.shape[1:] != tuple(self.inputs) or inputs.dtype != np.uint32:
-            raise ArgumentError(
-                f"inputs: found {inputs.dtype} of shape {inputs.shape}, expected uint32 of shape "
-                f"{('n', *self.inputs)}"
-            )
+        check_ring(inputs, "inputs", ("n", *self.inputs))
         if dithers is None:
             dithers = self.draw_dithers(len(inputs))
+        self._check_each("dithers", dithers, self.layers[:-1], len(inputs))
+        if errors is not None:
+            self._check_each("errors", errors, self.layers, len(inputs))
         results, wraps = [inputs], list[int]()
         for number, (layer, own) in enumerate(zip(self.layers, [*dithers, None], strict=True)):
             values = layer.biased(layer.total(results))
@@ -125,6 +150,16 @@ class Network:
             results.append(found)
             wraps.append(int(wrapped.sum()))
         raise AssertionError("the last layer has no activation")
+
+    def _check_each(
+        self, what: str, arrays: Sequence[Ring], layers: Sequence[Layer], count: int
+    ) -> None:
+        """Raises ArgumentError unless there is an array (count, *outputs) for each layer."""
+        if not isinstance(arrays, tuple | list) or len(arrays) != len(layers):
+            found = f"{len(arrays)} arrays" if isinstance(arrays, tuple | list) else shown(arrays)
+            raise ArgumentError(f"{what}: found {found}, expected a list of {len(layers)}")
+        for number, (array, layer) in enumerate(zip(arrays, layers, strict=True), 1):
+            check_ring(array, f"{what} of layer {number}", (count, *layer.outputs))
 
     def draw_dithers(self, count: int) -> list[Ring]:
         """Draws the dithers of `count` inferences, as the offline phase does: uniform ones."""

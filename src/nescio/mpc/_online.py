@@ -19,10 +19,9 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
-from ..errors import ArgumentError
 from ..net import Channel
 from ._activation import ClientLookups, ServerLookups
-from ._maps import Ring, Shape
+from ._maps import Ring, check_ring
 from ._network import Network
 from ._public import PublicNetwork
 from ._steps import Steps
@@ -79,7 +78,7 @@ def infer(
     The material is for n inferences, and must never be used again. Raises ArgumentError for inputs
     of another shape, and the errors of the channel.
     """
-    check_inputs(inputs, material.mask.shape)
+    check_ring(inputs, "inputs", material.mask.shape)
     steps = Steps(channel) if steps is None else steps
     channel.send("INPT", inputs + material.mask)
     steps.end("input")
@@ -138,14 +137,6 @@ def serve(
         answered = np.frombuffer(channel.receive("ANSW", length), np.uint8)
         results.append(lookups.results(answered).reshape(count, *layer.outputs))
         steps.end("lookups", number)
-
-
-def check_inputs(inputs: Ring, shape: Shape) -> Ring:
-    """Returns inputs of a shape. Raises ArgumentError for any others."""
-    if inputs.shape != shape or inputs.dtype != np.uint32:
-        found = f"{inputs.dtype} of shape {inputs.shape}"
-        raise ArgumentError(f"inputs: found {found}, expected uint32 of shape {shape}")
-    return inputs
 
 
 def dithers_of(material: ClientMaterial) -> Sequence[Ring]:

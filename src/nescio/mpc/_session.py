@@ -14,21 +14,22 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from .. import _core
-from .._arrays import as_count, shown
-from ..errors import FileError, MismatchError
+from .._arrays import as_count, as_threads, shown
+from ..errors import ArgumentError, FileError, MismatchError, ResourceError
 from ..net import Channel, aborting
 from . import _material as material
-from ._maps import Ring
+from ._maps import Ring, check_ring
 from ._network import Network
 from ._offline import OfflineClient, OfflineServer
-from ._online import check_inputs, infer, receive_inputs, serve
+from ._online import infer, receive_inputs, serve
 from ._public import PublicNetwork
 from ._steps import Step, Steps
 from ._store import MAX_COUNT, Role, Store, StoreWriter
@@ -37,6 +38,11 @@ from ._tables import TableMaker
 _PROTOCOL = 3
 _MAX_HELLO = 1024
 _NONCE_BYTES = 32
+_DIFFERENT = {
+    "plan": ("different networks", "give the client the bytes of network.public.to_bytes()"),
+    "count": ("different counts", "pass one count to both parties"),
+    "session": ("stores of different preparations", "use the two stores of one preparation"),
+}
 
 Fields = dict[str, Any]
 
@@ -53,18 +59,19 @@ def prepare(
     """Prepares `count` inferences with the other party, and writes this party's store.
 
     The server has a Network, the client its `public` part. `progress` is called with the number of
-    inferences that are prepared. Returns this party's counts of bytes, frames and rounds by phase.
-    Raises FileError for a file that exists or cannot be written, MismatchError if the other party
-    has another network or another count, ArgumentError for weights that are too large, and the
-    errors of the channel.
+    inferences that are prepared; `threads` is the number of CPU threads, 0 for all. Returns this
+    party's counts of bytes, frames and rounds by phase. Raises FileError for a file that exists or
+    cannot be written, MismatchError if the other party has another network or another count,
+    ArgumentError for weights that are too large, and the errors of the channel.
     """
     as_count(count, "count", 1, MAX_COUNT)
-    if Path(path).exists():
-        raise FileError(f"{path} exists: use it, or choose another name")
+    _check_kind(network, Network, PublicNetwork)
     role: Role = "server" if isinstance(network, Network) else "client"
     public = network.public if isinstance(network, Network) else network
-    pool, steps = _core.ThreadPool(threads), Steps(channel)
-    with aborting(channel):
+    pool, steps = _core.ThreadPool(as_threads(threads)), Steps(channel)
+    with _ending(channel):
+        if Path(path).exists():
+            raise FileError(f"{path} exists: use it, or choose another name")
         session = _agree_to_prepare(channel, role, public, count)
         steps.end("agreement")
         contents = material.contents(public, role, session, count)
@@ -97,16 +104,21 @@ class _Session:
         threads: int,
     ) -> None:
         self._channel, self._network = channel, network
-        self._pool = _core.ThreadPool(threads)
+        self._pool = _core.ThreadPool(as_threads(threads))
         self._agreed = False
         self._steps = Steps(channel)
-        self._store = Store(path)
-        contents = self._store.contents
-        if (contents.role, contents.plan) != (self._role, network.digest):
+        with _ending(channel):
+            self._store = Store(path)
+            self._check_store(path)
+
+    def _check_store(self, path: str | os.PathLike[str]) -> None:
+        """Closes a store of another role or network, and raises FileError."""
+        contents, plan = self._store.contents, self._network.digest
+        if (contents.role, contents.plan) != (self._role, plan):
             self._store.close()
             raise FileError(
                 f"{path}: found a store of a {contents.role} for network {contents.plan[:12]}, "
-                f"expected one of a {self._role} for {network.digest[:12]}"
+                f"expected one of a {self._role} for {plan[:12]}"
             )
 
     @property
@@ -137,9 +149,7 @@ class _Session:
         theirs = _exchange(self._channel, self._role, "NEXT", {**own, "next": self._store.next})
         for name, mine in own.items():
             if _differ(theirs.get(name), mine):
-                raise _mismatch(
-                    f"stores of different preparations ({name})", theirs.get(name), mine
-                )
+                raise _different(name, theirs.get(name), mine)
         other = theirs.get("next")
         if type(other) is not int or not 0 <= other <= contents.count:
             raise _mismatch("the next prepared inference", other, f"0 to {contents.count}")
@@ -180,6 +190,7 @@ class Client(_Session):
         *,
         threads: int = 0,
     ) -> None:
+        _check_kind(network, PublicNetwork)
         super().__init__(channel, network, path, threads)
 
     def infer(self, inputs: Ring) -> Ring:
@@ -189,8 +200,9 @@ class Client(_Session):
         left at one of the parties, MismatchError if the stores are of different preparations, and
         the errors of the channel.
         """
-        batch = np.ascontiguousarray(check_inputs(inputs, self._network.inputs))[None]
-        with aborting(self._channel):
+        check_ring(inputs, "inputs", self._network.inputs)
+        batch = np.ascontiguousarray(inputs)[None]
+        with _ending(self._channel):
             own = material.decode_client(self._network, self._store.use(self._begin()))
             outputs = infer(self._channel, self._network, own, batch, self._pool, steps=self._steps)
         found: Ring = outputs[0]
@@ -213,17 +225,45 @@ class Server(_Session):
         *,
         threads: int = 0,
     ) -> None:
+        _check_kind(network, Network)
         super().__init__(channel, network.public, path, threads)
         self._whole = network
 
     def serve(self) -> None:
-        """Serves one inference. Raises as Client.infer does."""
-        with aborting(self._channel):
+        """Serves one inference. Raises as Client.infer does.
+
+        Raises PeerGoneError if the client leaves instead of asking for one, and uses none up.
+        """
+        with _ending(self._channel):
             number = self._begin()
             inputs = receive_inputs(self._channel, self._network, 1)
             self._steps.end("input")
             own = material.decode_server(self._network, self._store.use(number))
             serve(self._channel, self._whole, own, self._pool, inputs=inputs, steps=self._steps)
+
+
+@contextmanager
+def _ending(channel: Channel) -> Iterator[None]:
+    """Aborts a channel on an exception; the other party learns why a store ends the protocol."""
+    with aborting(channel):
+        try:
+            yield
+        except FileError:
+            channel.abort("its store of prepared inferences cannot be read or written")
+            raise
+        except ResourceError:
+            channel.abort("its prepared inferences were all used")
+            raise
+
+
+def _check_kind(network: object, *kinds: type) -> None:
+    """Raises ArgumentError for a network of another kind than a party needs."""
+    if not isinstance(network, kinds):
+        expected = " or ".join(kind.__name__ for kind in kinds)
+        raise ArgumentError(
+            f"network: found {type(network).__name__}, expected {expected}: the server has a "
+            "Network, the client its `public` part"
+        )
 
 
 def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, count: int) -> str:
@@ -233,7 +273,7 @@ def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, coun
     theirs = _exchange(channel, role, "PREP", {**own, "nonce": nonce})
     for name, mine in own.items():
         if _differ(theirs.get(name), mine):
-            raise _mismatch(f"different preparations ({name})", theirs.get(name), mine)
+            raise _different(name, theirs.get(name), mine)
     other = theirs.get("nonce")
     if not isinstance(other, str) or not re.fullmatch(f"[0-9a-f]{{{2 * _NONCE_BYTES}}}", other):
         raise _mismatch("the other party's nonce", other, f"{2 * _NONCE_BYTES} hexadecimal digits")
@@ -269,6 +309,12 @@ def _parsed(data: bytearray) -> Fields:
 def _differ(found: object, expected: object) -> bool:
     """Compares types too: in Python, True and 1.0 equal 1."""
     return type(found) is not type(expected) or found != expected
+
+
+def _different(name: str, found: object, expected: object) -> MismatchError:
+    what, advice = _DIFFERENT[name]
+    error = _mismatch(what, found, expected)
+    return MismatchError(f"{error}: {advice}", found=error.found, expected=error.expected)
 
 
 def _mismatch(what: str, found: object, expected: object) -> MismatchError:

@@ -32,6 +32,7 @@ from typing import BinaryIO, Literal, Self
 
 import xxhash
 
+from .._arrays import check_file
 from ..errors import FileError, ResourceError
 
 Role = Literal["server", "client"]
@@ -176,6 +177,7 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        check_file(self._path, "a store of prepared inferences: prepare makes one")
         with _reporting(self._path):
             self._file = self._path.open("r+b", buffering=0)
         try:
@@ -220,7 +222,10 @@ class Store:
             self._wipe(first, number + 1)
         digest = self._digests[number * _SUM_BYTES : (number + 1) * _SUM_BYTES]
         if xxhash.xxh3_128_digest(part) != digest:
-            raise FileError(f"{self._path}: prepared inference {number} is damaged; use the next")
+            raise FileError(
+                f"{self._path}: prepared inference {number} is damaged; use the next one: connect "
+                "again"
+            )
         return part
 
     def _wipe(self, first: int, end: int) -> None:
@@ -235,7 +240,9 @@ class Store:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise FileError(f"{self._path} is in use by another process") from error
+            raise FileError(
+                f"{self._path} is in use by another process, Client or Server: close that first"
+            ) from error
 
     def _read(self) -> tuple[Contents, bytes]:
         """Reads and checks the head and the digests."""
@@ -243,8 +250,12 @@ class Store:
             head = self._pread(0, _HEAD.size)
             size = self._path.stat().st_size
         magic, version, length, checked = _HEAD.unpack(head)
-        if magic != _MAGIC or version != _VERSION or not 0 < length <= _MAX_JSON:
-            raise self._invalid("found another kind of file, or another version of the format")
+        if magic != _MAGIC:
+            raise self._invalid("found another kind of file")
+        if version != _VERSION:
+            raise self._invalid(f"found version {version} of the format, which is not {_VERSION}")
+        if not 0 < length <= _MAX_JSON:
+            raise self._invalid(f"found a head of {length} bytes")
         with _reporting(self._path):
             text = bytes(self._pread(_HEAD.size, length))
         contents = self._contents(text)
