@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -101,6 +102,74 @@ def test_parts_of_another_size(tmp_path, extra):
         with StoreWriter(tmp_path / "store", contents()) as writer:
             writer.add(extra)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_never_get_the_same_part(path, monkeypatch):
+    """All threads are in `use` before one of them has its part."""
+    entered, sync = threading.Semaphore(0), os.fsync
+
+    def slow(number):
+        entered.acquire(timeout=0.2)
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    given, refused = [], []
+    with Store(path) as store:
+
+        def use():
+            entered.release()
+            try:
+                given.append(bytes(store.use(0)))
+            except FileError as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert given == [part_of(0)]
+    assert len(refused) == 3
+    assert all("prepared inference 0 was used before" in text for text in refused)
+
+
+FORK = """
+    import os, sys
+    from nescio.errors import FileError
+    from nescio.mpc._store import Store
+    with Store(sys.argv[1]) as store:
+        child = os.fork()
+        if child == 0:
+            try:
+                store.use(0)
+                os.write(1, b"used\\n")
+            except FileError as error:
+                os.write(1, f"{error}\\n".encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.write(1, b"%d bytes\\n" % len(store.use(0)))
+"""
+
+
+def test_a_fork_cannot_use_the_store_of_its_parent(path):
+    command = [sys.executable, "-c", textwrap.dedent(FORK), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    said, used = done.stdout.splitlines()
+    assert "was opened before a fork" in said
+    assert used == f"{SIZE} bytes"
+
+
+def test_what_a_killed_writer_left_is_in_nobodys_way(tmp_path):
+    """In a container, each process may have the same number."""
+    for _ in range(2):
+        before = set(tmp_path.iterdir())
+        with (
+            pytest.raises(FileError, match="found 0 parts"),
+            StoreWriter(tmp_path / "s", contents()),
+        ):
+            (left,) = set(tmp_path.iterdir()) - before
+        left.touch()
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def changed(path, offset, data):

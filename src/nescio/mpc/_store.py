@@ -22,7 +22,9 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
@@ -105,7 +107,7 @@ class StoreWriter:
 
     def __init__(self, path: str | os.PathLike[str], contents: Contents) -> None:
         self._path, self._contents = Path(path), contents
-        self._temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
+        self._temporary = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}.part")
         if self._path.exists():
             raise FileError(f"{self._path} exists: use it, or choose another name")
         self._digests: list[bytes] = []
@@ -171,13 +173,15 @@ class StoreWriter:
 class Store:
     """One party's store, open for use by this process alone. A context manager.
 
-    Raises FileError for a file that is no store, is damaged, is not readable and writable, or is in
-    use by another process.
+    Threads may share it: each part is given to one of them. A process that was forked off must not
+    use it. Raises FileError for a file that is no store, is damaged, is not readable and writable,
+    or is in use by another process.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
         check_file(self._path, "a store of prepared inferences: prepare makes one")
+        self._process, self._turn = os.getpid(), threading.Lock()
         with _reporting(self._path):
             self._file = self._path.open("r+b", buffering=0)
         try:
@@ -207,8 +211,14 @@ class Store:
         """Marks parts up to `number` as used, on the disk, and returns this one.
 
         Raises ResourceError if no part is left, FileError for a part that was used, is damaged, or
-        cannot be marked.
+        cannot be marked, and in another process than the one that opened the store.
         """
+        if os.getpid() != self._process:  # a fork has the lock of the file too
+            raise FileError(f"{self._path} was opened before a fork: open it in one process only")
+        with self._turn:
+            return self._use(number)
+
+    def _use(self, number: int) -> bytearray:
         contents = self.contents
         self.check(number)
         if number < self.next:
