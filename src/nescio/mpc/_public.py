@@ -201,18 +201,25 @@ def _json(value: object) -> bytes:
 
 def _described(network: PublicNetwork) -> object:
     """Converts a network to JSON types; layers with one activation share it."""
+    numbers: dict[tuple[int, int, int, bytes], int] = {}
     tables: list[object] = []
     layers = []
     for layer in network.layers:
-        table = None if layer.activation is None else _activation(layer.activation)
-        if table is not None and table not in tables:
-            tables.append(table)
-        number = None if table is None else tables.index(table)
+        number = None
+        if layer.activation is not None:
+            number = numbers.setdefault(_table(layer.activation), len(tables))
+            if number == len(tables):
+                tables.append(_activation(layer.activation))
         terms = [vars(term) for term in layer.terms]
         layers.append(
             {"outputs": layer.outputs, "terms": terms, "shift": layer.shift, "activation": number}
         )
     return {"inputs": network.inputs, "layers": layers, "activations": tables}
+
+
+def _table(activation: Activation) -> tuple[int, int, int, bytes]:
+    """Returns what makes two activations one."""
+    return activation.bits, activation.outputs, activation.low, activation.entries.tobytes()
 
 
 def _activation(activation: Activation) -> object:
