@@ -97,6 +97,8 @@ def test_products_are_exact_modulo_2_32(random, limit):
     [
         (lambda: Dense(np.zeros((2, 3))), "found float64 of shape"),
         (lambda: Dense(np.full((2, 3), 40000)), "found 40000, expected at most 32767"),
+        (lambda: Dense(np.full((2, 3), -(2**63))), "found 9223372036854775808, expected at most"),
+        (lambda: Dense(np.full((2, 3), 2**64 - 1, np.uint64)), "found 18446744073709551615"),
         (lambda: Dense(np.zeros((2, 3), int), (2, 2)), "expected 3 numbers"),
         (lambda: Convolution(np.zeros((2, 3, 1, 1), int), (2, 4, 4)), r"expected \(3, height"),
         (lambda: Convolution(np.zeros((2, 3, 5, 5), int), (3, 4, 4)), "smaller than the kernel"),
@@ -194,6 +196,12 @@ def test_inputs_of_another_shape(network, random):
 def test_arrays_that_cannot_be_simulated(network, random, arrays, said):
     with pytest.raises(ArgumentError, match=said):
         network.simulate(**{"inputs": inputs_of(network, random, 2), **arrays})
+
+
+def test_no_inputs_give_no_outputs(network, random):
+    found = network.simulate(inputs_of(network, random, 0))
+    assert found.outputs.shape == (0, 5)
+    assert found.wraps == [0, 0, 0]
 
 
 def test_a_party_with_another_network_ends_both(network, random):

@@ -71,6 +71,34 @@ def test_shapes_of_numpy_integers_and_lists():
     assert Network([np.int64(3)], (Layer((Term(0, dense),), [5]),)).public.inputs == (3,)
 
 
+def test_numbers_of_numpy():
+    """They are those of Python, in the bytes too."""
+    own = np.ones((2, 1, 1, 1), int)
+
+    def network(zero, one, two):
+        groups = Convolution(own, (2, 1, 3), groups=two)
+        first = Layer((Term(zero, groups),), [0, 0], Activation(relu), two)
+        return Network((2, 1, 3), (first, Layer((Term(one, Dense([6 * [1]], (2, 1, 3))),), [0])))
+
+    expected = network(0, 1, 2).public.to_bytes()
+    assert network(np.int64(0), np.uint8(1), np.int32(2)).public.to_bytes() == expected
+
+
+def test_tables_that_differ_in_their_sign_alone():
+    """Entries have the same bits, and 7 to 15 are other numbers."""
+    entries = np.arange(16)
+    plain = Activation(lambda _: entries, bits=4)
+    signed = Activation(lambda _: (entries ^ 8) - 8, bits=4, signed=True)
+    assert np.array_equal(plain.entries, signed.entries)
+    one = Dense([[1]])
+    last = Layer((Term(3, one),), [0])
+    layers = [Layer((Term(k, one),), [0], own) for k, own in enumerate((plain, signed, plain))]
+    public = Network((1,), (*layers, last)).public
+    read = PublicNetwork.from_bytes(public.to_bytes())
+    assert [layer.activation.signed for layer in read.layers[:-1]] == [False, True, False]
+    assert len(json.loads(public.to_bytes())["activations"]) == 2
+
+
 @pytest.mark.parametrize(
     "begin",
     [

@@ -60,7 +60,7 @@ class Dense:
 
     def __call__(self, values: Ring) -> Ring:
         """Multiplies a batch of inputs, each flattened."""
-        flat = values.reshape(len(values), -1)
+        flat = values.reshape(len(values), self.weights.shape[1])
         return _exactly(lambda part: part @ self._matrix, flat, self._largest)
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
@@ -91,6 +91,7 @@ class Convolution:
         for name, low in (("stride", 1), ("padding", 0), ("dilation", 1)):
             object.__setattr__(self, name, _as_pair(getattr(self, name), name, low))
         groups = as_count(self.groups, "groups", 1, len(weights))
+        object.__setattr__(self, "groups", groups)
         if (
             len(self.inputs) != 3
             or len(weights) % groups
@@ -129,8 +130,8 @@ class Convolution:
     def _convolved(self, patches: Floats, matrices: Floats) -> Floats:
         """Multiplies the inputs under the kernel by the matrix of each group."""
         count, (_, height, width) = len(patches), self.outputs
-        split = patches.reshape(count, self.groups, -1, height * width)
-        found: Floats = (matrices @ split).reshape(count, -1, height, width)
+        split = patches.reshape(count, self.groups, matrices.shape[2], height * width)
+        found: Floats = (matrices @ split).reshape(count, len(self.weights), height, width)
         return found
 
     def _patches(self, values: Array) -> Array:
@@ -210,7 +211,7 @@ def _checked(weights: Any, dimensions: int) -> Array:  # noqa: ANN401 - anything
             f"weights: found {array.dtype} of shape {array.shape}, expected integers of "
             f"{dimensions} dimensions"
         )
-    largest = int(np.abs(array.astype(np.int64)).max())
+    largest = max(int(array.max()), -int(array.min()))
     if largest > MAX_WEIGHT:
         raise ArgumentError(f"weights: found {largest}, expected at most {MAX_WEIGHT}")
     return array.astype(np.int64)

@@ -46,7 +46,7 @@ class PublicTerm:
     @classmethod
     def of(cls, term: "Term") -> "PublicTerm":
         """Leaves the weights out."""
-        source, own = term
+        source, own = _plain(term.source), term.map
         if isinstance(own, Dense):
             return cls(source, tuple(own.inputs), own.outputs)
         if not isinstance(own, Convolution):
@@ -107,7 +107,7 @@ class PublicLayer:
         if not layer.terms:
             raise ArgumentError("a layer: found no map, expected one or more")
         terms = tuple(map(PublicTerm.of, layer.terms))
-        return cls(terms[0].outputs, terms, layer.activation, layer.shift)
+        return cls(terms[0].outputs, terms, layer.activation, _plain(layer.shift))
 
     @property
     def size(self) -> int:
@@ -183,6 +183,11 @@ class PublicNetwork:
             ) from error
 
 
+def _plain(number: Any) -> Any:  # noqa: ANN401 - anything a caller has; it is checked later
+    """Converts an integer of NumPy, which JSON does not have."""
+    return int(number) if isinstance(number, np.integer) else number
+
+
 def _check_shape(shape: Shape, what: str) -> None:
     """Raises ArgumentError for a shape that no result may have."""
     as_count(len(shape), f"{what}: dimensions", 1, 4)
@@ -201,25 +206,21 @@ def _json(value: object) -> bytes:
 
 def _described(network: PublicNetwork) -> object:
     """Converts a network to JSON types; layers with one activation share it."""
-    numbers: dict[tuple[int, int, int, bytes], int] = {}
+    numbers: dict[bytes, int] = {}
     tables: list[object] = []
     layers = []
     for layer in network.layers:
         number = None
         if layer.activation is not None:
-            number = numbers.setdefault(_table(layer.activation), len(tables))
+            table = _activation(layer.activation)
+            number = numbers.setdefault(_json(table), len(tables))
             if number == len(tables):
-                tables.append(_activation(layer.activation))
+                tables.append(table)
         terms = [vars(term) for term in layer.terms]
         layers.append(
             {"outputs": layer.outputs, "terms": terms, "shift": layer.shift, "activation": number}
         )
     return {"inputs": network.inputs, "layers": layers, "activations": tables}
-
-
-def _table(activation: Activation) -> tuple[int, int, int, bytes]:
-    """Returns what makes two activations one."""
-    return activation.bits, activation.outputs, activation.low, activation.entries.tobytes()
 
 
 def _activation(activation: Activation) -> object:
