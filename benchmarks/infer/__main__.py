@@ -30,7 +30,7 @@ BENCHMARKS = (
         "resnet",
         "benchmarks.infer.resnet",
         "ResNet-32 on CIFAR-10, both phases",
-        "Quantises the published ResNet-32, measures its agreement with the float model in the "
+        "Quantizes the published ResNet-32, measures its agreement with the float model in the "
         "simulator, prepares inferences in two processes, and runs them over emulated links. Every "
         "outcome is compared with the simulator's, bit for bit. The floor of the time is that of "
         "the link alone: round trips and bytes.",

@@ -79,8 +79,8 @@ def load_layers(path: Path) -> list[FloatLayer]:
         }
         return _layers(weights)
     except (OSError, *_UNREADABLE) as error:
-        found = str(error).partition("\n")[0]
-        raise FileError(f"--model: {path}: found {found}, expected resnet32-d509ac18.th") from error
+        what = error.strerror if isinstance(error, OSError) else "no such checkpoint"
+        raise FileError(f"--model: {path}: found {what}, expected resnet32-d509ac18.th") from error
 
 
 def _layers(weights: Weights) -> list[FloatLayer]:

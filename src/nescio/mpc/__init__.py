@@ -10,9 +10,9 @@ client needs its `public` part. `Network.simulate` computes in clear what the pa
 
 Security model: semi-honest parties, static corruption. **A client that deviates from the protocol
 can learn the weights; a server that deviates can falsify the outputs, and nothing shows that the
-input stays secret from it.** Public are the shapes
-of the layers, the tables and their windows, and the number of inferences. docs/security.md has the
-rest; docs/private-inference.md explains the protocol.
+input stays secret from it.** Public are the shapes of the layers, the tables and their windows, and
+the number of inferences. docs/security.md has the rest; docs/private-inference.md explains the
+protocol.
 
 Source: Lam et al., "Tabula: Efficiently Computing Nonlinear Activation Functions for Secure Neural
 Network Inference" (2022), for activations by one-time tables.
