@@ -26,8 +26,8 @@ def insecure_dealer(
     """Writes the stores of both parties for `count` inferences, without the offline phase.
 
     Insecure: whoever runs it knows the secrets of both parties, and a seed is no secret. It makes
-    tests of a service quick. `client` and `server` are the paths. Raises FileError for files that
-    exist or cannot be written.
+    tests of a service quick. `client` and `server` are the paths of the new stores. Equal seeds
+    make equal stores. Raises FileError for files that exist or cannot be written.
     """
     as_count(count, "count", 1, MAX_COUNT)
     random, public = np.random.default_rng(as_count(seed, "seed", 0, 1 << 64)), network.public

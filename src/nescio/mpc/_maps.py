@@ -36,7 +36,11 @@ class Map(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """A matrix product: `weights` (outputs, inputs) are integers of up to 16 bits."""
+    """A matrix product: `weights` (outputs, inputs) are integers from -32767 to 32767.
+
+    An input of the shape `inputs` is flattened first; without it, an input has one dimension.
+    Raises ArgumentError for weights out of range, and for shapes that do not fit.
+    """
 
     weights: Array
     inputs: Shape = ()
@@ -59,12 +63,12 @@ class Dense:
         return (len(self.weights),)
 
     def __call__(self, values: Ring) -> Ring:
-        """Multiplies a batch of inputs, each flattened."""
+        """Maps a batch of inputs (n, *inputs), uint32, to (n, outputs), modulo 2^32."""
         flat = values.reshape(len(values), self.weights.shape[1])
         return _exactly(lambda part: part @ self._matrix, flat, self._largest)
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
-        """The same with other values and weights."""
+        """Multiplies floats (n, *inputs) by floats of the weights' shape, in float64."""
         return values.reshape(len(values), -1) @ weights.T
 
 
@@ -72,8 +76,9 @@ class Dense:
 class Convolution:
     """A convolution of `inputs` (channels, height, width), with zeros around them.
 
-    `weights` (outputs, channels / groups, height, width) are integers of up to 16 bits. `stride`,
-    `padding` and `dilation` are pairs for height and width.
+    `weights` (outputs, channels / groups, height, width) are integers from -32767 to 32767.
+    `stride`, `padding` and `dilation` are pairs for height and width. Raises ArgumentError for
+    weights out of range, and for shapes that do not fit.
     """
 
     weights: Array
@@ -118,13 +123,13 @@ class Convolution:
         return (len(self.weights), *found)
 
     def __call__(self, values: Ring) -> Ring:
-        """Convolves a batch of inputs."""
+        """Convolves a batch of inputs (n, *inputs), uint32, modulo 2^32."""
         return _exactly(
             lambda part: self._convolved(part, self._matrices), self._patches(values), self._largest
         )
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
-        """The same with other values and weights."""
+        """Convolves floats (n, *inputs) with floats of the weights' shape, in float64."""
         return self._convolved(self._patches(values), _matrices(weights, self.groups))
 
     def _convolved(self, patches: Floats, matrices: Floats) -> Floats:

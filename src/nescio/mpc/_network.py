@@ -64,7 +64,10 @@ class Layer:
         return int(np.prod(self.outputs))
 
     def total(self, results: Sequence[Ring]) -> Ring:
-        """Returns the sum of the maps of earlier results, without the bias."""
+        """Returns the sum (n, *outputs) of the maps of earlier results, without the bias.
+
+        `results` are the network's input (n, *inputs) and the results of the layers before.
+        """
         first, *others = self.terms
         total = first.map(results[first.source])
         for term in others:
@@ -72,7 +75,7 @@ class Layer:
         return total
 
     def biased(self, total: Ring) -> Ring:
-        """Adds the bias."""
+        """Returns `total` (n, *outputs) plus the bias, modulo 2^32."""
         bias = self.bias.astype(np.int64).astype(np.uint32)
         if bias.ndim == 1:
             bias = bias.reshape(-1, *(1,) * (len(self.outputs) - 1))
@@ -91,7 +94,11 @@ class Simulated(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Layers in their order, for inputs of one shape. Raises ArgumentError if they do not fit."""
+    """Layers in their order, for inputs of one shape: the server's secret.
+
+    Every layer but the last has an activation. The outputs are the last layer's values. Raises
+    ArgumentError for layers that do not fit each other.
+    """
 
     inputs: Shape
     layers: tuple[Layer, ...]
