@@ -25,6 +25,7 @@ SHARED = {
     "nescio.quant._plot",
     # The benchmarks time steps of an answer or a product by themselves.
     "nescio.mpc._activation",
+    "nescio.mpc._plans.costs",
     "nescio.mpc._encoding",
     "nescio.mpc._layout",
     "nescio.mpc._maps",
@@ -32,8 +33,6 @@ SHARED = {
     "nescio.mpc._online",
     "nescio.mpc._store",
     "nescio.mpc._tables",
-    "nescio.mpc._transfers",
-    "nescio.mpc._trees",
     "nescio.pir._device_table",
     "nescio.pir._replica",
     "nescio.quant._activations",

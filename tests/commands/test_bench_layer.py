@@ -12,7 +12,7 @@ from commands.conftest import assert_one_sentence, nescio, nescio_here
 from nescio.bench.infer import run
 from nescio.bench.infer.baselines import relu_gates
 from nescio.bench.infer.cheetah import received_bytes
-from nescio.bench.infer.floors import table_messages
+from nescio.mpc._plans.costs import table_messages
 
 FIELDS = [
     *("layer", "elements", "table_bits", "online_bytes", "offline_bytes"),

@@ -22,6 +22,9 @@ from ._activation import Activation
 from ._dealer import insecure_dealer
 from ._maps import Convolution, Dense
 from ._network import Layer, Network, Simulated, Term
+from ._plans.model import InputRangeWarning, PrivateModel
+from ._plans.plan import Plan, Prediction, PublicPlan
+from ._plans.report import LayerReport, Report
 from ._public import PublicNetwork
 from ._session import Client, Server, prepare
 from ._steps import Step
@@ -31,9 +34,16 @@ __all__ = [
     "Client",
     "Convolution",
     "Dense",
+    "InputRangeWarning",
     "Layer",
+    "LayerReport",
     "Network",
+    "Plan",
+    "Prediction",
+    "PrivateModel",
     "PublicNetwork",
+    "PublicPlan",
+    "Report",
     "Server",
     "Simulated",
     "Step",

@@ -23,6 +23,8 @@ _SMALLEST = 1e-6  # of a window, in units of the values
 _VALUE_BITS = 31  # of values, with their signs: one less than the ring has
 _CHUNK = 64
 
+Windows = list[tuple[Floats, Floats]]
+
 
 class FloatTerm(NamedTuple):
     """A linear map with float weights: `geometry` is a map of the same shapes."""
@@ -128,12 +130,14 @@ def quantize(
     bits: int | Sequence[int] = 8,
     margin: float = 0.25,
     weight_bits: int = 11,
+    windows: Windows | None = None,
 ) -> Quantized:
     """Returns the network of integers for layers whose last one has no activation.
 
     `calibration` (n, *inputs) decides the windows, which have `margin` more on both sides. Tables
     have 2^bits entries: a number, or one for each layer with a function. Weights have up to
-    `weight_bits` bits and a sign. Raises ArgumentError.
+    `weight_bits` bits and a sign. `windows` are those of `windows_of`, if they are known. Raises
+    ArgumentError.
     """
     as_count(weight_bits, "weight_bits", MIN_WEIGHT_BITS, MAX_WEIGHT_BITS)
     if not margin >= 0:
@@ -142,7 +146,7 @@ def quantize(
         raise ArgumentError("calibration: found no inputs, or numbers that are not finite")
     input_scale = float(np.abs(calibration).max()) * (1 + margin) / 127 or 1.0
     scales = [np.full(calibration.shape[1], input_scale)]
-    windows = _windows(layers, calibration)
+    windows = windows_of(layers, calibration) if windows is None else windows
     widths = [bits] * (len(layers) - 1) if isinstance(bits, int) else bits
     made = []
     for layer, (low, high), width in zip(layers[:-1], windows[:-1], widths, strict=True):
@@ -156,9 +160,9 @@ def quantize(
     return Quantized(Network(calibration.shape[1:], tuple(made)), input_scale, output_scale)
 
 
-def _windows(layers: Sequence[FloatLayer], calibration: Floats) -> list[tuple[Floats, Floats]]:
+def windows_of(layers: Sequence[FloatLayer], calibration: Floats) -> Windows:
     """Returns the lowest and highest value of each channel, for every layer."""
-    found: list[tuple[Floats, Floats]] = []
+    found: Windows = []
     for first in range(0, len(calibration), _CHUNK):
         for number, values in enumerate(run(layers, calibration[first : first + _CHUNK])):
             axes = tuple(axis for axis in range(values.ndim) if axis != 1)

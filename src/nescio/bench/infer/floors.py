@@ -10,16 +10,14 @@ from ..._timing import median_seconds
 from ...mpc import Activation
 from ...mpc._encoding import Encoding
 from ...mpc._layout import ConvolutionShape
-from ...mpc._tables import TREES_FROM
-from ...mpc._transfers import dabit_field, level_field
-from ...mpc._trees import BLOCK_BITS, MESSAGE_BYTES
+from ...mpc._plans.costs import online_bits, table_messages
 from ...ot import parameters
 from ...ot._party import DEFAULT_PRIMAL
 from ..ot.run import limit_seconds
 from ..quant_limits import Reading
 from .cases import Task
 
-__all__ = ["Floors", "floors", "product_seconds", "table_messages"]
+__all__ = ["Floors", "floors", "product_seconds"]
 
 _RING_BYTES = 4
 _CACHED_BYTES = 1 << 17
@@ -48,33 +46,16 @@ def _lookups(count: int, activation: Activation) -> Floors:
 
     Offline bytes are the packed messages without those of the OTs, offline time is that of the OTs.
     """
-    bits, outputs = activation.bits, activation.outputs
-    online_bits = bits + 2 * outputs + 8 * _RING_BYTES
     lookup = _lookup_seconds(count, activation)
-    transfers, offline_bits = table_messages(bits, outputs)
+    transfers, offline_bits = table_messages(activation.bits, activation.outputs)
     making = limit_seconds(count * transfers, parameters.primal(DEFAULT_PRIMAL))
     return Floors(
-        math.ceil(count * online_bits / 8),
+        math.ceil(count * online_bits(activation) / 8),
         math.ceil(count * offline_bits / 8),
         2 * lookup,
         making,
         2 * (lookup + making),
     )
-
-
-def table_messages(bits: int, outputs: int) -> tuple[int, int]:
-    """Counts the OTs of a table, and the bits of its messages and of the client's place.
-
-    A tree takes a correction a level from each party, and a chosen bit in one of its two OTs.
-    """
-    low = bits if bits < TREES_FROM else BLOCK_BITS
-    high = bits - low
-    levels = [level_field(level, bits, low) for level in range(bits)]
-    vectors = 2 * sum(field.entries for field in levels)
-    numbers = [*levels, *(dabit_field(number) for number in range(outputs))]
-    trees = high * (2 * 8 * MESSAGE_BYTES + 1)
-    transfers = bits + outputs + low - 1 + 2 * high
-    return transfers, vectors + sum(field.product for field in numbers) + trees + bits
 
 
 def _lookup_seconds(count: int, activation: Activation) -> float:

@@ -1,0 +1,1 @@
+"""Models as plans of two parties: quality, costs, files, and models that another party has."""

@@ -1,0 +1,227 @@
+"""Models as plans: calibration, the widths of tables, and a report before anything runs."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array, as_count
+from ...errors import ArgumentError
+from .._maps import Floats
+from .._quantize import FloatLayer, Quantized, quantize, run, windows_of
+from .._tables import MAX_BITS, MIN_BITS
+from .costs import LayerCost, costs, table_bytes
+from .plan import Plan
+from .report import LayerReport, Report
+
+_MAX_CALIBRATION = 1024
+_MAX_HELD = 256
+_SEARCH_INPUTS = 32
+_SEARCH_BITS = 8  # of all layers but one, which has 2 fewer
+_AT_ONCE = 32
+
+
+class _Data(NamedTuple):
+    """Inputs for the windows, inputs that are held out for the report, and their labels."""
+
+    fit: Floats
+    held: Floats
+    labels: Array | None
+
+
+def plan_of(
+    layers: Sequence[FloatLayer],
+    fit: Floats,
+    *,
+    held: Floats,
+    labels: Array | None = None,
+    notes: tuple[str, ...] = (),
+    table_bits: int | Sequence[int] | None = None,
+    offline_bytes: int | None = None,
+    **options: Any,  # noqa: ANN401 - those of quantize
+) -> Plan:
+    """Returns the plan of layers of floats."""
+    if table_bits is not None and offline_bytes is not None:
+        raise ArgumentError("found table_bits and offline_bytes, expected one of them")
+    widths: int | Sequence[int] = 8 if table_bits is None else table_bits
+    if not isinstance(widths, int) and len(widths) != len(layers) - 1:
+        raise ArgumentError(
+            f"table_bits: found {len(widths)} numbers, expected one, or {len(layers) - 1}: one for "
+            "each layer with a function"
+        )
+    options["windows"] = windows_of(layers, fit)
+    if offline_bytes is not None:
+        widths = _searched(layers, fit, offline_bytes, options)
+    quantized = quantize(layers, fit, bits=widths, **options)
+    return Plan(quantized, _report(layers, quantized, held, labels, notes))
+
+
+# ---- calibration ---------------------------------------------------------------------------------
+
+
+def _gathered(calibration: Iterable[Any], shape: tuple[int, ...]) -> _Data:
+    """Takes inputs and labels from batches."""
+    inputs, labels, count = [], [], 0
+    batches = [calibration] if hasattr(calibration, "shape") else calibration
+    for batch in batches:
+        pair = batch if isinstance(batch, list | tuple) else (batch,)
+        values = np.asarray(_array(pair[0]), np.float64)
+        if values.shape[1:] != shape:
+            raise ArgumentError(
+                f"calibration: found a batch of shape {values.shape}, expected {('n', *shape)} as "
+                "in the example"
+            )
+        inputs.append(values)
+        if len(pair) > 1:
+            labels.append(np.asarray(_array(pair[1])).reshape(-1))
+        count += len(values)
+        if count >= _MAX_CALIBRATION:
+            break
+    if count < 2:
+        raise ArgumentError(f"calibration: found {count} inputs, expected 2 or more; 100s are good")
+    whole = np.concatenate(inputs)[:_MAX_CALIBRATION]
+    if not np.isfinite(whole).all():
+        raise ArgumentError("calibration: found numbers that are not finite; expected finite ones")
+    known = np.concatenate(labels)[: len(whole)] if labels else None
+    if known is not None and len(known) != len(whole):
+        raise ArgumentError(
+            f"calibration: found {len(known)} labels for {len(whole)} inputs; expected one each"
+        )
+    held = min(_MAX_HELD, -(-len(whole) // 4))
+    return _Data(whole[:-held], whole[-held:], None if known is None else known[-held:])
+
+
+def _array(values: Any) -> Any:  # noqa: ANN401 - a tensor, or what NumPy takes
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+
+
+# ---- widths of tables ----------------------------------------------------------------------------
+
+
+def _searched(
+    layers: Sequence[FloatLayer], fit: Floats, budget: int, options: dict[str, Any]
+) -> list[int]:
+    """Chooses widths: bits go where they lower the error most for their bytes.
+
+    The error of a layer is that of the outputs if this layer alone has 2 bits fewer; each bit more
+    divides it by 4, as a rounding error does.
+    """
+    as_count(budget, "offline_bytes", 1, 1 << 50)
+    widths = [MIN_BITS] * (len(layers) - 1)
+    rows = _rows(layers, fit, widths, options)
+    least = sum(row.offline_bytes for row in rows)
+    if least > budget:
+        raise ArgumentError(
+            f"offline_bytes: found {budget:,}, expected at least {least:,}, for tables of "
+            f"2^{MIN_BITS} entries"
+        )
+    errors = _sensitivities(layers, fit, options)
+    order = _upgrades(errors, [row.lookups for row in rows[:-1]], budget - least)
+    for layer in order:
+        widths[layer] += 1
+    while sum(row.offline_bytes for row in _rows(layers, fit, widths, options)) > budget:
+        widths[order.pop()] -= 1
+    return widths
+
+
+def _rows(
+    layers: Sequence[FloatLayer], fit: Floats, widths: list[int], options: dict[str, Any]
+) -> list[LayerCost]:
+    return costs(quantize(layers, fit, bits=widths, **options).network.public)
+
+
+def _upgrades(errors: Sequence[float], counts: Sequence[int], left: float) -> list[int]:
+    """Returns the layers that get a bit more, one after the other, within so many bytes."""
+    widths, order = [MIN_BITS] * len(errors), list[int]()
+    while True:
+        steps = [
+            (errors[k] * 4.0 ** -widths[k] / more, k, more)
+            for k in range(len(widths))
+            if widths[k] < MAX_BITS and (more := counts[k] * _more(widths[k])) <= left
+        ]
+        if not steps:
+            return order
+        _, best, more = max(steps)
+        widths[best] += 1
+        order.append(best)
+        left -= more
+
+
+def _more(bits: int) -> float:
+    """Returns the bytes that one more bit costs a table, with the wider linear results."""
+    return table_bytes(bits + 1, bits + 1) - table_bytes(bits, bits) + 0.25
+
+
+def _sensitivities(
+    layers: Sequence[FloatLayer], fit: Floats, options: dict[str, Any]
+) -> list[float]:
+    """Returns the mean squared error of the outputs for each layer with fewer bits."""
+    inputs = fit[:_SEARCH_INPUTS]
+    *_, expected = run(layers, inputs)
+    found = []
+    for number in range(len(layers) - 1):
+        widths = [_SEARCH_BITS] * (len(layers) - 1)
+        widths[number] -= 2
+        quantized = quantize(layers, fit, bits=widths, **options)
+        found.append(float(np.square(_outputs(quantized, inputs)[0] - expected).mean()))
+    base = quantize(layers, fit, bits=_SEARCH_BITS, **options)
+    least = float(np.square(_outputs(base, inputs)[0] - expected).mean())
+    return [max(error - least, least / 100) for error in found]
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+def _report(
+    layers: Sequence[FloatLayer],
+    quantized: Quantized,
+    held: Floats,
+    labels: Array | None,
+    notes: tuple[str, ...],
+) -> Report:
+    *_, expected = run(layers, held)
+    outputs, wraps = _outputs(quantized, held)
+    classes, own = (values.reshape(len(held), -1).argmax(1) for values in (expected, outputs))
+    spread = float(expected.std()) or 1.0
+    return Report(
+        inputs=len(held),
+        agreement=float((classes == own).mean()),
+        accuracy=None if labels is None else float((own == labels).mean()),
+        float_accuracy=None if labels is None else float((classes == labels).mean()),
+        error=float(np.abs(outputs - expected).mean()) / spread,
+        rounds=len(layers),
+        layers=tuple(_layer_reports(layers, quantized, wraps)),
+        notes=notes,
+    )
+
+
+def _outputs(quantized: Quantized, inputs: Floats) -> tuple[Floats, list[int]]:
+    """Simulates inputs; returns outputs, and the wrong lookups of each layer."""
+    found, wraps = [], [0] * (len(quantized.network.layers) - 1)
+    for first in range(0, len(inputs), _AT_ONCE):
+        part = quantized.network.simulate(quantized.encode(inputs[first : first + _AT_ONCE]))
+        found.append(quantized.decode(part.outputs))
+        wraps = [one + more for one, more in zip(wraps, part.wraps, strict=True)]
+    return np.concatenate(found), wraps
+
+
+def _layer_reports(
+    layers: Sequence[FloatLayer], quantized: Quantized, wraps: list[int]
+) -> Iterable[LayerReport]:
+    rows = costs(quantized.network.public)
+    for layer, row, wrapped in itertools.zip_longest(layers, rows, wraps, fillvalue=0):
+        assert isinstance(layer, FloatLayer)
+        assert not isinstance(row, int)
+        last = row.table_bits is None
+        yield LayerReport(
+            row.layer,
+            "-" if last else layer.function.name,
+            layer.outputs,
+            row.lookups,
+            row.table_bits,
+            row.online_bytes,
+            row.table_bytes,
+            row.linear_bytes,
+            wrapped,
+        )

@@ -1,0 +1,85 @@
+"""A model that another party has, as a function of arrays or tensors."""
+
+import os
+import warnings
+from typing import Any, Self
+
+import numpy as np
+
+from ...net import Channel
+from .._session import Client
+from .._steps import Step
+from .plan import PublicPlan
+
+__all__ = ["InputRangeWarning", "PrivateModel"]
+
+
+class InputRangeWarning(UserWarning):
+    """Inputs are larger than those of the calibration: they were cut, and outputs may be wrong."""
+
+
+class PrivateModel:
+    """Runs a model of a server on inputs that stay secret.
+
+        with nescio.mpc.PrivateModel(channel, public, "client.store") as model:
+            outputs = model(inputs)
+
+    `public` is the plan's public part, `path` the client's store of `prepare`. An input uses up one
+    prepared inference. Security model and errors are those of `Client`.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        public: PublicPlan,
+        path: str | os.PathLike[str],
+        *,
+        threads: int = 0,
+    ) -> None:
+        self._public = public
+        self._client = Client(channel, public.network, path, threads=threads)
+
+    def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - arrays or tensors
+        """Returns the outputs (n, *outputs) of inputs (n, *inputs), one after the other.
+
+        Tensors of PyTorch give tensors (CPU, float32), arrays give arrays (float64). Warns with
+        InputRangeWarning if inputs were cut. Whether a hidden value left its window, neither party
+        can see. Raises ArgumentError, and the errors of `Client.infer`.
+        """
+        values = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
+        encoded = self._public.encode(values)
+        if cut := self._public.count_cut(values):
+            text = f"{cut} numbers are larger than those of the calibration, and were cut"
+            warnings.warn(InputRangeWarning(text), stacklevel=2)
+        found = [self._client.infer(one) for one in encoded]
+        shape = self._public.network.layers[-1].outputs
+        outputs = self._public.decode(np.array(found, np.uint32).reshape(-1, *shape))
+        if not hasattr(inputs, "detach"):
+            return outputs
+        import torch  # noqa: PLC0415 - the caller has it
+
+        return torch.from_numpy(outputs.astype(np.float32))
+
+    __call__ = forward
+
+    @property
+    def left(self) -> int:
+        """The number of prepared inferences that are left."""
+        return self._client.left
+
+    @property
+    def counts(self) -> list[Step]:
+        """The counts of the last inference: bytes, frames, rounds and times by phase and layer."""
+        return self._client.counts
+
+    def close(self) -> None:
+        """Closes the store; the channel stays open."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        """Returns the model."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the store."""
+        self.close()

@@ -1,0 +1,197 @@
+"""Plans: a model as a network of integers, with the scales of its inputs and outputs.
+
+The server has the Plan, the client its `public` part. A plan is stored as a safetensors file: the
+weights, and as metadata the public part and the report.
+"""
+
+import json
+import math
+import os
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array, as_count, shown
+from ...errors import ArgumentError, FileError, MalformedMessageError
+from .._maps import Convolution, Dense, Floats, Map, Ring, Shape
+from .._network import Layer, Network, Term
+from .._public import MAX_BYTES, PublicLayer, PublicNetwork, PublicTerm
+from .._quantize import Quantized
+from .report import Report
+
+_KEY = "nescio.mpc"
+_VERSION = 1
+_INPUT_MAX = 127
+
+
+@dataclass(frozen=True, eq=False)
+class PublicPlan:
+    """The client's part of a plan: the public network, and the scales of inputs and outputs."""
+
+    network: PublicNetwork
+    input_scale: float
+    output_scale: float
+
+    @property
+    def inputs(self) -> Shape:
+        """The shape of an input."""
+        return self.network.inputs
+
+    def encode(self, inputs: Floats) -> Ring:
+        """Rounds inputs (n, *inputs) to integers of 8 bits; larger ones are cut.
+
+        Raises ArgumentError for another shape, and for numbers that are not finite.
+        """
+        values = np.asarray(inputs, np.float64)
+        if values.shape[1:] != self.inputs or not values.ndim:
+            raise ArgumentError(
+                f"inputs: found shape {values.shape}, expected {('n', *self.inputs)}, inputs of "
+                "the model one after the other"
+            )
+        if not np.isfinite(values).all():
+            raise ArgumentError("inputs: found numbers that are not finite; expected finite ones")
+        whole = np.clip(np.rint(values / self.input_scale), -_INPUT_MAX, _INPUT_MAX)
+        return whole.astype(np.int32).view(np.uint32)
+
+    def count_cut(self, inputs: Floats) -> int:
+        """Counts the numbers of inputs that `encode` cuts: larger than those of the calibration."""
+        most = (_INPUT_MAX + 0.5) * self.input_scale
+        return int((np.abs(np.asarray(inputs, np.float64)) > most).sum())
+
+    def decode(self, outputs: Ring) -> Floats:
+        """Returns outputs as floats."""
+        floats: Floats = outputs.view(np.int32).astype(np.float64)
+        return floats * self.output_scale
+
+    def to_bytes(self) -> bytes:
+        """Returns the public part for the client: JSON, which has no weights."""
+        scales = {"input_scale": self.input_scale, "output_scale": self.output_scale}
+        whole = {"version": _VERSION, "network": json.loads(self.network.to_bytes()), **scales}
+        return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "PublicPlan":
+        """Reads the bytes of `to_bytes`. Raises MalformedMessageError for any others."""
+        names = {"version", "network", "input_scale", "output_scale"}
+        try:
+            found = json.loads(data) if len(data) <= MAX_BYTES else None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or set(found) != names or found["version"] != _VERSION:
+            raise _malformed("bytes of another kind, or of another version")
+        scales = [found[name] for name in ("input_scale", "output_scale")]
+        if not all(type(one) is float and math.isfinite(one) and one > 0 for one in scales):
+            raise _malformed(f"scales {shown(scales)}")
+        network = PublicNetwork.from_bytes(json.dumps(found["network"]).encode())
+        return cls(network, *scales)
+
+
+def _malformed(found: str) -> MalformedMessageError:
+    return MalformedMessageError(
+        f"public plan: found {found}, expected the file that the server's owner gives to clients"
+    )
+
+
+class Prediction(NamedTuple):
+    """Outputs (n, *outputs) of the simulator, and the wrong lookups of each layer."""
+
+    outputs: Floats
+    wraps: list[int]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A model that two parties can run, with its weights: the server's secret.
+
+    plan = nescio.mpc.compile(model, example, calibration=inputs)
+    print(plan.report)
+    plan.save("model.plan")
+    Path("model.public").write_bytes(plan.public.to_bytes())        # for clients
+    """
+
+    quantized: Quantized
+    report: Report
+
+    @property
+    def network(self) -> Network:
+        """The network of integers."""
+        return self.quantized.network
+
+    @cached_property
+    def public(self) -> PublicPlan:
+        """The part that clients get: no weights."""
+        own = self.quantized
+        return PublicPlan(own.network.public, own.input_scale, own.output_scale)
+
+    def simulate(self, inputs: Floats) -> Prediction:
+        """Computes the outputs of inputs (n, *inputs) as two parties would, with random dithers.
+
+        Raises ArgumentError for inputs of another shape.
+        """
+        found = self.network.simulate(self.public.encode(inputs))
+        return Prediction(self.public.decode(found.outputs), found.wraps)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the plan with its weights, readable by its owner alone. Raises FileError."""
+        from safetensors.numpy import save  # noqa: PLC0415 - needed by files alone
+
+        metadata = {_KEY: self.public.to_bytes().decode(), "report": self.report.to_json()}
+        data = save(dict(_arrays(self.network)), metadata)
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+        except OSError as error:
+            raise FileError(f"{path}: the plan cannot be written: {error.strerror}") from error
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Plan":
+        """Reads a plan. Raises FileError for a file that is none."""
+        from safetensors import SafetensorError, safe_open  # noqa: PLC0415
+
+        try:
+            with safe_open(path, "np") as file:
+                metadata = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            public = PublicPlan.from_bytes(metadata[_KEY].encode())
+            network = _network(public.network, arrays)
+            report = Report.from_json(metadata["report"])
+        except (OSError, SafetensorError, KeyError, ArgumentError, MalformedMessageError) as error:
+            raise FileError(f"{path}: found {error}, expected a file of Plan.save") from error
+        return cls(Quantized(network, public.input_scale, public.output_scale), report)
+
+
+def _arrays(network: Network) -> Any:  # noqa: ANN401 - pairs
+    for number, layer in enumerate(network.layers, 1):
+        for place, term in enumerate(layer.terms):
+            weights: Any = term.map
+            yield f"{number}.{place}", np.ascontiguousarray(weights.weights.astype(np.int16))
+        yield f"{number}.bias", np.ascontiguousarray(layer.bias)
+
+
+def _network(public: PublicNetwork, arrays: dict[str, Array]) -> Network:
+    """Joins weights with the public part. Raises KeyError, or ArgumentError if they do not fit."""
+    layers = []
+    for number, own in enumerate(public.layers, 1):
+        terms = [
+            Term(term.source, _map(term, arrays[f"{number}.{place}"]))
+            for place, term in enumerate(own.terms)
+        ]
+        layers.append(_layer(own, terms, arrays[f"{number}.bias"]))
+    network = Network(public.inputs, tuple(layers))
+    if network.public.digest != public.digest:
+        raise ArgumentError("weights of another network")
+    return network
+
+
+def _map(term: PublicTerm, weights: Array) -> Map:
+    if term.kernel is None:
+        return Dense(weights, term.inputs)
+    sizes = term.stride, term.padding, term.dilation, as_count(term.groups, "groups", 1, 1 << 16)
+    return Convolution(weights, term.inputs, *sizes)
+
+
+def _layer(own: PublicLayer, terms: list[Term], bias: Array) -> Layer:
+    return replace(Layer(tuple(terms), bias), activation=own.activation, shift=own.shift)
