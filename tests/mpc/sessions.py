@@ -13,7 +13,7 @@ from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._online import dithers_of
 from nescio.mpc._public import PublicNetwork
 from nescio.mpc._session import Client, Server, prepare
-from nescio.mpc._store import Contents, StoreWriter
+from nescio.mpc._store import StoreWriter
 
 POOL = _core.ThreadPool(1)
 
@@ -46,9 +46,9 @@ class Dealt:
         self.network, self.public = network, PublicNetwork.of(network)
         self.client, self.server = folder / "client.store", folder / "server.store"
         self.pairs = [insecure_deal(network, 1, random) for _ in range(count)]
-        for number, (role, path) in enumerate((("client", self.client), ("server", self.server))):
-            size = material.size(self.public, role)
-            contents = Contents(role, self.public.digest, session, count, size)
+        parties = (self.public, self.client), (network, self.server)
+        for number, (own, path) in enumerate(parties):
+            contents = material.contents(own, session, count)
             with StoreWriter(path, contents) as writer:
                 for pair in self.pairs:
                     writer.add(material.encode(self.public, pair[number]))

@@ -1,16 +1,17 @@
 """Both phases whole and joined, by two parties without a dealer."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from mpc.layers import relu, weights
 from nescio import _core
-from nescio.errors import FileError, MismatchError, ResourceError
+from nescio.errors import FileError, MismatchError, PeerRefusedError, ResourceError
 from nescio.mpc import _material as material
 from nescio.mpc._activation import Activation
-from nescio.mpc._dealer import insecure_deal
+from nescio.mpc._dealer import insecure_deal, insecure_dealer
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._offline import OfflineClient, OfflineServer
@@ -91,6 +92,28 @@ def test_prepared_inferences_give_the_outputs_of_the_simulator(network, random):
             lambda channel, own=server: serve(channel, network, own, POOL),
         )
         assert np.array_equal(outputs, network.simulate(x, dithers_of(client), errors).outputs)
+
+
+def test_a_store_is_of_no_use_with_other_weights(network, tmp_path):
+    """A server that was trained again: the client would see W' R - W R. Biases may change."""
+    insecure_dealer(network, tmp_path / "client", tmp_path / "server", 1, seed=1)
+    first, *others = network.layers
+    (term,) = first.terms
+    weights_ = term.map.weights.copy()
+    weights_[0, 0, 0, 0] += 1
+    changed = replace(first, terms=(Term(0, replace(term.map, weights=weights_)),))
+    other = Network(network.inputs, (changed, *others))
+    assert other.public.digest == network.public.digest
+    channel, client = Channel.pair()
+    with pytest.raises(FileError, match="found a store for other weights of this network"):
+        Server(channel, other, tmp_path / "server")
+    with Client(client, network.public, tmp_path / "client") as asking:
+        with pytest.raises(PeerRefusedError):
+            asking.infer(np.zeros((4, 6, 6), np.uint32))
+        assert asking.left == 1
+    other = Network(network.inputs, (replace(first, bias=first.bias + 1), *others))
+    with Server(Channel.pair()[0], other, tmp_path / "server") as server:
+        assert server.left == 1
 
 
 def test_shares_are_uniform(network):

@@ -33,8 +33,8 @@ def insecure_dealer(
     random, public = np.random.default_rng(as_count(seed, "seed", 0, 1 << 64)), network.public
     session = f"{int(random.integers(1 << 63)):064x}"
     with (
-        StoreWriter(client, material.contents(public, "client", session, count)) as mine,
-        StoreWriter(server, material.contents(public, "server", session, count)) as theirs,
+        StoreWriter(client, material.contents(public, session, count)) as mine,
+        StoreWriter(server, material.contents(network, session, count)) as theirs,
     ):
         for _ in range(count):
             own, other = insecure_deal(network, 1, random)

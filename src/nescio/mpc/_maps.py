@@ -23,6 +23,10 @@ class Map(Protocol):
     """A linear map of arrays of shape `inputs` to arrays of shape `outputs`."""
 
     @property
+    def weights(self) -> Array:
+        """The weights, integers."""
+
+    @property
     def inputs(self) -> Shape:
         """The shape of an input, without the batch."""
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array
+from ._network import Network
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
 from ._public import PublicLayer, PublicNetwork
 from ._store import Contents, Role
@@ -33,9 +34,13 @@ def size(network: PublicNetwork, role: Role) -> int:
     return sum(-(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT for slot in _slots(network, role))
 
 
-def contents(network: PublicNetwork, role: Role, session: str, count: int) -> Contents:
-    """Returns what a party's store of `count` inferences has."""
-    return Contents(role, network.digest, session, count, size(network, role))
+def contents(network: Network | PublicNetwork, session: str, count: int) -> Contents:
+    """Returns what the store of `count` inferences has, of a server with a Network or a client."""
+    if isinstance(network, Network):
+        public, weights = network.public, network.weights_digest
+        own = size(public, "server")
+        return Contents("server", public.digest, session, count, own, weights)
+    return Contents("client", network.digest, session, count, size(network, "client"))
 
 
 def encode(network: PublicNetwork, material: ClientMaterial | ServerMaterial) -> bytes:

@@ -5,6 +5,7 @@ shifted to the right, rounded, and looked up in the table of its activation. The
 activation.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,6 +126,15 @@ class Network:
     def public(self) -> PublicNetwork:
         """The part that both parties know; the client needs no more."""
         return PublicNetwork.of(self)
+
+    @cached_property
+    def weights_digest(self) -> str:
+        """SHA-256 of all weights, in hexadecimal: what is prepared is of use with them alone."""
+        digest = hashlib.sha256(self.public.digest.encode())
+        for layer in self.layers:
+            for term in layer.terms:
+                digest.update(term.map.weights.astype("<i2").tobytes())
+        return digest.hexdigest()
 
     def simulate(
         self,

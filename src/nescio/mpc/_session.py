@@ -74,7 +74,7 @@ def prepare(
             raise FileError(f"{path} exists: use it, or choose another name")
         session = _agree_to_prepare(channel, role, public, count)
         steps.end("agreement")
-        contents = material.contents(public, role, session, count)
+        contents = material.contents(network, session, count)
         with (
             StoreWriter(path, contents) as writer,
             TableMaker(channel, role, threads=threads) as maker,
@@ -212,7 +212,8 @@ class Client(_Session):
 class Server(_Session):
     """The server: it has the network, and learns nothing of inputs and outputs.
 
-    `path` is the server's store of `prepare`. Raises as Client does.
+    `path` is the server's store of `prepare`, which is for the weights that the network then had.
+    Raises as Client does, and FileError for a store for other weights.
     """
 
     _role: Role = "server"
@@ -226,8 +227,18 @@ class Server(_Session):
         threads: int = 0,
     ) -> None:
         _check_kind(network, Network)
-        super().__init__(channel, network.public, path, threads)
         self._whole = network
+        super().__init__(channel, network.public, path, threads)
+
+    def _check_store(self, path: str | os.PathLike[str]) -> None:
+        """Closes also a store for other weights: outputs would be wrong, and reveal the change."""
+        super()._check_store(path)
+        if self._store.contents.weights != self._whole.weights_digest:
+            self._store.close()
+            raise FileError(
+                f"{path}: found a store for other weights of this network, expected one for these: "
+                "prepare again at both parties"
+            )
 
     def serve(self) -> None:
         """Serves one inference. Raises as Client.infer does.

@@ -5,13 +5,14 @@
     8         4       version of this format, 1
     12        4       length of the JSON
     16        32      SHA-256 of the JSON and of the digests
-    48        ...     JSON: {"count", "plan", "role", "session", "size"}
+    48        ...     JSON: {"count", "plan", "role", "session", "size", "weights"}
     4096 a            a byte for each part: 0 until it is used
     4096 b            the XXH3 of each part, 16 bytes: a check against accidents
     4096 c            the parts, `size` bytes each
 
 Each section begins at the next multiple of 4,096. `session` is the same at both parties, and `plan`
-is the digest of what they compute.
+is the digest of what they compute. `weights` is that of the server's weights, and empty at the
+client.
 
 A part is marked as used, with all parts before it, and the mark is on the disk before `use` returns
 the part. A crash in between loses the part; none is ever used twice, unless somebody puts back an
@@ -55,6 +56,7 @@ class Contents:
     """The contents of a store: `count` parts of `size` bytes.
 
     `plan` and `session` are digests in hexadecimal; both parties' stores have the same ones.
+    `weights` is that of the weights for which the server's parts were made; empty at the client.
     """
 
     role: Role
@@ -62,6 +64,7 @@ class Contents:
     session: str
     count: int
     size: int
+    weights: str = ""
 
     @property
     def flags_at(self) -> int:
@@ -91,6 +94,8 @@ class Contents:
             text = getattr(self, name)
             if not isinstance(text, str) or len(text) != 2 * _DIGEST_BYTES:
                 return f"{name} {text!r}"
+        if not isinstance(self.weights, str) or len(self.weights) not in (0, 2 * _DIGEST_BYTES):
+            return f"weights {self.weights!r}"
         for name, high in (("count", MAX_COUNT), ("size", MAX_SIZE)):
             number = getattr(self, name)
             if type(number) is not int or not 1 <= number <= high:
