@@ -85,22 +85,23 @@ class _Setting(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Prints the tables of every width. Raises FileError, and NescioError for a wrong outcome."""
     check_writable(arguments.json)
+    print("loading, and running the float model", flush=True)
     layers = load_layers(Path(arguments.model))
     images = load_images(Path(arguments.images), _CALIBRATION)
     floats = _float_outputs(layers, images.test)
     cases: list[Case] = []
     for bits in arguments.table_bits:
         quantized = quantize(layers, images.calibration, bits=bits)
-        print(f"\n{bits} table bits: quality, a mean of {_DRAWS} draws of the dithers")
+        print(f"\n{bits} table bits: quality, a mean of {_DRAWS} draws of the dithers", flush=True)
         cases.append(_quality(quantized, bits, images, floats))
         Report(_QUALITY).add(cases[-1])
         with tempfile.TemporaryDirectory() as folder:
             inputs = quantized.encode(images.test)
             setting = _Setting(quantized, inputs, arguments.threads, Path(folder))
-            found = _protocol(setting, arguments.inferences, arguments.check)
-            cases.extend({"table_bits": bits, **case} for case in found)
-        if arguments.json is not None:
-            Path(arguments.json).write_text(json.dumps(cases, indent=1) + "\n")
+            for case in _protocol(setting, arguments.inferences, arguments.check):
+                cases.append({"table_bits": bits, **case})
+                if arguments.json is not None:
+                    Path(arguments.json).write_text(json.dumps(cases, indent=1) + "\n")
     return 0
 
 
@@ -174,6 +175,7 @@ def _checked(setting: _Setting, parties: Parties, count: int) -> Case:
         expected = _Expected(setting, parties, len(own), first)
         found = run_parties(parties, [expected.inputs[k] for k in range(len(own))])
         expected.check(found.outputs, range(len(own)))
+        print(f"logits of {own.stop} of {count} images are the simulator's", flush=True)
     print(f"{count} more images: logits equal to the simulator's, bit for bit")
     return {"checked_images": count, "equal": True}
 

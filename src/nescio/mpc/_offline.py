@@ -21,13 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
+from ..errors import ArgumentError
 from ..net import Channel
 from ._activation import ClientLookups
 from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights, ciphertexts
 from ._maps import Ring
 from ._network import Network, uniform
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._products import Plan
+from ._products import Plan, Product
 from ._public import PublicLayer, PublicNetwork
 from ._steps import Steps
 from ._tables import TableMaker, Tables
@@ -142,11 +143,8 @@ class OfflineServer(_Party):
     ) -> None:
         super().__init__(channel, network.public, maker, pool, steps)
         self._weights = [
-            [
-                ServerWeights(product.encoding, product.weights([t.map for t in layer.terms]), pool)
-                for product in own
-            ]
-            for layer, own in zip(network.layers, self._plan.layers, strict=True)
+            [_prepared(network, number, product, pool) for product in own]
+            for number, own in enumerate(self._plan.layers)
         ]
         self._key = PublicKey(bytes(channel.receive("RLKY", PUBLIC_KEY_BYTES)), pool)
         self._steps.end("keys")
@@ -201,3 +199,14 @@ def _sizes(layer: PublicLayer) -> _Sizes | None:
     if layer.activation is None:
         return None
     return _Sizes(layer.activation.bits, layer.activation.outputs)
+
+
+def _prepared(
+    network: Network, number: int, product: Product, pool: _core.ThreadPool
+) -> ServerWeights:
+    """Prepares the weights of a product of layer `number`, from 0. Raises ArgumentError."""
+    weights = product.weights([term.map for term in network.layers[number].terms])
+    try:
+        return ServerWeights(product.encoding, weights, pool)
+    except ArgumentError as error:
+        raise ArgumentError(f"layer {number + 1}: {error}") from error

@@ -19,6 +19,7 @@ the part. A crash in between loses the part; none is ever used twice, unless som
 old copy of the file. The part's bytes in the file are then overwritten with zeros.
 """
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -119,7 +120,28 @@ class StoreWriter:
         with _reporting(self._path):
             number = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             self._file: BinaryIO = os.fdopen(number, "wb")
+            try:
+                self._reserve()
+            except BaseException:
+                self._close()
+                raise
             self._file.seek(contents.parts_at)
+
+    def _reserve(self) -> None:
+        """Takes the space of the whole file, so that a full disk is found before the work."""
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._file.fileno(), 0, self._contents.file_bytes)
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
+                raise
+
+    def _close(self) -> None:
+        """Closes the file and removes its temporary name."""
+        with suppress(OSError):  # of bytes that a full disk did not take
+            self._file.close()
+        self._temporary.unlink(missing_ok=True)
 
     def add(self, part: bytes | bytearray | memoryview) -> None:
         """Writes the next part. Raises FileError for more or longer parts than were announced."""
@@ -148,9 +170,7 @@ class StoreWriter:
             if kind is None:
                 self._finish()
         finally:
-            with suppress(OSError):  # of bytes that a full disk did not take
-                self._file.close()
-            self._temporary.unlink(missing_ok=True)
+            self._close()
 
     def _finish(self) -> None:
         contents, digests = self._contents, b"".join(self._digests)
