@@ -76,7 +76,10 @@ RELU = Function("relu", lambda values: np.maximum(values, 0), scales=True)
 
 @dataclass(frozen=True, eq=False)
 class FloatLayer:
-    """Terms and a bias (channels,), then a function unless it is the last layer."""
+    """Terms and a bias, then a function unless it is the last layer.
+
+    The bias has one number a channel, or the shape of a result.
+    """
 
     terms: tuple[FloatTerm, ...]
     bias: Floats
@@ -92,6 +95,8 @@ class FloatLayer:
         first, *others = (term(results[term.source]) for term in self.terms)
         for other in others:
             first = first + other
+        if self.bias.ndim > 1:
+            return first + self.bias
         return first + self.bias.reshape(-1, *(1,) * (first.ndim - 2))
 
 
@@ -245,4 +250,5 @@ def _rounded(
 ) -> tuple[tuple[Term, ...], Array]:
     """Returns the terms and the bias in units of the results."""
     terms = tuple(term.rounded(scales[term.source], units) for term in layer.terms)
-    return terms, np.rint(layer.bias / units).astype(np.int64)
+    each = units.reshape(-1, *(1,) * (layer.bias.ndim - 1))
+    return terms, np.rint(layer.bias / each).astype(np.int64)
