@@ -85,13 +85,12 @@ class Draw:
     def transfers(self, fields: Sequence[Field], count: int, *, to_server: bool) -> list[Transfers]:
         """Draws `count` random transfers for each field. A sender's bits are empty."""
         make = self._received if to_server == self._is_server else self._sent
-        short = [field for field in fields if 8 * field.pad_bytes <= _BLOCK_BITS]
-        blocks = make(len(short) * count)
-        found = dict(zip(short, _parts(blocks, count), strict=True))
-        for field in fields:
-            if field not in found:
-                found[field] = make(count, field.pad_bytes)
-        return [Transfers(field, *found[field]) for field in fields]
+        short = [8 * field.pad_bytes <= _BLOCK_BITS for field in fields]
+        blocks = iter(_parts(make(sum(short) * count), count))
+        return [
+            Transfers(field, *(next(blocks) if fits else make(count, field.pad_bytes)))
+            for field, fits in zip(fields, short, strict=True)
+        ]
 
     def products(
         self, levels: int, count: int, bits: Sequence[ByteArray]
