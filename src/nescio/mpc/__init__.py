@@ -22,6 +22,7 @@ from ._activation import Activation
 from ._dealer import insecure_dealer
 from ._maps import Convolution, Dense
 from ._network import Layer, Network, Simulated, Term
+from ._plans.compiler import compile  # noqa: A004 - the field's word
 from ._plans.model import InputRangeWarning, PrivateModel
 from ._plans.plan import Plan, Prediction, PublicPlan
 from ._plans.report import LayerReport, Report
@@ -48,6 +49,7 @@ __all__ = [
     "Simulated",
     "Step",
     "Term",
+    "compile",
     "insecure_dealer",
     "prepare",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 from .._arrays import Array, as_count
 from ..errors import ArgumentError
 from ._activation import Activation
-from ._maps import Convolution, Dense, Floats, Ring, Shape
+from ._maps import MAX_WEIGHT, Convolution, Dense, Floats, Ring, Shape
 from ._network import Layer, Network, Term
 
 MIN_WEIGHT_BITS, MAX_WEIGHT_BITS = 2, 15
@@ -225,7 +225,14 @@ def _layer(
     weight_bits: int,
 ) -> Layer:
     """Rounds the weights of a layer, with as many bits below the places as they have room for."""
-    room = ((1 << weight_bits) - 1) / _largest(layer, scales, own)
+    largest = _largest(layer, scales, own)
+    if largest > MAX_WEIGHT:
+        raise ArgumentError(
+            f"layer {len(scales)}: found weights of {largest:,.0f} units of its values, expected "
+            f"{MAX_WEIGHT:,} at most: its values are too small in the calibration; take inputs "
+            "like those that clients will have"
+        )
+    room = ((1 << weight_bits) - 1) / largest
     shift = int(np.clip(np.floor(np.log2(room)), 0, _VALUE_BITS - activation.bits))
     return Layer(*_rounded(layer, scales, own * 2.0**-shift), activation, shift)
 

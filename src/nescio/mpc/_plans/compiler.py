@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from .._tables import MAX_BITS, MIN_BITS
 from .costs import LayerCost, costs, table_bytes
 from .plan import Plan
 from .report import LayerReport, Report
+
+if TYPE_CHECKING:
+    import torch
 
 _MAX_CALIBRATION = 1024
 _MAX_HELD = 256
@@ -30,6 +33,45 @@ class _Data(NamedTuple):
     labels: Array | None
 
 
+def compile(  # noqa: A001 - the field's word
+    model: "torch.nn.Module",
+    example: "torch.Tensor",
+    *,
+    calibration: Iterable[Any],
+    table_bits: int | Sequence[int] | None = None,
+    offline_bytes: int | None = None,
+    margin: float = 0.25,
+    weight_bits: int = 11,
+) -> Plan:
+    """Turns a PyTorch model into a plan of two parties. The model is not changed.
+
+    `example` is one input (1, *shape). `calibration` has inputs, or pairs of inputs and labels, in
+    batches: a DataLoader, a list, or one tensor. Up to 1,024 inputs are used. Three quarters of
+    them decide the windows of the tables, which get `margin` more on both sides; the others are
+    held out for `plan.report`. Tables have 2^`table_bits` entries (default 8; or a number for each
+    layer with a function). With `offline_bytes` instead, the widths are chosen for the least error
+    within so many bytes of the offline phase. Weights have up to `weight_bits` bits and a sign.
+
+    Raises ArgumentError for a model that cannot be compiled, and names the operation and its line;
+    also for calibration without inputs, of another shape, or with numbers that are not finite.
+    """
+    from .._compile import read_model  # noqa: PLC0415 - needs PyTorch
+
+    found = read_model(model, example)
+    data = _gathered(calibration, tuple(example.shape[1:]))
+    return plan_of(
+        found.layers,
+        data.fit,
+        held=data.held,
+        labels=data.labels,
+        notes=tuple(found.notes),
+        table_bits=table_bits,
+        offline_bytes=offline_bytes,
+        margin=margin,
+        weight_bits=weight_bits,
+    )
+
+
 def plan_of(
     layers: Sequence[FloatLayer],
     fit: Floats,
@@ -41,7 +83,7 @@ def plan_of(
     offline_bytes: int | None = None,
     **options: Any,  # noqa: ANN401 - those of quantize
 ) -> Plan:
-    """Returns the plan of layers of floats."""
+    """Returns the plan of layers of floats: `compile` without PyTorch."""
     if table_bits is not None and offline_bytes is not None:
         raise ArgumentError("found table_bits and offline_bytes, expected one of them")
     widths: int | Sequence[int] = 8 if table_bits is None else table_bits
