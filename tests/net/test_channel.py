@@ -168,6 +168,17 @@ def test_what_was_sent_before_closing_still_arrives(pair):
         b.receive("MORE", 1)
 
 
+def test_an_interrupted_channel_ends_in_the_thread_that_uses_it(pair, thread):
+    a, b = pair
+    waiting = thread(a.receive, "MORE", 1)
+    time.sleep(0.1)
+    a.interrupt()
+    for receive in (waiting.result, lambda: b.receive("MORE", 1)):
+        with pytest.raises(PeerGoneError, match="expected frame 0, MORE"):
+            receive()
+    a.interrupt()  # does nothing more
+
+
 def test_a_closed_channel_says_so(pair):
     a, _ = pair
     a.close()

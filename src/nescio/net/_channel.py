@@ -3,7 +3,7 @@
 import contextlib
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -198,6 +198,10 @@ class Channel:
             self._ended = "close() was called"
             self._stream.close(linger=False)
 
+    def interrupt(self) -> None:
+        """Breaks the connection, from any thread: the thread that uses it gets PeerGoneError."""
+        self._stream.interrupt()
+
     def __enter__(self) -> Self:
         return self
 
@@ -307,6 +311,13 @@ class Listener:
         this party does not trust the other's certificate, and PeerRefusedError if the other party
         does not trust this one's.
         """
+        return self.pending()()
+
+    def pending(self) -> Callable[[], Channel]:
+        """Waits for the next connection; the function that it returns does the rest of `accept`.
+
+        This rest is the TLS handshake: in a thread of its own, a slow one delays nobody else.
+        """
         end = time.monotonic() + self._timeout
         self._socket.settimeout(self._timeout)
         try:
@@ -317,8 +328,16 @@ class Listener:
             ) from error
         except OSError as error:
             raise ChannelError(f"{self.host} port {self.port}: {error}") from error
-        secured = secure(connection, self._context, None, end - time.monotonic())
-        return Channel(SocketTransport(secured), self._timeout, self._link)
+
+        def finish() -> Channel:
+            secured = secure(connection, self._context, None, end - time.monotonic())
+            return Channel(SocketTransport(secured), self._timeout, self._link)
+
+        return finish
+
+    def fileno(self) -> int:
+        """Returns the descriptor, which is readable while a connection waits."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         """Closes the port."""
@@ -327,10 +346,5 @@ class Listener:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

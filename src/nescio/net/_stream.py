@@ -68,6 +68,10 @@ class FrameStream:
         stamped = stamp() if self._linked else b""
         self._transport.write(stamped + header, data, _PARTING)
 
+    def interrupt(self) -> None:
+        """Ends the connection, from any thread."""
+        self._transport.interrupt()
+
     def close(self, *, linger: bool) -> None:
         """Closes the transport."""
         self._transport.close(linger=linger)

@@ -20,6 +20,7 @@ from ..errors import (
 )
 from ._frame import clean
 
+_BACKLOG = 64
 _FIRST_PAUSE_SECONDS = 0.02
 _LONGEST_PAUSE_SECONDS = 0.5
 
@@ -92,7 +93,7 @@ def check_address(host: object, port: object, min_port: int) -> tuple[str, int]:
 def bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=1)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, UnicodeError) as error:
         raise ChannelError(
             f"cannot listen on {host} port {port}: {error}; choose another host or port"

@@ -85,6 +85,9 @@ class Transport(Protocol):
     def read_data(self, length: int, patience: Patience) -> bytearray:
         """Reads the data of the frame whose header was read."""
 
+    def interrupt(self) -> None:
+        """Ends the connection, from any thread: operations raise OSErrors from now on."""
+
     def close(self, *, linger: bool) -> None:
         """Closes the transport; with `linger`, waits so that all bytes written still arrive."""
 
@@ -162,6 +165,12 @@ class MemoryTransport:
         data, self._data = self._data, bytearray()
         return data if len(data) == length else data[:length]
 
+    def interrupt(self) -> None:
+        for queue in (self._in, self._out):
+            with queue.changed:
+                queue.ended = queue.abandoned = True
+                queue.changed.notify_all()
+
     def close(self, *, linger: bool) -> None:  # noqa: ARG002 - nothing is lost in memory
         with self._out.changed:
             self._out.ended = True
@@ -237,6 +246,10 @@ class SocketTransport:
         if not count:
             raise ConnectionError(_CLOSED)
         return count
+
+    def interrupt(self) -> None:
+        with contextlib.suppress(OSError):  # of a socket that is closed, or not connected any more
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # also beneath TLS
 
     def close(self, *, linger: bool) -> None:
         """Closes the socket; with `linger`, first reads for one second at most.
