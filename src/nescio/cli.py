@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__
-from .commands import audit, bench, demo, info, lookup, ot, quant, serve, tune
+from .commands import audit, bench, demo, infer, info, lookup, ot, quant, serve, tune
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, lookup, tune, ot, quant, audit, bench, info)
+_COMMANDS = (demo, serve, lookup, tune, ot, infer, quant, audit, bench, info)
 _EXTRAS = {
+    "PIL": "infer",
     "flint": "audit-lattice",
     "flwr": "flower",
     "httptools": "service",
@@ -51,7 +52,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="nescio",
         description="Private machine-learning inference: private lookups (private information "
-        "retrieval), oblivious transfer, low-bit models, and an audit of secure aggregation.",
+        "retrieval), oblivious transfer, two-party inference, low-bit models, and an audit "
+        "of secure aggregation.",
     )
     parser.add_argument("--version", action="version", version=f"nescio {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -4,6 +4,8 @@
     server = Server(channel, network, path)         client = Client(channel, public, path)
     server.serve()                                  outputs = client.infer(inputs)
 
+`PlanServer` serves a `Plan` to several clients, which are `RemotePlan`s.
+
 The client learns the outputs, and no more of the weights; the server learns nothing of inputs and
 outputs. A `Network` has linear layers of integers, and activations by tables, all modulo 2^32; the
 client needs its `public` part. `Network.simulate` computes in clear what the parties compute.
@@ -27,6 +29,7 @@ from ._plans.model import InputRangeWarning, PrivateModel
 from ._plans.plan import Plan, Prediction, PublicPlan
 from ._plans.report import LayerReport, Report
 from ._public import PublicNetwork
+from ._service import PlanServer, RemoteModel, RemotePlan, Served, ServiceLimits
 from ._session import Client, Server, prepare
 from ._steps import Step
 
@@ -40,12 +43,17 @@ __all__ = [
     "LayerReport",
     "Network",
     "Plan",
+    "PlanServer",
     "Prediction",
     "PrivateModel",
     "PublicNetwork",
     "PublicPlan",
+    "RemoteModel",
+    "RemotePlan",
     "Report",
+    "Served",
     "Server",
+    "ServiceLimits",
     "Simulated",
     "Step",
     "Term",

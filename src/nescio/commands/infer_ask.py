@@ -1,0 +1,182 @@
+"""`nescio infer ask`: the outputs of a server's model for inputs that stay secret."""
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._arrays import Array, shown
+from .._report import Report
+from ..errors import ResourceError
+from . import Subparsers, count
+from ._infer_client import add_connection, phases, progress_of, remote_plan
+from ._inputs import Input, Scaling, read_inputs, read_labels
+from ._progress import Progress
+
+if TYPE_CHECKING:
+    from ..mpc import RemoteModel
+
+_LARGEST = 5
+_COLUMNS = [
+    ("phase", "phase", ">10"),
+    ("sent_bytes", "sent bytes", ">12,"),
+    ("received_bytes", "received", ">12,"),
+    ("round_trips", "round trips", ">11,"),
+    ("seconds", "seconds", ">9.3f"),
+]
+
+
+def add_ask(subcommands: Subparsers) -> None:
+    """Declares `ask`."""
+    parser = subcommands.add_parser(
+        "ask",
+        help="get a model's outputs for inputs that stay secret",
+        description="Gets the outputs of a server's model for inputs, and prints for each the "
+        "largest ones. An input uses up one prepared inference of the store. Then it prints bytes, "
+        "round trips and seconds, and how many prepared inferences are left.",
+    )
+    add_connection(parser)
+    add = parser.add_argument
+    add(
+        "inputs",
+        nargs="+",
+        type=Path,
+        metavar="INPUT",
+        help="file of an input: an array (.npy) of the input's shape or of several inputs, taken "
+        "as it is; or an image (PNG, JPEG) of the model's size, scaled to 0..1",
+    )
+    add(
+        "--labels",
+        type=Path,
+        metavar="FILE",
+        help="text file with the name of each output, one on each line",
+    )
+    add(
+        "--mean",
+        type=_numbers,
+        metavar="R,G,B",
+        help="numbers to subtract from the channels of images, as in the model's training",
+    )
+    add(
+        "--deviation",
+        type=_numbers,
+        metavar="R,G,B",
+        help="numbers by which the channels of images are then divided",
+    )
+    add(
+        "--refill",
+        type=count,
+        default=0,
+        metavar="N",
+        help="prepare N more inferences in the background when fewer than N are left, in a new "
+        "store beside the first: FILE.2, FILE.3 and so on",
+    )
+    add("--json", action="store_true", help="print JSON, with all outputs")
+    parser.set_defaults(run=_run)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        found = [math.nan]
+    if not all(math.isfinite(one) for one in found):
+        raise argparse.ArgumentTypeError(f"found {shown(text)}, expected numbers such as 0.5,0.4")
+    return found
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    remote = remote_plan(arguments)
+    public = remote.public
+    outputs = math.prod(public.network.layers[-1].outputs)
+    labels = read_labels(arguments.labels, outputs)
+    scaling = Scaling(arguments.mean, arguments.deviation)
+    inputs = read_inputs(arguments.inputs, public.inputs, scaling)
+    facts: list[dict[str, object]] = []
+    with Progress() as progress:
+        bar = progress_of(progress, max(1, arguments.refill))
+
+        def show(done: int) -> None:
+            if len(facts) == len(inputs):  # what is waited for; else lines would mix
+                bar(done)
+
+        with remote.open(arguments.store, refill=arguments.refill, progress=show) as model:
+            _check_left(model, inputs, arguments.refill)
+            for one in inputs:
+                if cut := public.count_cut(one.values[None]):
+                    _warn(one.name, cut)
+                fact = _answer(one.name, _ask(model, one), labels)
+                facts.append(fact)
+                if not arguments.json:
+                    print(_line(fact), flush=True)
+        _print_costs(arguments, model, facts)
+    return 0
+
+
+def _check_left(model: "RemoteModel", inputs: Sequence[Input], refill: int) -> None:
+    """Raises ResourceError, before any is used, if fewer inferences are left than inputs."""
+    if model.left < len(inputs) and not refill:
+        raise ResourceError(
+            f"found {len(inputs):,} inputs, expected at most {model.left:,}: so many prepared "
+            "inferences are left; prepare more, or use --refill"
+        )
+
+
+def _ask(model: "RemoteModel", one: Input) -> Array:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `_warn` names the file
+        outputs: Array = model(one.values[None])[0].reshape(-1)
+    return outputs
+
+
+def _warn(name: str, cut: int) -> None:
+    print(
+        f"nescio: {name}: {cut:,} numbers are larger than those of the model's calibration, and "
+        "were cut: the outputs may be wrong",
+        file=sys.stderr,
+    )
+
+
+def _answer(name: str, outputs: Array, labels: list[str] | None) -> dict[str, Any]:
+    best = int(np.argmax(outputs))
+    label = None if labels is None else labels[best]
+    order = np.argsort(-outputs, kind="stable")[:_LARGEST].tolist()
+    largest = [[labels[k] if labels else k, float(outputs[k])] for k in order]
+    return {
+        "input": name,
+        "class": best,
+        "label": label,
+        "largest": largest,
+        "outputs": outputs.tolist(),
+    }
+
+
+def _line(fact: dict[str, Any]) -> str:
+    largest = ", ".join(f"{name} {value:.4g}" for name, value in fact["largest"])
+    name = fact["class"] if fact["label"] is None else fact["label"]
+    return f"{fact['input']}: {name} ({largest})"
+
+
+def _print_costs(
+    arguments: argparse.Namespace, model: "RemoteModel", facts: list[dict[str, object]]
+) -> None:
+    sums = phases(model.counts)
+    if arguments.json:
+        steps = [one._asdict() for one in sums]
+        print(json.dumps({"answers": facts, "phases": steps, "left": model.left}))
+        return
+    print()
+    report = Report(_COLUMNS)
+    for one in sums:
+        report.add(dict(one._asdict()))
+    names = ("sent_bytes", "received_bytes", "round_trips", "seconds")
+    report.add(
+        {"phase": "sum", **{name: sum(getattr(one, name) for one in sums) for name in names}}
+    )
+    print(f"\n{model.left:,} prepared inferences are left")

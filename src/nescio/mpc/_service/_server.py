@@ -1,0 +1,270 @@
+"""The server of a plan: a thread for each client, and a store for each preparation."""
+
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from ..._arrays import as_count, as_threads
+from ...errors import ChannelError, NescioError, PeerGoneError
+from ...net import Channel, Listener, aborting
+from .. import _material as material
+from .._plans.plan import Plan
+from .._session import Server, prepare
+from .._store import Store
+from ._folder import StoreFolder
+from ._request import RefusalError, Request, confirm, plan_digest, receive_request
+
+__all__ = ["PlanServer", "Served", "ServiceLimits"]
+
+_REFUSED_AT_ONCE = 8
+_PAUSE_SECONDS = 0.05
+_END_SECONDS = 10.0
+_ANY_SESSION = 64 * "0"
+
+
+@dataclass(frozen=True)
+class ServiceLimits:
+    """The limits of a PlanServer; a client that exceeds one is refused and told so.
+
+    `clients` are connections at the same time, `prepared` inferences in one preparation, `bytes`
+    those of all stores together.
+    """
+
+    clients: int = 16
+    prepared: int = 1000
+    bytes: int = 16 << 30
+
+    def __post_init__(self) -> None:
+        """Raises ArgumentError for limits that are no numbers, or out of range."""
+        as_count(self.clients, "max_clients", 1, 4096)
+        as_count(self.prepared, "max_prepared", 1, 1 << 20)
+        as_count(self.bytes, "max_bytes", 1, 1 << 60)
+
+
+class Served(NamedTuple):
+    """A connection that has ended: what a client did, and never what it asked.
+
+    `what` is "prepare", "infer" or, without a valid request, "-". `inferences` were prepared or
+    made. `problem` is an error's text; None if the client left between two inferences.
+    """
+
+    client: int
+    what: str
+    inferences: int
+    sent_bytes: int
+    received_bytes: int
+    seconds: float
+    problem: str | None
+
+
+class PlanServer:
+    """Serves a plan to several clients at once; each of them has stores of its own in `folder`.
+
+        with Channel.listener("0.0.0.0", 9760, tls_cert=cert, tls_key=key) as listener:
+            with nescio.mpc.PlanServer(plan, listener, "stores") as server:
+                server.run()
+
+    Clients are `RemotePlan`s. Every client has a thread. One that is silent for the listener's
+    timeout is left. `report` gets a Served for each connection, in its thread. Security model as in
+    `Server`: anybody who can connect can ask, unless the listener has `tls_ca`. Raises FileError if
+    the folder cannot be used, or another server uses it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        listener: Listener,
+        folder: str | os.PathLike[str],
+        *,
+        limits: ServiceLimits | None = None,
+        threads: int = 0,
+        report: Callable[[Served], None] | None = None,
+    ) -> None:
+        self._plan, self._listener, self._report = plan, listener, report
+        self._limits, self._threads = limits or ServiceLimits(), as_threads(threads)
+        self._digest = plan_digest(plan.public)
+        self._folder = StoreFolder(folder, self._limits.bytes)
+        self._lock = threading.Lock()
+        self._running: dict[threading.Thread, Channel | None] = {}
+        self._stopping = False
+        self._wake, self._woken = socket.socketpair()
+        self._wake.setblocking(False)
+
+    def run(self) -> None:
+        """Serves clients until `stop` is called; then ends all connections."""
+        client = 0
+        while not self._stopping:
+            if not self._wait():
+                continue
+            try:
+                accept = self._listener.pending()
+            except ChannelError:  # the client has left, or there are no more descriptors
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            client += 1
+            thread = threading.Thread(target=self._serve, args=(client, accept), daemon=True)
+            with self._lock:
+                self._running[thread] = None
+            thread.start()
+        self._end_all()
+
+    def stop(self) -> None:
+        """Makes `run` return; a signal handler or another thread may call it."""
+        self._stopping = True
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        with suppress(OSError):  # it is awake, or closed
+            self._wake.send(b"w")
+
+    def _wait(self) -> bool:
+        """Waits for a client, or to be woken; a full server takes no client."""
+        with self._lock:
+            full = len(self._running) >= self._limits.clients + _REFUSED_AT_ONCE
+        with selectors.DefaultSelector() as selector:
+            woken = selector.register(self._woken, selectors.EVENT_READ)
+            if not full:
+                selector.register(self._listener, selectors.EVENT_READ)
+            ready = [key for key, _ in selector.select()]
+        if woken in ready:
+            self._woken.recv(4096)
+        return len(ready) > (woken in ready) and not self._stopping
+
+    def _end_all(self) -> None:
+        """Breaks all connections, and waits until their threads have removed what is incomplete."""
+        end = time.monotonic() + _END_SECONDS
+        with self._lock:
+            running = {thread: one for thread, one in self._running.items() if one is not None}
+        for channel in running.values():
+            channel.interrupt()
+        for thread in running:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _serve(self, client: int, accept: Callable[[], Channel]) -> None:
+        """Serves one connection, to its end, and reports it."""
+        one = _Connection(self._plan, self._folder, self._limits, self._threads)
+        begin, problem = time.perf_counter(), None
+        try:
+            with accept() as channel:
+                one.channel = channel
+                self._check_room(channel)
+                one.run(channel, self._digest)
+        except (NescioError, OSError) as error:
+            problem = str(error)
+        except Exception as error:
+            problem = f"internal error ({type(error).__name__}: {error})"
+        finally:
+            with self._lock:
+                del self._running[threading.current_thread()]
+            self._wake_up()
+        if self._report is not None:
+            self._report(one.served(client, time.perf_counter() - begin, problem))
+
+    def _check_room(self, channel: Channel) -> None:
+        """Refuses a client if there are too many, or if the server stops."""
+        with self._lock:
+            self._running[threading.current_thread()] = channel
+            count = sum(one is not None for one in self._running.values())
+        if self._stopping:
+            channel.interrupt()
+        if count > self._limits.clients:
+            text = f"the server has {self._limits.clients} clients, its most: try again later"
+            channel.abort(text)
+            raise RefusalError(text)
+
+    def close(self) -> None:
+        """Lets another server use the folder."""
+        self._folder.close()
+        self._wake.close()
+        self._woken.close()
+
+    def __enter__(self) -> Self:
+        """Returns the server."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes the server; the listener stays open."""
+        self.close()
+
+
+class _Connection:
+    """One client's connection: a request, and what follows from it."""
+
+    channel: Channel | None = None
+
+    def __init__(
+        self, plan: Plan, folder: StoreFolder, limits: ServiceLimits, threads: int
+    ) -> None:
+        self._plan, self._folder = plan, folder
+        self._limits, self._threads = limits, threads
+        self._what, self._inferences = "-", 0
+
+    def run(self, channel: Channel, digest: str) -> None:
+        """Fulfils the client's request. Raises RefusalError, and the errors of the channel."""
+        with aborting(channel):
+            request = receive_request(channel, digest)
+        self._what = request.what
+        try:
+            if request.what == "prepare":
+                self._prepare(channel, request)
+            else:
+                self._infer(channel, request)
+        except RefusalError as error:
+            channel.abort(str(error))
+            raise
+
+    def _prepare(self, channel: Channel, request: Request) -> None:
+        count, most = request.count, self._limits.prepared
+        if count > most:
+            raise RefusalError(f"found {count:,} inferences to prepare, expected at most {most:,}")
+        network = self._plan.network
+        contents = material.contents(network, _ANY_SESSION, count)
+        with self._folder.new(contents.file_bytes) as path:
+            prepare(channel, network, path, count, threads=self._threads, progress=self._count)
+        confirm(channel)
+
+    def _infer(self, channel: Channel, request: Request) -> None:
+        """Serves inferences until the client leaves or none is left."""
+        session = request.session
+        with self._folder.use(session) as path:
+            self._check_weights(path)
+            with Server(channel, self._plan.network, path, threads=self._threads) as server:
+                self._serve_all(server)
+            if not server.left:
+                self._folder.remove(session)
+
+    def _check_weights(self, path: Path) -> None:
+        """Refuses a store that was made before the model was trained again."""
+        with Store(path) as store:
+            weights = store.contents.weights
+        if weights != self._plan.network.weights_digest:
+            raise RefusalError(
+                "this preparation was made with other weights of the model: prepare more in a new "
+                "store"
+            )
+
+    def _serve_all(self, server: Server) -> None:
+        while left := server.left:
+            try:
+                server.serve()
+            except PeerGoneError:
+                if server.left < left:
+                    raise
+                return  # between two inferences
+            self._count(self._inferences + 1)
+
+    def _count(self, inferences: int) -> None:
+        self._inferences = inferences
+
+    def served(self, client: int, seconds: float, problem: str | None) -> Served:
+        """Returns what was done."""
+        counts = None if self.channel is None else self.channel.counts
+        sent, received = (counts.sent_bytes, counts.received_bytes) if counts else (0, 0)
+        return Served(client, self._what, self._inferences, sent, received, seconds, problem)

@@ -1,0 +1,402 @@
+"""`nescio infer`: a server process and clients as a user runs them."""
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio, nescio_here
+from mpc.plans import near, small_plan
+
+PLAN, INPUTS = small_plan()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A folder with a plan, its public part, and inputs."""
+    folder = tmp_path_factory.mktemp("model")
+    PLAN.save(folder / "plan")
+    (folder / "public").write_bytes(PLAN.public.to_bytes())
+    np.save(folder / "one.npy", INPUTS[0])
+    np.save(folder / "three.npy", INPUTS[:3])
+    (folder / "labels.txt").write_text("cat\ndog\nship\nfrog\n")
+    return folder
+
+
+class Server:
+    """A server process."""
+
+    def __init__(self, process, address):
+        self.process, self.address = process, address
+
+    def stop(self, number=signal.SIGTERM):
+        """Ends it; returns its lines."""
+        self.process.send_signal(number)
+        lines, errors = self.process.communicate(timeout=20)
+        assert (self.process.returncode, errors) == (0, "")
+        return lines.splitlines()
+
+
+@contextlib.contextmanager
+def serving(files, stores, *options):
+    command = [sys.executable, "-m", "nescio", "infer", "serve", files / "plan"]
+    command += ["--stores", stores, "--port", 0, "--threads", 1, *options]
+    process = subprocess.Popen(
+        [*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        line = process.stdout.readline()
+        assert line.startswith("serving plan "), process.stderr.read()
+        yield Server(process, line.split()[-1])
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+
+
+def client(run, what, address, files, store, *rest):
+    """Runs a client's command, with `run`."""
+    options = ["--public", files / "public", "--store", store, "--threads", 1]
+    return run("infer", what, address, *rest, *options)
+
+
+@pytest.fixture(scope="module")
+def server(files, tmp_path_factory):
+    with serving(files, tmp_path_factory.mktemp("server") / "stores") as running:
+        yield running
+
+
+@pytest.fixture
+def prepared(server, files, tmp_path):
+    """The path of a store of three inferences."""
+    store = tmp_path / "client.store"
+    found = client(nescio_here, "prepare", server.address, files, store, "--count", 3)
+    assert found.returncode == 0, found.stderr
+    return store
+
+
+# ---- the commands --------------------------------------------------------------------------------
+
+
+def test_from_a_plan_to_an_answer(files, tmp_path):
+    store = tmp_path / "client.store"
+    with serving(files, tmp_path / "stores") as server:
+        found = client(nescio, "prepare", server.address, files, store, "--count", 4)
+        assert found.stdout.startswith("4 inferences prepared in "), found.stderr
+        labels = ["--labels", files / "labels.txt"]
+        inputs = [files / "one.npy", files / "three.npy"]
+        found = client(nescio, "ask", server.address, files, store, *inputs, *labels)
+        lines = server.stop()
+    assert (found.returncode, found.stderr) == (0, "")
+    *answers, _, head, agreement, _, _, outputs, total, _, left = found.stdout.splitlines()
+    assert len(answers) == 4
+    best = PLAN.simulate(INPUTS[:1]).outputs[0].argmax()
+    name = ["cat", "dog", "ship", "frog"][best]
+    assert answers[0].startswith(f"{files / 'one.npy'}: {name} ({name} ")
+    assert answers[3].startswith(f"{files / 'three.npy'}[2]: ")
+    assert "round trips" in head
+    assert agreement.split()[0] == "agreement"
+    assert outputs.split()[3] == "4"
+    assert total.split()[3] == "9"
+    assert left == "0 prepared inferences are left"
+    assert lines[0].startswith("client 1: prepared 4, ")
+    assert lines[1].startswith("client 2: inferred 4, ")
+    assert len(lines) == 2
+    assert [path.name for path in (tmp_path / "stores").iterdir()] == ["lock"]
+
+
+def test_json(server, files, prepared):
+    found = client(
+        nescio_here, "ask", server.address, files, prepared, files / "three.npy", "--json"
+    )
+    facts = json.loads(found.stdout)
+    outputs = np.array([one["outputs"] for one in facts["answers"]])
+    assert near(PLAN, outputs, INPUTS[:3])
+    assert [one["class"] for one in facts["answers"]] == outputs.argmax(1).tolist()
+    assert {one["phase"]: one["round_trips"] for one in facts["phases"]} == {
+        "agreement": 1,
+        "input": 0,
+        "lookups": 3,
+        "outputs": 3,
+    }
+    assert facts["left"] == 0
+
+
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_images(server, files, prepared, tmp_path, kind):
+    image = pytest.importorskip("PIL.Image")
+    pixels = np.full((6, 6, 3), (51, 102, 153), np.uint8)
+    path = tmp_path / f"flat.{kind}"
+    image.fromarray(pixels).save(path)
+    scaling = ["--mean", "0.1,0.2,0.3", "--deviation", "0.5,0.25,0.5"]
+    found = client(nescio_here, "ask", server.address, files, prepared, path, *scaling, "--json")
+    (answer,) = json.loads(found.stdout)["answers"]
+    seen = np.asarray(image.open(path), float)[0, 0] / 255  # a JPEG changes colors a little
+    assert np.abs(seen - [0.2, 0.4, 0.6]).max() < 0.02
+    scaled = (seen - [0.1, 0.2, 0.3]) / [0.5, 0.25, 0.5]
+    inputs = np.broadcast_to(scaled[:, None, None], (1, 3, 6, 6))
+    assert near(PLAN, np.array(answer["outputs"]), inputs)
+
+
+def test_inputs_outside_the_calibration_are_named(server, files, prepared, tmp_path):
+    np.save(tmp_path / "large.npy", INPUTS[0] * 50)
+    found = client(nescio_here, "ask", server.address, files, prepared, tmp_path / "large.npy")
+    assert found.returncode == 0
+    cut = PLAN.public.count_cut(INPUTS[:1] * 50)
+    assert f"large.npy: {cut} numbers are larger" in found.stderr
+    assert "the outputs may be wrong" in found.stderr
+
+
+def test_refilling(server, files, prepared):
+    ask = ["ask", server.address, files, prepared, files / "three.npy", "--refill", 4]
+    for left in (4, 5):  # 3 and 4, then 4 and 4
+        found = client(nescio_here, *ask)
+        assert found.returncode == 0, found.stderr
+        assert found.stdout.endswith(f"\n{left} prepared inferences are left\n")
+        names = {path.name for path in prepared.parent.iterdir()}
+        assert names == {"client.store", "client.store.2"}
+
+
+def test_two_clients_at_once(server, files, tmp_path):
+    command = [sys.executable, "-m", "nescio", "infer"]
+    common = ["--public", files / "public", "--threads", 1]
+
+    def both(what, *rest):
+        running = [
+            subprocess.Popen(
+                [*map(str, [*command, what, server.address, *rest, *common, "--store", store])],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for store in (tmp_path / "0.store", tmp_path / "1.store")
+        ]
+        for one in running:
+            out, errors = one.communicate(timeout=60)
+            assert one.returncode == 0, errors
+            yield out
+
+    assert all("20 inferences prepared" in out for out in both("prepare", "--count", 20))
+    for out in both("ask", files / "three.npy", "--json"):
+        facts = json.loads(out)
+        assert facts["left"] == 17
+        assert near(PLAN, np.array([one["outputs"] for one in facts["answers"]]), INPUTS[:3])
+
+
+def test_tls(files, certificate, stranger, tmp_path):
+    cert, key = certificate
+    store = tmp_path / "client.store"
+    tls = ["--tls-cert", cert, "--tls-key", key]
+    with serving(files, tmp_path / "stores", *tls) as server:
+        prepare = ["prepare", server.address, files, store, "--count", 1]
+        found = client(nescio_here, *prepare, "--tls-ca", stranger[0])
+        assert_one_sentence(found)
+        assert "certificate is not trusted" in found.stderr
+        found = client(nescio_here, *prepare, "--timeout", 5)
+        assert_one_sentence(found)
+        found = client(nescio_here, *prepare, "--tls-ca", cert)
+        assert found.returncode == 0, found.stderr
+        found = client(
+            nescio_here, "ask", server.address, files, store, files / "one.npy", "--tls-ca", cert
+        )
+        assert found.returncode == 0, found.stderr
+        server.stop(signal.SIGINT)
+
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+
+def test_processes_that_are_killed(files, tmp_path):
+    """The server between prepare and ask, the client in the middle of inferences."""
+    store, stores = tmp_path / "client.store", tmp_path / "stores"
+    with serving(files, stores) as server:
+        found = client(nescio_here, "prepare", server.address, files, store, "--count", 250)
+        assert found.returncode == 0, found.stderr
+        server.process.kill()
+    np.save(tmp_path / "many.npy", np.concatenate([INPUTS] * 6))
+    with serving(files, stores) as server:
+        command = [sys.executable, "-m", "nescio", "infer", "ask", server.address]
+        command += [tmp_path / "many.npy", "--public", files / "public", "--store", store]
+        process = subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, text=True)
+        first = process.stdout.readline()
+        process.kill()
+        more = process.communicate(timeout=20)[0]
+        found = client(nescio, "ask", server.address, files, store, files / "one.npy", "--json")
+        assert found.returncode == 0, found.stderr
+        facts = json.loads(found.stdout)
+        lines = server.stop()
+    assert "many.npy[0]: " in first
+    seen = 1 + more.count("many.npy[")
+    assert 0 <= 250 - 1 - facts["left"] - seen <= 2  # one more that was begun, one not printed
+    assert near(PLAN, np.array([facts["answers"][0]["outputs"]]), INPUTS[:1])
+    assert len(lines) == 2
+
+
+def test_a_preparation_that_is_interrupted(server, files, tmp_path):
+    store = tmp_path / "client.store"
+    command = [sys.executable, "-m", "nescio", "infer", "prepare", server.address]
+    command += ["--public", files / "public", "--store", store, "--count", 1000]
+    process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 20
+    while not [*tmp_path.iterdir()] and time.monotonic() < end:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (130, "nescio: interrupted\n")
+    assert [*tmp_path.iterdir()] == []
+
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+
+def test_what_a_server_refuses(files, tmp_path):
+    limits = ["--max-prepared", 2, "--max-bytes", 10_000, "--max-clients", 2]
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "public").write_bytes(small_plan(size=4)[0].public.to_bytes())
+    with serving(files, tmp_path / "stores", *limits) as server:
+        for own, count, said in (
+            (files, 3, "expected at most 2"),
+            (files, 2, "the server's folder of stores"),
+            (other, 1, "public file of another model"),
+        ):
+            found = client(
+                nescio_here, "prepare", server.address, own, tmp_path / "s", "--count", count
+            )
+            assert_one_sentence(found)
+            assert said in found.stderr
+        taken = nescio_here(
+            *("infer", "serve", files / "plan", "--stores", tmp_path / "b"),
+            *("--port", server.address.rpartition(":")[2]),
+        )
+        assert_one_sentence(taken)
+        assert "choose another host or port" in taken.stderr
+        lines = server.stop()
+    assert all("ended by: " in line for line in lines)
+    assert [path.name for path in tmp_path.iterdir()].count("s") == 0
+
+
+def test_a_store_that_is_used_up(server, files, prepared):
+    ask = ["ask", server.address, files, prepared]
+    found = client(nescio_here, *ask, files / "three.npy", files / "one.npy")
+    assert_one_sentence(found)
+    assert "found 4 inputs, expected at most 3" in found.stderr
+    assert client(nescio_here, *ask, files / "three.npy").returncode == 0
+    found = client(nescio_here, *ask, files / "one.npy")
+    assert_one_sentence(found)
+    assert "prepare more" in found.stderr
+
+
+def test_a_store_of_another_server(files, prepared, tmp_path):
+    with serving(files, tmp_path / "stores") as other:
+        found = client(nescio_here, "ask", other.address, files, prepared, files / "one.npy")
+    assert_one_sentence(found)
+    assert "or made with another server" in found.stderr
+
+
+def write(folder, name):
+    """Writes a file that is no good input, and returns its path."""
+    path = folder / name
+    if name == "shape.npy":
+        np.save(path, np.zeros((3, 6, 7)))
+    elif name == "empty.npy":
+        np.save(path, np.zeros((0, 3, 6, 6)))
+    elif name == "nan.npy":
+        np.save(path, np.full((3, 6, 6), np.nan))
+    elif name == "text.npy":
+        np.save(path, np.array(["a"]))
+    elif name == "size.png":
+        pytest.importorskip("PIL.Image").new("RGB", (7, 6)).save(path)
+    elif name != "missing.npy":
+        path.write_bytes(b"nothing")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing.npy", "does not exist"),
+        ("broken.npy", "is not a NumPy array file"),
+        ("shape.npy", "found an array of shape (3, 6, 7), expected (3, 6, 6)"),
+        ("empty.npy", "found an array of shape (0, 3, 6, 6)"),
+        ("nan.npy", "not finite"),
+        ("text.npy", "expected numbers"),
+        ("size.png", "found an image of 7 x 6 pixels, expected 6 x 6"),
+        ("broken.png", "is not an image of PNG or JPEG"),
+    ],
+)
+def test_inputs_that_cannot_be(files, tmp_path, name, said):
+    """They are refused before anything connects."""
+    path = write(tmp_path, name)
+    found = client(nescio_here, "ask", "127.0.0.1:9", files, tmp_path / "store", path)
+    assert_one_sentence(found)
+    assert said in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "changed", "said"),
+    [
+        ("ask", {}, "does not exist, expected a store"),
+        ("ask", {"--public": "one.npy"}, "public plan: found bytes of another kind"),
+        ("ask", {"--public": "none"}, "none does not exist"),
+        ("ask", {"--labels": "none"}, "none does not exist"),
+        ("ask", {"--labels": "labels.txt", "--threads": "-1"}, "threads"),
+        ("ask", {"--mean": "0.5"}, "found arrays only"),
+        ("ask", {"--store": "public"}, "expected a store of prepared inferences"),
+        ("prepare", {"--timeout": "0.3"}, "no connection to 127.0.0.1 port 9"),
+        ("prepare", {"--store": "public"}, "exists"),
+        ("prepare", {"--count": "0"}, "count: found 0"),
+        ("prepare", {"--tls-ca": "one.npy"}, "TLS files"),
+        ("prepare", {"--timeout": "-1"}, "timeout"),
+        ("serve", {"--port": "99999"}, "port: found 99999"),
+        ("serve", {"--max-clients": "0"}, "max_clients: found 0"),
+        ("serve", {"--stores": "public"}, "public cannot be used"),
+        ("serve", {"--tls-cert": "public"}, "TLS"),
+    ],
+)
+def test_what_cannot_be(files, tmp_path, what, changed, said):
+    serves = what == "serve"
+    options = (
+        {"--stores": tmp_path / "stores", "--port": 0}
+        if serves
+        else {
+            "--public": files / "public",
+            "--store": tmp_path / "store",
+        }
+    )
+    for name, value in changed.items():
+        options[name] = files / value if (files / value).exists() or value == "none" else value
+    first = {"serve": [files / "plan"], "prepare": ["127.0.0.1:9"]}
+    own = first.get(what, ["127.0.0.1:9", files / "one.npy"])
+    flat = [part for pair in options.items() for part in pair]
+    found = nescio_here("infer", what, *own, *flat)
+    assert_one_sentence(found)
+    assert said in found.stderr
+
+
+def test_plans_that_cannot_be(files, tmp_path):
+    for plan, said in ((files / "public", "expected a file of Plan.save"), ("none", "none does")):
+        found = nescio_here("infer", "serve", plan, "--stores", tmp_path / "s", "--port", 0)
+        assert_one_sentence(found)
+        assert said in found.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "a:b", ":9760", "a:0", "a:65536", "::1:9760"])
+def test_addresses_that_cannot_be(files, address):
+    found = client(nescio_here, "prepare", address, files, "store")
+    assert found.returncode == 2
+    assert "expected HOST:PORT" in found.stderr
+
+
+def test_labels_of_another_model(files, tmp_path):
+    (tmp_path / "labels.txt").write_text("cat\ndog\n")
+    labels = ["--labels", tmp_path / "labels.txt"]
+    found = client(
+        nescio_here, "ask", "127.0.0.1:9", files, tmp_path / "s", files / "one.npy", *labels
+    )
+    assert_one_sentence(found)
+    assert "found 2 labels, expected 4: one for each output" in found.stderr
