@@ -68,7 +68,6 @@ def test_convolutions_in_one_dimension():
         (lambda x, m, n: n(m(x)), [conv(3, 6, 1, padding=0), conv(6, 6, groups=6)]),
         (lambda x, m, n: n(m(x)), [conv(3, 3, groups=3), conv(3, 6, 1, groups=3, padding=0)]),
         (lambda x, m: F.avg_pool2d(m(x), 2), [conv()]),
-        (lambda x: F.avg_pool2d(F.avg_pool2d(x, 2), 3, 1), []),
         (lambda x, m: F.avg_pool2d(x, 3, 2, 1) + m(x), [conv(3, 3, stride=2)]),
         (lambda x, m: m(F.pad(x, (1, 2, 0, 3), value=2.0)), [conv()]),
         (lambda x, m: m(F.pad(x, (0, 1, 0, 1))), [conv(stride=2, padding=0)]),
@@ -115,7 +114,6 @@ def test_maps_that_are_no_convolution_take_tables_of_the_identity(function, modu
         (lambda x: x * torch.arange(64.0).view(8, 8) + torch.ones(8), []),
         (lambda x: torch.cat([x, torch.ones(1, 1, 8, 8)], 1), []),
         (lambda x: x.split([1, 2], 1)[1] - x.chunk(3, 1)[0] + x[:, 1:2], []),
-        (lambda x, m: m(x.flatten(1)).view(-1, 2, 4), [nn.Linear(192, 8)]),
         (lambda x: (3 - x) / 2 + x * torch.arange(3.0).view(3, 1, 1), []),
     ],
 )
@@ -142,7 +140,6 @@ def test_vectors(function, modules, shape):
     [
         (lambda x, m, n: n(F.relu(m(x)).permute(0, 2, 3, 1).flatten(1)), [conv()], 256),
         (lambda x, m, n: n(F.relu(m(x).permute(0, 2, 3, 1)).flatten(1)), [conv()], 256),
-        (lambda x, m, n: n(F.relu(m(x).flatten(1))), [conv()], 256),
     ],
 )
 def test_permuted_images_before_a_linear_layer(function, modules, tables):
@@ -162,11 +159,9 @@ def test_a_convolution_of_a_linear_layer():
         (pool(3, 2, 1), 4 * (8 * 7 + 4 * 7 + 16)),
         (pool(3, 1, 1), 4 * (8 * 14 + 14 * 8 + 64)),
         (pool(3, 2, ceil_mode=True), 4 * (8 * 7 + 4 * 7 + 16)),
-        (pool((3, 2), (2, 1)), 4 * (8 * 7 + 2 * 7 * 3 + 21)),
         (pool(2, 1, dilation=2), 4 * (8 * 6 + 36 + 36)),
         (lambda x, m: F.adaptive_max_pool2d(torch.sigmoid(m(x)), 4), 4 * 64),
         (lambda x, m: F.max_pool2d(F.gelu(m(x)), 2), 4 * (64 + 48)),
-        (lambda x, m: F.max_pool2d(-F.relu(m(x)), 2), 4 * (64 + 48)),
         (lambda x, m: F.max_pool2d(m(x) - 9, 3, 2, 1), 4 * (8 * 7 + 4 * 7)),
         (lambda x, m: F.max_pool2d(m(x), 2, return_indices=True)[0], 4 * 48),
     ],
@@ -190,15 +185,17 @@ def test_max_pooling_in_one_dimension():
 
 FUNCTIONS = {
     "relu, twice": lambda x: F.relu(F.relu(x)),
-    "hard-swish by hand": lambda x: x * F.relu6(x + 3) / 6,
-    "gelu by hand": lambda x: x * 0.5 * (1 + torch.erf(x / 2**0.5)),
-    "gelu, tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "smooth": lambda x: F.mish(x) + F.softsign(x) + F.softplus(x) * F.tanhshrink(x) - F.silu(x),
-    "linear units": lambda x: F.celu(F.selu(F.elu(F.hardtanh(x, -2, 2) * 1.5))) + F.leaky_relu(x),
-    "hard ones": lambda x: F.hardsigmoid(x) + F.hardswish(x) + F.hardshrink(x) - F.relu6(x),
-    "powers": lambda x: F.logsigmoid(x).clamp(max=3) - abs(x) ** 2 + x.square() * x**3,
-    "cases": lambda x: torch.where(x > 0, x, 0.1 * x) + (x > 1).float(),
-    "quotients": lambda x: 1 / (1 + x * x) + x / (1 + abs(x)),
+    "by hand": lambda x: x * F.relu6(x + 3) / 6 - x * 0.5 * (1 + torch.erf(x / 2**0.5)),
+    "smooth": lambda x: (
+        (F.mish(x) + F.softsign(x) + F.softplus(x) * F.tanhshrink(x) - F.silu(x))
+        + (F.gelu(x, approximate="tanh") - F.logsigmoid(x).clamp(max=3))
+    ),
+    "in pieces": lambda x: (
+        (F.celu(F.selu(F.elu(F.hardtanh(x, -2, 2) * 1.5))) + F.leaky_relu(x) + F.hardsigmoid(x))
+        + (F.hardswish(x) + F.hardshrink(x) - F.relu6(x))
+        + (torch.where(x > 0, x, 0.1 * x) + (x > 1).float())
+    ),
+    "fractions": lambda x: 1 / (1 + x * x) + x / (1 + abs(x)) - abs(x) ** 2 + x.square() * x**3,
 }
 
 
@@ -218,8 +215,6 @@ def test_other_names_of_relu(function):
     [
         (F.relu, True),
         (lambda x: 2 * F.leaky_relu(x) - abs(x), True),
-        (lambda x: F.relu(x) + 1, False),
-        (F.relu6, False),
         (F.gelu, False),
     ],
 )

@@ -20,14 +20,8 @@ class Model(nn.Module):
         return self.function(x, *self.parts)
 
 
-def attention(x):
-    return (x @ x.transpose(1, 2)).softmax(-1) @ x
-
-
 REFUSED = {
     "softmax": (lambda x: x.softmax(1), [], IMAGE, "a softmax over secrets.*leave a last softmax"),
-    "log_softmax": (lambda x: F.log_softmax(x, 1), [], IMAGE, "a softmax over secrets"),
-    "attention": (attention, [], TOKENS, "a softmax over secrets|softmax attention"),
     "sdpa": (
         lambda x: F.scaled_dot_product_attention(x, x, x),
         [],
@@ -41,7 +35,6 @@ REFUSED = {
         r"parts\.0\.self_attn \(MultiheadAttention\).*softmax attention",
     ),
     "matmul": (lambda x: x @ x.transpose(1, 2), [], TOKENS, "a product of two secrets"),
-    "bmm": (lambda x: torch.bmm(x, x.transpose(1, 2)), [], TOKENS, "a product of two secrets"),
     "mul": (lambda x, m: x * m(x), [nn.Conv2d(3, 3, 1)], IMAGE, r"two secrets \(mul\)"),
     "gates": (
         lambda x: x * x.mean((2, 3), keepdim=True).sigmoid(),
@@ -51,7 +44,6 @@ REFUSED = {
     ),
     "quotient": (lambda x, m: x / m(x), [nn.Conv2d(3, 3, 1)], IMAGE, "a division by a secret"),
     "layer norm": (lambda x, m: m(x), [nn.LayerNorm(8)], IMAGE, r"\(layer_norm\).*batch norm"),
-    "group norm": (lambda x, m: m(x), [nn.GroupNorm(1, 3)], IMAGE, "statistics of its input"),
     "batch norm": (
         lambda x, m: m(x),
         [nn.BatchNorm2d(3, track_running_stats=False)],
