@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
-from torch.nn.functional import avg_pool2d, pad, relu
 
 from benchmarks.infer.__main__ import main
 from benchmarks.infer.resnet_model import load_images, load_layers
 from nescio.mpc._quantize import run
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+avg_pool2d, pad, relu = nn.functional.avg_pool2d, nn.functional.pad, nn.functional.relu
 
 
 class Block(nn.Module):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
-from torch import nn
 
 import nescio.mpc
 from nescio.errors import ArgumentError
 from nescio.mpc import PrivateModel, Server, insecure_dealer, prepare
 from ot.parties import together
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
 
 
 @pytest.fixture(scope="module")
