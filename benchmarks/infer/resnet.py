@@ -62,6 +62,7 @@ _ONLINE = (
     ("rounds", "rounds", "6"),
     ("client_cpu_ms", "client CPU ms", "13.1f"),
     ("server_cpu_ms", "server CPU ms", "13.1f"),
+    ("store_cpu_ms", "of it stores", "12.1f"),
     ("online_seconds", "median s", "8.3f"),
     ("floor_seconds", "floor s", "7.3f"),
     ("equal", "= simulator", ">11"),
@@ -252,10 +253,15 @@ def _online(found: Run, relus: int, link: Link | None) -> Case:
         "rounds": rounds,
         "client_cpu_ms": 1e3 * _median(mine, "cpu_seconds"),
         "server_cpu_ms": 1e3 * _median(theirs, "cpu_seconds"),
+        "store_cpu_ms": 1e3 * sum(_median(_stores(own), "cpu_seconds") for own in (mine, theirs)),
         "online_seconds": _median(mine, "seconds"),
         "floor_seconds": floor,
         "equal": True,
     }
+
+
+def _stores(runs: Sequence[Sequence[Step]]) -> list[list[Step]]:
+    return [[step for step in steps if step.phase == "store"] for steps in runs]
 
 
 def _median(runs: Sequence[Sequence[Step]], name: str) -> float:

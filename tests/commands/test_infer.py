@@ -92,7 +92,7 @@ def test_from_a_plan_to_an_answer(files, tmp_path):
         found = client(nescio, "ask", server.address, files, store, *inputs, *labels)
         lines = server.stop()
     assert (found.returncode, found.stderr) == (0, "")
-    *answers, _, head, agreement, _, _, outputs, total, _, left = found.stdout.splitlines()
+    *answers, _, head, agreement, _, _, _, outputs, total, _, left = found.stdout.splitlines()
     assert len(answers) == 4
     best = PLAN.simulate(INPUTS[:1]).outputs[0].argmax()
     name = ["cat", "dog", "ship", "frog"][best]
@@ -119,6 +119,7 @@ def test_json(server, files, prepared):
     assert [one["class"] for one in facts["answers"]] == outputs.argmax(1).tolist()
     assert {one["phase"]: one["round_trips"] for one in facts["phases"]} == {
         "agreement": 1,
+        "store": 0,
         "input": 0,
         "lookups": 3,
         "outputs": 3,

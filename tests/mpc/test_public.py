@@ -136,12 +136,13 @@ def test_a_client_with_public_bytes_alone_infers(tmp_path):
         drawn = NETWORK.simulate(np.repeat(x[None], 64, 0)).outputs.view(np.int32)
         assert (np.abs(outputs.view(np.int32) - drawn.mean(0)) <= 8 * drawn.std(0) + 2).all()
     names = [(step.phase, step.layer) for step in ours[1][1]]
-    assert names == [("input", 0), ("lookups", 1), ("lookups", 2), ("outputs", 3)]
+    assert names[0] == ("store", 0)
+    assert names[1:] == [("input", 0), ("lookups", 1), ("lookups", 2), ("outputs", 3)]
     assert ours[0][1][0].phase == "agreement"
     for mine, other in ((ours[1][1], theirs[1][1]), (offline[0], offline[1])):
         sent = {step[:2]: step.counts.sent_bytes for step in mine}
         assert sent == {step[:2]: step.counts.received_bytes for step in other}
-    first = ours[1][1][1].counts
+    first = ours[1][1][2].counts
     assert (first.sent_bytes, first.received_bytes) == (144 * 5 + 16, 144 * 2 + 16)
     assert (first.sent_frames, first.received_frames, first.rounds) == (1, 1, 1)
     assert [step.phase for step in offline[0]] == [
@@ -150,6 +151,7 @@ def test_a_client_with_public_bytes_alone_infers(tmp_path):
         "products",
         "tables",
         "places",
+        "store",
     ]
 
 

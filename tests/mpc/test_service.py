@@ -99,6 +99,7 @@ def test_inferences_are_prepared_and_made(folder, store):
             assert model.left == 1
             assert {step.phase: step.counts.rounds for step in model.counts} == {
                 "agreement": 1,
+                "store": 0,
                 "input": 0,
                 "lookups": 2,
                 "outputs": 2,

@@ -244,3 +244,32 @@ def test_a_killed_process_never_leaves_a_part_to_be_used_twice(tmp_path):
     assert reported == sorted(reported)
     with Store(path) as store:
         assert store.next > max(reported)
+
+
+def bytes_of(path, contents, number):
+    with path.open("rb") as file:
+        file.seek(contents.parts_at + number * contents.size)
+        return file.read(contents.size)
+
+
+def test_used_parts_are_overwritten(tmp_path):
+    """Behind an inference; when the store is closed; and, after a crash, at the next use."""
+    path = tmp_path / "store"
+    contents = Contents("client", "ab" * 32, "cd" * 32, 4, 5000)
+    with StoreWriter(path, contents) as writer:
+        for number in range(4):
+            writer.add(bytes([number + 1]) * 5000)
+    zeros, last = bytes(5000), bytes([4]) * 5000
+    with Store(path) as store:
+        store.use(1)
+        assert bytes_of(path, contents, 1) != zeros
+        store.wipe_behind()
+        store.use(2)  # waits for it, or does it
+        assert [bytes_of(path, contents, number) for number in (0, 1)] == [zeros, zeros]
+        crashed = path.read_bytes()
+    assert bytes_of(path, contents, 2) == zeros
+    path.write_bytes(crashed)
+    with Store(path) as store:
+        assert store.use(3) == last
+        assert bytes_of(path, contents, 2) == zeros
+    assert bytes_of(path, contents, 3) == zeros

@@ -82,7 +82,7 @@ def test_a_whole_run_has_both_phases_and_equal_logits(files, tmp_path, capsys):
     cases = json.loads((tmp_path / "out.json").read_text())
     assert cases[0]["lookups"] == 4 * 303_104
     phases = [case["phase"] for case in cases if "phase" in case]
-    assert phases == ["agreement", "keys", "products", "tables", "places"]
+    assert phases == ["agreement", "keys", "products", "tables", "places", "store"]
     links = [case for case in cases if "link" in case]
     assert [case["equal"] for case in links] == [True] * 3
     assert all(7 < case["relu_bytes"] < 7.1 for case in links)

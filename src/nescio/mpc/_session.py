@@ -86,6 +86,7 @@ def prepare(
                 party = OfflineClient(channel, network, maker, pool, steps)
             for number in range(1, count + 1):
                 writer.add(material.encode(public, party.make()))
+                steps.end("store")
                 if progress is not None:
                     progress(number)
     return steps.found
@@ -141,6 +142,12 @@ class _Session:
         self._store.check(number)
         self._agreed = True
         return number
+
+    def _part(self, number: int) -> bytearray:
+        """Takes a prepared inference from the store."""
+        part = self._store.use(number)
+        self._steps.end("store")
+        return part
 
     def _agree(self) -> int:
         """Agrees with the other party on the next prepared inference that both have."""
@@ -203,8 +210,9 @@ class Client(_Session):
         check_ring(inputs, "inputs", self._network.inputs)
         batch = np.ascontiguousarray(inputs)[None]
         with _ending(self._channel):
-            own = material.decode_client(self._network, self._store.use(self._begin()))
+            own = material.decode_client(self._network, self._part(self._begin()))
             outputs = infer(self._channel, self._network, own, batch, self._pool, steps=self._steps)
+        self._store.wipe_behind()
         found: Ring = outputs[0]
         return found
 
@@ -249,8 +257,9 @@ class Server(_Session):
             number = self._begin()
             inputs = receive_inputs(self._channel, self._network, 1)
             self._steps.end("input")
-            own = material.decode_server(self._network, self._store.use(number))
+            own = material.decode_server(self._network, self._part(number))
             serve(self._channel, self._whole, own, self._pool, inputs=inputs, steps=self._steps)
+        self._store.wipe_behind()
 
 
 @contextmanager

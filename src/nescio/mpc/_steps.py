@@ -11,8 +11,8 @@ class Step(NamedTuple):
 
     `seconds` is the time, with waiting for the other party, and `cpu_seconds` the CPU time of all
     threads of this process. Phases of `prepare`: "agreement", "keys", "products", "tables",
-    "places". Those of an inference: "agreement", "input", "lookups" of each layer, "outputs" of the
-    last one.
+    "places", "store". Those of an inference: "agreement", "store", "input", "lookups" of each
+    layer, "outputs" of the last one.
     """
 
     phase: str

@@ -16,7 +16,8 @@ client.
 
 A part is marked as used, with all parts before it, and the mark is on the disk before `use` returns
 the part. A crash in between loses the part; none is ever used twice, unless somebody puts back an
-old copy of the file. The part's bytes in the file are then overwritten with zeros.
+old copy of the file. The part's bytes in the file are overwritten with zeros behind the inference,
+or, after a crash, when the store is opened and used or closed.
 """
 
 import errno
@@ -218,6 +219,7 @@ class Store:
             self._file.close()
             raise
         self.next = len(marks.rstrip(b"\0"))
+        self._used = max(0, self.next - 1), self.next  # a crash may have come before the zeros
 
     @property
     def left(self) -> int:
@@ -249,12 +251,13 @@ class Store:
         if number < self.next:
             raise FileError(f"{self._path}: prepared inference {number} was used before")
         with _reporting(self._path):
+            self._wipe()
             marks = b"\1" * (number + 1 - self.next)
             self._pwrite(contents.flags_at + self.next, marks)
             os.fsync(self._file.fileno())
-            first, self.next = self.next, number + 1
+            self._used = self.next, number + 1
+            self.next = number + 1
             part = self._pread(contents.parts_at + number * contents.size, contents.size)
-            self._wipe(first, number + 1)
         digest = self._digests[number * _SUM_BYTES : (number + 1) * _SUM_BYTES]
         if xxhash.xxh3_128_digest(part) != digest:
             raise FileError(
@@ -263,13 +266,26 @@ class Store:
             )
         return part
 
-    def _wipe(self, first: int, end: int) -> None:
+    def wipe_behind(self) -> None:
+        """Overwrites the parts that were used last, in a thread: nobody waits for the disk."""
+        threading.Thread(target=self._try_to_wipe).start()
+
+    def _try_to_wipe(self) -> None:
+        """Wipes now; if that fails, the next use tries again, and reports the error."""
+        with self._turn, suppress(OSError, ValueError):  # ValueError: the file was closed
+            self._wipe()
+
+    def _wipe(self) -> None:
         """Overwrites parts with zeros; their marks are on the disk already."""
+        first, end = self._used
+        if first == end:
+            return
         zeros = memoryview(bytes(1 << 20))
-        begin = self.contents.parts_at + first * self.contents.size
-        stop = self.contents.parts_at + end * self.contents.size
+        begin, stop = (self.contents.parts_at + k * self.contents.size for k in (first, end))
         for offset in range(begin, stop, len(zeros)):
             self._pwrite(offset, zeros[: stop - offset])
+        os.fsync(self._file.fileno())
+        self._used = end, end
 
     def _lock(self) -> None:
         try:
@@ -334,6 +350,8 @@ class Store:
 
     def close(self) -> None:
         """Closes the file, which another process may then use."""
+        if not self._file.closed and os.getpid() == self._process:
+            self._try_to_wipe()
         self._file.close()
 
     def __enter__(self) -> Self:
