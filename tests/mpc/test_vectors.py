@@ -9,13 +9,14 @@ import pytest
 from nescio import _core
 from nescio.mpc._activation import Activation, ClientLookups, ServerLookups
 from nescio.mpc._tables import Tables
+from nescio.mpc._trees import Trees
 from vectors import make_lut
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "lut.json").read_text())
 POOL = _core.ThreadPool(1)
 
 
-@pytest.fixture(params=VECTORS, ids=lambda case: f"{case['bits']}-{case['outputs']}")
+@pytest.fixture(params=VECTORS["tables"], ids=lambda case: f"{case['bits']}-{case['outputs']}")
 def case(request):
     return request.param
 
@@ -110,3 +111,30 @@ def test_every_tier_looks_up_the_same(case, tier):
         found = _core.lut_look_up(bits, activation._twice, tables.one_hot, opened, POOL, tier)
         masked = found.astype(np.uint16) ^ tables.masks
         assert masked.tolist() == [one["masked"][party] for one in case["lookups"]]
+
+
+def blocks(hexes):
+    return np.frombuffer(bytes.fromhex("".join(hexes)), np.uint64).reshape(-1, 1, 2)
+
+
+@pytest.mark.parametrize("tree", VECTORS["trees"], ids=lambda tree: str(tree["bits"]))
+def test_both_parties_reproduce_the_trees(tree):
+    """The tables before the one of the vector, which has its number, are zeros."""
+    count, words = tree["table"] + 1, (1 << tree["bits"]) // 64
+    vectors = []
+    for party in (0, 1):
+        products = np.repeat(blocks([pair[party] for pair in tree["products"]]), count, 1)
+        low = np.repeat(blocks([tree["low"][party]])[0], count, 0)
+        memory = np.zeros((count, words), np.uint64)
+        delta = blocks([tree["deltas"][party]])[0, 0]
+        trees = Trees(memory, products, delta, bytes.fromhex(tree["base"]), POOL)
+        for pair in tree["messages"]:
+            message = trees.message(low)
+            assert message[-16:].tobytes().hex() == pair[party]
+            others = np.zeros((count, 16), np.uint8)
+            others[-1] = np.frombuffer(bytes.fromhex(pair[1 - party]), np.uint8)
+            trees.read(others.reshape(-1))
+        assert memory[-1].tobytes().hex() == tree["vectors"][party]
+        vectors.append(memory[-1].copy())
+    one_hot = int.from_bytes((vectors[0] ^ vectors[1]).tobytes(), "little")
+    assert one_hot == 1 << tree["place"]

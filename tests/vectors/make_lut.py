@@ -2,9 +2,11 @@
 
 import hashlib
 
-from spec import lut
+from spec import lut, lut_tree
+from spec.blocks import BITS, to_bytes
 
 CASES = ((4, 3, 0), (8, 8, 12), (8, 9, 24))  # bits, bits of an entry, shift; no trees
+TREES = ((9, 300, 0), (10, 5, 63), (12, 4095, 64))  # bits, place, number of the table
 VALUES = (0, 1, -1, 1000, -70000, (1 << 26) + 5)
 RING = 1 << lut.RING_BITS
 
@@ -116,6 +118,42 @@ def lookup(
     }
 
 
+def tree(bits: int, place: int, table_number: int, stream: Stream) -> dict[str, object]:
+    """Build both parties' trees of a table whose one-hot vector is 1 at `place`."""
+    base = to_bytes(stream.draw(BITS))
+    deltas = [lut_tree.with_lowest_bit(stream.draw(BITS), 1 - party) for party in range(2)]
+    secret = deltas[0] ^ deltas[1]
+    products = []
+    for bit in lut_tree.path(place, bits):
+        share = stream.draw(BITS)
+        products.append([share, share ^ bit * secret])
+    low = stream.draw(BITS)
+    lows = [low, low ^ 1 << place % (1 << lut_tree.LOW_BITS)]
+    nodes = [lut_tree.first_level(party, deltas[party], products[0][party]) for party in range(2)]
+    messages, found = [], []
+    for level in range(1, len(products) + 1):
+        key = lut_tree.level_key(base, table_number, level)
+        if level == len(products):
+            parts = [lut_tree.leaf_share(nodes[p], lows[p], key) for p in range(2)]
+            found = [lut_tree.vector(own, parts[0] ^ parts[1], key) for own in nodes]
+        else:
+            own = products[level]
+            parts = [lut_tree.node_share(p, nodes[p], deltas[p], own[p], key) for p in range(2)]
+            nodes = [lut_tree.grow(one, parts[0] ^ parts[1], key) for one in nodes]
+        messages.append([to_bytes(part).hex() for part in parts])
+    return {
+        "bits": bits,
+        "place": place,
+        "base": base.hex(),
+        "table": table_number,
+        "deltas": [to_bytes(one).hex() for one in deltas],
+        "products": [[to_bytes(one).hex() for one in pair] for pair in products],
+        "low": [to_bytes(one).hex() for one in lows],
+        "messages": messages,
+        "vectors": [one.to_bytes((1 << bits) // 8, "little").hex() for one in found],
+    }
+
+
 def case(bits: int, outputs: int, shift: int) -> dict[str, object]:
     """Build one case of lut.json."""
     stream = Stream(f"{bits} {outputs} {shift}")
@@ -132,6 +170,7 @@ def case(bits: int, outputs: int, shift: int) -> dict[str, object]:
     }
 
 
-def content() -> list[dict[str, object]]:
+def content() -> dict[str, list[dict[str, object]]]:
     """Return the content of lut.json."""
-    return [case(*sizes) for sizes in CASES]
+    trees = [tree(*sizes, Stream(f"tree {sizes}")) for sizes in TREES]
+    return {"tables": [case(*sizes) for sizes in CASES], "trees": trees}
