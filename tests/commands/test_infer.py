@@ -237,9 +237,18 @@ def test_processes_that_are_killed(files, tmp_path):
     assert len(lines) == 2
 
 
+# A shell that starts the tests in the background makes them ignore SIGINT; the command must not.
+INTERRUPTIBLE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from nescio.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 def test_a_preparation_that_is_interrupted(server, files, tmp_path):
     store = tmp_path / "client.store"
-    command = [sys.executable, "-m", "nescio", "infer", "prepare", server.address]
+    command = [sys.executable, "-c", INTERRUPTIBLE, "infer", "prepare", server.address]
     command += ["--public", files / "public", "--store", store, "--count", 1000]
     process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 20
