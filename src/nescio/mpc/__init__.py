@@ -4,7 +4,7 @@
     server = Server(channel, network, path)         client = Client(channel, public, path)
     server.serve()                                  outputs = client.infer(inputs)
 
-`PlanServer` serves a `Plan` to several clients, which are `RemotePlan`s.
+`PlanServer` serves a `Plan` to several clients, each with a `RemotePlan`.
 
 The client learns the outputs, and no more of the weights; the server learns nothing of inputs and
 outputs. A `Network` has linear layers of integers, and activations by tables, all modulo 2^32; the
