@@ -15,7 +15,7 @@ _LEAST = {"checks": 0, "cache_rows": 0}
 
 
 def check_counts(arguments: argparse.Namespace, *names: str) -> None:
-    """Raises ArgumentError for a number that cannot be; None is left to its default."""
+    """Raises ArgumentError for a number below its limit. None stands for the default."""
     for name in names:
         value = getattr(arguments, name)
         most = MAX_CLIENTS if name == "clients" else _MOST

@@ -9,7 +9,7 @@ import numpy as np
 from nescio import _core
 from nescio.mpc._activation import Activation
 from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
-from nescio.mpc._products import Plan, Product
+from nescio.mpc._products import Product, ProductPlan
 from nescio.mpc._public import PublicLayer, PublicNetwork, PublicTerm
 
 __all__ = ["measure", "resnet32"]
@@ -52,7 +52,7 @@ def _layer(terms: list[PublicTerm]) -> PublicLayer:
 def measure(repeat: int) -> None:
     """Prints the bytes of all messages, and medians of the CPU time of each step."""
     network = resnet32()
-    plan, pool, random = Plan.of(network), _core.ThreadPool(1), np.random.default_rng(1)
+    plan, pool, random = ProductPlan.of(network), _core.ThreadPool(1), np.random.default_rng(1)
     keys = ClientKeys(pool)
     public_key = PublicKey(keys.public_key, pool)
     weights = [[_weights(own, random, pool) for own in layer] for layer in plan.layers]

@@ -41,7 +41,7 @@ class Cut(Exception):  # noqa: N818 - no error
 
 
 class Outcome(NamedTuple):
-    """What the parties returned or raised, the client first, and the frames that they sent."""
+    """Values and errors of both parties, the client's first, and the frames that they sent."""
 
     values: list
     errors: list

@@ -10,7 +10,7 @@ from nescio.mpc._activation import Activation
 from nescio.mpc._layout import CIPHERTEXT_BYTES, SEED_BYTES
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
-from nescio.mpc._products import Plan
+from nescio.mpc._products import ProductPlan
 from nescio.net import Channel
 from ot.parties import TIMEOUT
 
@@ -114,7 +114,7 @@ def case(request, random):
 
 def test_each_mask_is_encrypted_once_if_its_layouts_agree(case):
     network, expected = case
-    sources = [message.source for message in Plan.of(network.public).messages]
+    sources = [message.source for message in ProductPlan.of(network.public).messages]
     assert [sources.count(source) for source in range(len(expected))] == expected
 
 
@@ -157,7 +157,7 @@ def test_ciphertexts_of_a_block_are_those_of_two_masks(random):
 def test_results_have_the_bits_that_lookups_use(random, shift, bits, expected):
     builder = Builder(random, 2, 4, 4)
     builder.add(builder.conv(0, 2, 1), bits=bits, shift=shift)
-    first, last = Plan.of(builder.done().public).layers
+    first, last = ProductPlan.of(builder.done().public).layers
     assert (first[0].encoding.bits, last[0].encoding.bits) == (expected, 32)
 
 
@@ -165,4 +165,4 @@ def test_a_kernel_of_more_taps_than_coefficients(random):
     own = Convolution(weights(random, 1, 1, 65, 64), (1, 65, 65))
     layer = Layer((Term(0, own),), np.zeros(1, int))
     with pytest.raises(ArgumentError, match="the taps of a kernel exceed 4096 coefficients"):
-        Plan.of(Network((1, 65, 65), (layer,)).public)
+        ProductPlan.of(Network((1, 65, 65), (layer,)).public)

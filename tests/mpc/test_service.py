@@ -408,7 +408,7 @@ def test_an_exception_breaks_the_background_off(folder, store):
 
 
 def test_a_refill_that_is_refused(folder, store):
-    """What is left is used; the refusal is raised at the end."""
+    """The client uses up its store, and then raises the server's refusal."""
     with serving(folder, limits=ServiceLimits(prepared=2)) as service:
         remote = service.remote()
         remote.prepare(store, 2)

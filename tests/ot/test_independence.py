@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from nescio.net import Channel
-from nescio.ot import _receiver, _sender
 from nescio.ot import parameters as sets
-from ot.parties import TINY, session
+from ot.parties import TINY, replace_base_ots, session
 
 SESSIONS = 64
 ROWS = 8
@@ -33,19 +32,7 @@ class Overheard:
 
 @pytest.fixture
 def quick_seeds(monkeypatch):
-    """Replaces base OTs, which have other tests: the receiver sends its seeds to the sender."""
-
-    def give(channel, count, randomness, malicious, **options):
-        t = randomness.blocks(count)
-        channel.send("FAKE", t)
-        return (t[:, 0] & np.uint64(1)).astype(np.uint8), t
-
-    def take(channel, delta, count, randomness, malicious, **options):
-        t = np.frombuffer(bytearray(channel.receive("FAKE", 16 * count)), np.uint64).reshape(-1, 2)
-        return t ^ delta * (t[:, :1] & np.uint64(1))
-
-    monkeypatch.setattr(_receiver, "seed_receiver", give)
-    monkeypatch.setattr(_sender, "seed_sender", take)
+    replace_base_ots(monkeypatch)
 
 
 def bits(*arrays):

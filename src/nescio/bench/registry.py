@@ -11,7 +11,17 @@ if TYPE_CHECKING:
 else:
     Subparsers = object
 
-__all__ = ["JSON", "Benchmark", "Option", "add_benchmarks", "list_of", "one_of", "seconds"]
+__all__ = [
+    "JSON",
+    "LINKS",
+    "PARTY_THREADS",
+    "Benchmark",
+    "Option",
+    "add_benchmarks",
+    "list_of",
+    "one_of",
+    "seconds",
+]
 
 
 _METAVARS = {"comma-separated list": "LIST", "count": "N", "float": "X", "int": "N"}
@@ -73,6 +83,20 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
 
     return read
 
+
+PARTY_THREADS = Option(
+    "--threads",
+    type=list_of(int),
+    default=[1],
+    help="numbers of threads of each party; 0 is every processor (default: 1)",
+)
+
+LINKS = Option(
+    "--link",
+    type=list_of(str),
+    default=["local"],
+    help="emulated networks: local, or rate and round trip such as 300mbit/2ms (default: local)",
+)
 
 JSON = Option("--json", metavar="FILE", help="write the cases as JSON, after each case")
 

@@ -2,7 +2,17 @@
 
 from .. import _core
 from ..bench.infer.options import INFER
-from ..bench.registry import JSON, Benchmark, Option, add_benchmarks, list_of, one_of, seconds
+from ..bench.registry import (
+    JSON,
+    LINKS,
+    PARTY_THREADS,
+    Benchmark,
+    Option,
+    add_benchmarks,
+    list_of,
+    one_of,
+    seconds,
+)
 from ..dpf import OUTPUTS
 from ..pir._device_table import STRATEGIES
 from . import Subparsers, count, devices, generator
@@ -208,25 +218,14 @@ BENCHMARKS = (
                 metavar="NAMES",
                 help="parameter sets: b10 to b13 for primal LPN, ec and qc for dual LPN",
             ),
-            Option(
-                "--threads",
-                type=list_of(int),
-                default=[1],
-                help="numbers of threads of each party; 0 is every processor (default: 1)",
-            ),
+            PARTY_THREADS,
             Option(
                 "--device",
                 type=list_of(devices),
                 default=["cpu"],
                 help="devices of both parties: cpu, cuda, cuda:0+cuda:1, ... (default: cpu)",
             ),
-            Option(
-                "--link",
-                type=list_of(str),
-                default=["local"],
-                help="emulated networks: local, or rate and round trip such as 300mbit/2ms "
-                "(default: local)",
-            ),
+            LINKS,
             Option(
                 "--malicious",
                 choices=("no", "yes", "both"),

@@ -28,7 +28,7 @@ from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights, cip
 from ._maps import Ring
 from ._network import Network, uniform
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._products import Plan, Product
+from ._products import Product, ProductPlan
 from ._public import PublicLayer, PublicNetwork
 from ._steps import Steps
 from ._tables import TableMaker, Tables
@@ -53,7 +53,7 @@ class _Party:
         steps: Steps | None,
     ) -> None:
         self._channel, self._network, self._maker, self._pool = channel, network, maker, pool
-        self._plan = Plan.of(network)
+        self._plan = ProductPlan.of(network)
         self._steps = Steps(channel) if steps is None else steps
 
     def _receive(self, kind: str, sizes: Sequence[int]) -> Iterator[bytes]:

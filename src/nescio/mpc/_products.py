@@ -80,14 +80,14 @@ class _Choice(NamedTuple):
 
 
 @dataclass
-class Plan:
+class ProductPlan:
     """The client's messages, and the products of each layer."""
 
     messages: list[Message] = field(default_factory=list)
     layers: list[list[Product]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, network: PublicNetwork) -> "Plan":
+    def of(cls, network: PublicNetwork) -> "ProductPlan":
         """Chooses the products with the fewest bytes, layer by layer.
 
         Raises ArgumentError for a kernel with more taps than a polynomial has coefficients.

@@ -22,6 +22,7 @@ MIN_WEIGHT_BITS, MAX_WEIGHT_BITS = 2, 15
 _SMALLEST = 1e-6  # of a window, in units of the values
 _VALUE_BITS = 31  # of values, with their signs: one less than the ring has
 _CHUNK = 64
+INPUT_MAX = 127
 
 Windows = list[tuple[Floats, Floats]]
 
@@ -100,23 +101,30 @@ class FloatLayer:
         return first + self.bias.reshape(-1, *(1,) * (first.ndim - 2))
 
 
-@dataclass(frozen=True, eq=False)
-class Quantized:
-    """A network of integers, the scale of its inputs, and that of its outputs."""
+class Scaled:
+    """Inputs as integers, and outputs as floats, by a scale of each."""
 
-    network: Network
     input_scale: float
     output_scale: float
 
     def encode(self, inputs: Floats) -> Ring:
         """Rounds inputs (n, *inputs) to integers of 8 bits, modulo 2^32; larger ones are cut."""
-        whole = np.clip(np.rint(inputs / self.input_scale), -127, 127)
+        whole = np.clip(np.rint(inputs / self.input_scale), -INPUT_MAX, INPUT_MAX)
         return whole.astype(np.int32).view(np.uint32)
 
     def decode(self, outputs: Ring) -> Floats:
         """Returns the outputs as floats."""
         floats: Floats = outputs.view(np.int32).astype(np.float64)
         return floats * self.output_scale
+
+
+@dataclass(frozen=True, eq=False)
+class Quantized(Scaled):
+    """A network of integers, the scale of its inputs, and that of its outputs."""
+
+    network: Network
+    input_scale: float
+    output_scale: float
 
 
 def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
@@ -149,7 +157,7 @@ def quantize(
         raise ArgumentError(f"margin: found {margin}, expected a number of at least 0")
     if not len(calibration) or not np.isfinite(calibration).all():
         raise ArgumentError("calibration: found no inputs, or numbers that are not finite")
-    input_scale = float(np.abs(calibration).max()) * (1 + margin) / 127 or 1.0
+    input_scale = float(np.abs(calibration).max()) * (1 + margin) / INPUT_MAX or 1.0
     scales = [np.full(calibration.shape[1], input_scale)]
     windows = windows_of(layers, calibration) if windows is None else windows
     widths = [bits] * (len(layers) - 1) if isinstance(bits, int) else bits

@@ -124,7 +124,7 @@ class Product:
 
 
 def tasks(arguments: argparse.Namespace) -> Iterator[Task]:
-    """Yields all cases. Raises ArgumentError for sizes that cannot be measured."""
+    """Yields all cases. Raises ArgumentError for sizes outside the limits."""
     as_count(arguments.repeat, "repeat", 1, 1000)
     for layer, threads, link in product(arguments.layer, arguments.threads, arguments.link):
         parse_link(link)

@@ -1,6 +1,6 @@
 """The options of `nescio bench infer`."""
 
-from ..registry import JSON, Benchmark, Option, list_of, one_of
+from ..registry import JSON, LINKS, PARTY_THREADS, Benchmark, Option, list_of, one_of
 from .names import DEFAULT_SHAPES, LAYERS
 
 __all__ = ["INFER"]
@@ -39,19 +39,8 @@ INFER = Benchmark(
             help="shapes: CHANNELS-OUTPUTSxSIZE of a convolution of 3 x 3, INPUTS-OUTPUTS of a "
             f"matrix (default: {','.join(DEFAULT_SHAPES)})",
         ),
-        Option(
-            "--threads",
-            type=list_of(int),
-            default=[1],
-            help="numbers of threads of each party; 0 is every processor (default: 1)",
-        ),
-        Option(
-            "--link",
-            type=list_of(str),
-            default=["local"],
-            help="emulated networks: local, or rate and round trip such as 300mbit/2ms "
-            "(default: local)",
-        ),
+        PARTY_THREADS,
+        LINKS,
         Option(
             "--repeat",
             type=int,

@@ -110,7 +110,7 @@ def function_of(
     arguments: Sequence[Any],
     options: Any,  # noqa: ANN401
 ) -> Pointwise:
-    """Applies a function of one number. Raises ArgumentError if it is none."""
+    """Applies a function of one number. Raises ArgumentError for any other operation."""
     found = joined(target, name, arguments, options)
     if found is None:
         raise layers.refusal(

@@ -113,7 +113,7 @@ class Window:
     def then(self, outer: "Window") -> "Window | None":
         """Returns the window that computes `outer` of the outputs of this one, if there is one.
 
-        There is none if `outer` reads zeros around the outputs where this one has other values.
+        Returns None if `outer` reads zeros around the outputs where this one has other values.
         """
         for axis in AXES:
             lines = np.arange(outer.size[axis])[:, None] * outer.stride[axis] + outer.offset[axis]

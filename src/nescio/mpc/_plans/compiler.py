@@ -52,8 +52,9 @@ def compile(  # noqa: A001 - the field's word
     layer with a function). With `offline_bytes` instead, the widths are chosen for the least error
     within so many bytes of the offline phase. Weights have up to `weight_bits` bits and a sign.
 
-    Raises ArgumentError for a model that cannot be compiled, and names the operation and its line;
-    also for calibration without inputs, of another shape, or with numbers that are not finite.
+    Raises ArgumentError for a model with an operation that is not supported: the error names it and
+    its line. Also raised for calibration without inputs, of another shape, or with numbers that are
+    not finite.
     """
     from .._compile import read_model  # noqa: PLC0415 - needs PyTorch
 

@@ -8,7 +8,7 @@ import math
 from typing import NamedTuple
 
 from .._activation import Activation
-from .._products import Plan
+from .._products import ProductPlan
 from .._public import PublicLayer, PublicNetwork
 from .._tables import TREES_FROM
 from .._transfers import dabit_field, level_field
@@ -40,7 +40,7 @@ class LayerCost(NamedTuple):
 
 def costs(network: PublicNetwork) -> list[LayerCost]:
     """Computes the bytes of every layer."""
-    plan, seen, found = Plan.of(network), set[int](), []
+    plan, seen, found = ProductPlan.of(network), set[int](), []
     for number, (layer, products) in enumerate(zip(network.layers, plan.layers, strict=True), 1):
         linear = sum(product.encoding.bytes_out for product in products)
         new = {message for product in products for message in product.messages} - seen

@@ -18,16 +18,15 @@ from ...errors import ArgumentError, FileError, MalformedMessageError
 from .._maps import Convolution, Dense, Floats, Map, Ring, Shape
 from .._network import Layer, Network, Term
 from .._public import MAX_BYTES, PublicLayer, PublicNetwork, PublicTerm
-from .._quantize import Quantized
+from .._quantize import INPUT_MAX, Quantized, Scaled
 from .report import Report
 
 _KEY = "nescio.mpc"
 _VERSION = 1
-_INPUT_MAX = 127
 
 
 @dataclass(frozen=True, eq=False)
-class PublicPlan:
+class PublicPlan(Scaled):
     """The client's part of a plan: the public network, and the scales of inputs and outputs."""
 
     network: PublicNetwork
@@ -52,18 +51,12 @@ class PublicPlan:
             )
         if not np.isfinite(values).all():
             raise ArgumentError("inputs: found numbers that are not finite; expected finite ones")
-        whole = np.clip(np.rint(values / self.input_scale), -_INPUT_MAX, _INPUT_MAX)
-        return whole.astype(np.int32).view(np.uint32)
+        return super().encode(values)
 
     def count_cut(self, inputs: Floats) -> int:
         """Counts the numbers of inputs that `encode` cuts: larger than those of the calibration."""
-        most = (_INPUT_MAX + 0.5) * self.input_scale
+        most = (INPUT_MAX + 0.5) * self.input_scale
         return int((np.abs(np.asarray(inputs, np.float64)) > most).sum())
-
-    def decode(self, outputs: Ring) -> Floats:
-        """Returns outputs as floats."""
-        floats: Floats = outputs.view(np.int32).astype(np.float64)
-        return floats * self.output_scale
 
     def to_bytes(self) -> bytes:
         """Returns the public part for the client: JSON, which has no weights."""
@@ -148,7 +141,7 @@ class Plan:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Plan":
-        """Reads a plan. Raises FileError for a file that is none."""
+        """Reads a file of `save`. Raises FileError for any other file."""
         from safetensors import SafetensorError, safe_open  # noqa: PLC0415
 
         try:

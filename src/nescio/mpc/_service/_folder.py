@@ -93,7 +93,7 @@ class StoreFolder:
     def use(self, session: str) -> Iterator[Path]:
         """Yields the path of a session's store, for this connection alone.
 
-        Raises RefusalError if there is none, or another connection uses it.
+        Raises RefusalError if the folder has no such store, or if another connection uses it.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: session not in self._used, _BUSY_SECONDS):
