@@ -76,7 +76,9 @@ def test_files_are_found_plain_or_gzipped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", [b"no gzip", gzip.compress(b"x" * 99)[:-9], gzip.compress(b"\xff")]
+    "content",
+    [b"no gzip", gzip.compress(b"x" * 99)[:-9], gzip.compress(b"\xff")],
+    ids=["no gzip", "cut", "no UTF-8"],
 )
 def test_damaged_files_are_named(tmp_path, content):
     (tmp_path / "a.gz").write_bytes(content)
