@@ -95,9 +95,20 @@ def test_operators_are_refused_with_their_line(name):
         (lambda x: torch.ones(1, 3), "an output that does not depend on the input"),
     ],
 )
-def test_models_are_refused_as_a_whole(function, expected):
-    with pytest.raises(ArgumentError, match=f"^model: .*{expected}"):
+def test_models_are_refused_as_a_whole(function, expected, capfd):
+    with pytest.raises(ArgumentError, match=f"^model.*: .*{expected}"):
         read_model(Model(function), torch.zeros(1, *IMAGE))
+    assert capfd.readouterr() == ("", "")  # torch.export prints graphs and logs
+
+
+def test_a_step_that_depends_on_the_input_is_refused_with_its_line():
+    def stepped(x):
+        return x if x.sum() > 0 else -x
+
+    line = stepped.__code__.co_firstlineno + 1
+    expected = rf"^model, test_compile_refusals\.py, line {line}: return x if x\.sum\(\) > 0"
+    with pytest.raises(ArgumentError, match=expected):
+        read_model(Model(stepped), torch.zeros(1, *IMAGE))
 
 
 @pytest.mark.parametrize(

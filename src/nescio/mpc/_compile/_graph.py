@@ -1,9 +1,12 @@
 """The graph of a model by torch.export, and the place in the model's source of each operator."""
 
+import io
+import logging
 import re
+import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +19,7 @@ Node = Any  # torch.fx.Node, which is Any without PyTorch's types
 
 _FRAME = re.compile(r'File "(?P<file>.*)", line (?P<line>\d+), in .*\n\s*(?P<code>.*)')
 _TORCH = str(Path(torch.__file__).parent)
+_HERE = str(Path(__file__).parent)
 
 
 class Graph(NamedTuple):
@@ -65,16 +69,38 @@ def _check(model: torch.nn.Module, example: torch.Tensor) -> None:
 
 def _exported(model: torch.nn.Module, example: torch.Tensor) -> Any:  # noqa: ANN401
     """Returns the exported program without operators that change their arguments."""
-    with _evaluating(model), warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
+    with _evaluating(model), _quiet(), torch.no_grad():
         try:
             return torch.export.export(model, (example,)).run_decompositions({})
         except Exception as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ArgumentError(
-                f"model: torch.export found: {lines[0].strip().rstrip('.')}; expected a model "
-                "whose steps and shapes do not depend on the values of its input"
+                f"model{_line_of(error)}: torch.export found: {lines[0].strip().rstrip('.')}; "
+                "expected a model whose steps and shapes do not depend on the values of its input"
             ) from error
+
+
+def _line_of(error: Exception) -> str:
+    """Returns the model's line that an exception of torch.export comes from, after a comma."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith((_TORCH, _HERE, "<"))]
+    if not own:
+        return ""
+    return f", {Path(own[-1].filename).name}, line {own[-1].lineno}: {own[-1].line}"
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keeps what torch.export prints and logs about a model that it refuses: the error says it."""
+    log = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)
 
 
 @contextmanager
