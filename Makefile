@@ -55,7 +55,7 @@ TIER_TESTS := $(addprefix tests/,base/test_tiers.py prg dpf/test_properties.py d
   bitserial/test_spec.py quant/test_matrix.py quant/test_layers.py rlwe/test_products.py)
 
 .PHONY: FORCE demo test test-load test-tiers sanitize build-sanitize compat cuda gpu-report check build bench \
-  fuzz fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-quant docs wheel format clean
+  fuzz fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-mpc fuzz-quant docs wheel format clean
 
 demo: $(VENV)/.demo
 	@echo "Starting the demonstration: $(BIN)/nescio demo"
@@ -141,7 +141,7 @@ bench: $(VENV)/.bench
 	$(BIN)/nescio bench table
 
 # Each parser alone, so that `make -j` runs them at the same time.
-fuzz: fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-quant
+fuzz: fuzz-key fuzz-lut fuzz-rlwe fuzz-wire fuzz-mpc fuzz-quant
 
 fuzz-key: build-sanitize
 	$(BIN)/cmake --build build/sanitize --target fuzz_key
@@ -157,6 +157,9 @@ fuzz-rlwe: build-sanitize
 
 fuzz-wire: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+
+fuzz-mpc: $(VENV)/.fuzz
+	$(BIN)/python tests/fuzz/fuzz_mpc.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 fuzz-quant: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_http.py -max_total_time=$(FUZZ_SECONDS) -max_len=1024 -len_control=0

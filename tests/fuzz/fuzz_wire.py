@@ -6,7 +6,6 @@ Whatever comes in, the wire either accepts it, and then it can be answered or de
 with a NescioError. Options are libFuzzer's.
 """
 
-import json
 import socket
 import sys
 import tempfile
@@ -17,9 +16,6 @@ import atheris
 import numpy as np
 
 import nescio
-from nescio.mpc import _public as public
-from nescio.mpc import _session as session
-from nescio.mpc import _store as store
 from nescio.net import _channel, _frame, _transport
 from nescio.ot import _base_ot
 from nescio.ot._randomness import SystemRandomness
@@ -38,9 +34,7 @@ from nescio.pir.batch import _parts as parts
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (_frame, _base_ot, wire, tops, params, params.TableParams, change, change.Change, stored)
 BATCH = (layout_file, layout_file._Reader, packing, parts, HotPart, FullPart, Together, Layout)
-MPC = (public, public.PublicNetwork, public.PublicLayer, public.PublicTerm, session, store)
-STORES = (store.Store, store.Contents)
-for module in (*MODULES, change._Head, keyed_layout, KeyedLayout, *BATCH, *MPC, *STORES):
+for module in (*MODULES, change._Head, keyed_layout, KeyedLayout, *BATCH):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
@@ -183,52 +177,6 @@ def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     assert table[[0, len(table) - 1]].shape[0] == 2
 
 
-def small_network() -> nescio.mpc.Network:
-    """Makes a network of two layers, with an activation between them."""
-    mpc = nescio.mpc
-    relu = mpc.Activation(lambda x: np.maximum(x, 0), bits=4, outputs=3)
-    first = mpc.Convolution(np.ones((2, 1, 2, 2), np.int8), (1, 3, 3))
-    last = mpc.Dense(np.ones((3, 8), np.int8), (2, 2, 2))
-    layers = [
-        mpc.Layer((mpc.Term(0, first),), np.zeros(2, np.int64), relu, 3),
-        mpc.Layer((mpc.Term(1, last),), np.zeros(3, np.int64)),
-    ]
-    return mpc.Network((1, 3, 3), tuple(layers))
-
-
-NETWORK = small_network().public
-HELLO = {"protocol": 1, "role": "server", "plan": NETWORK.digest, "count": 1, "nonce": 64 * "0"}
-PARTS = [bytes([number]) * 40 for number in range(3)]
-INFERENCES = Path(FOLDER.name, "inferences")
-with store.StoreWriter(
-    INFERENCES, store.Contents("client", NETWORK.digest, "ab" * 32, len(PARTS), len(PARTS[0]))
-) as writer:
-    for part in PARTS:
-        writer.add(part)
-STORE = INFERENCES.read_bytes()
-
-
-def fuzz_public_network(provider: atheris.FuzzedDataProvider) -> None:
-    """Fuzzes public networks, and encodes the parsed ones again."""
-    found = nescio.mpc.PublicNetwork.from_bytes(damaged(provider, NETWORK.to_bytes()))
-    assert nescio.mpc.PublicNetwork.from_bytes(found.to_bytes()).digest == found.digest
-
-
-def fuzz_first_message(provider: atheris.FuzzedDataProvider) -> None:
-    """Fuzzes the first message of parties that prepare inferences."""
-    ours, theirs = nescio.net.Channel.pair(timeout=5)
-    theirs.send("PREP", damaged(provider, json.dumps(HELLO).encode()))
-    assert len(session._agree_to_prepare(ours, "client", NETWORK, 1)) == len(HELLO["nonce"])
-
-
-def fuzz_inferences(provider: atheris.FuzzedDataProvider) -> None:
-    """Fuzzes stores of prepared inferences; what they give is what was written."""
-    INFERENCES.write_bytes(damaged(provider, STORE))
-    with store.Store(INFERENCES) as found:
-        for number in range(found.next, found.contents.count):
-            assert found.use(number) == PARTS[number]
-
-
 class LocalSocket(socket.socket):
     """A socket of a pair, which ignores TCP options."""
 
@@ -276,7 +224,7 @@ def one_input(data: bytes) -> None:
         [
             *(fuzz_query, fuzz_answer, fuzz_tops, fuzz_params, fuzz_change, fuzz_stored),
             *(fuzz_change_head, fuzz_keyed_change, fuzz_keyed_layout, fuzz_batch_layout),
-            *(fuzz_frames, fuzz_points, fuzz_public_network, fuzz_first_message, fuzz_inferences),
+            *(fuzz_frames, fuzz_points),
         ]
     )
     try:

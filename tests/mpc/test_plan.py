@@ -157,6 +157,16 @@ def test_files_that_are_no_plans(plan, tmp_path):
         Plan.load(tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("error", "0.1"), ("inputs", True), ("accuracy", [1]), ("notes", [1]), ("layers", 3)],
+)
+def test_reports_with_other_types(plan, field, value):
+    found = {**json.loads(plan.report.to_json()), field: value}
+    with pytest.raises(ArgumentError, match="a report: found"):
+        Report.from_json(json.dumps(found))
+
+
 def test_public_plans_survive_as_bytes(plan):
     data = plan.public.to_bytes()
     found = PublicPlan.from_bytes(data)

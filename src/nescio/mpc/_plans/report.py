@@ -9,6 +9,14 @@ from ...errors import ArgumentError
 
 _HEAD = "layer  function    shape            lookups  bits  online B  tables B  linear B  wraps"
 _ROW = "{0:>5}  {1:<10}  {2:<14}  {3:>8,}  {4:>4}  {5:>8,}  {6:>8,}  {7:>8,}  {8:>5}"
+_NONE = type(None)
+_JSON_TYPES: dict[Any, tuple[type, ...]] = {  # of the fields' types
+    int: (int,),
+    str: (str,),
+    float: (float,),
+    int | None: (int, _NONE),
+    float | None: (float, _NONE),
+}
 
 
 @dataclass(frozen=True)
@@ -99,10 +107,10 @@ class Report:
         try:
             found: Any = json.loads(text)
             layers = tuple(
-                LayerReport(**{**layer, "shape": tuple(layer["shape"])})
+                LayerReport(**{**_fields(LayerReport, layer), "shape": tuple(layer["shape"])})
                 for layer in found["layers"]
             )
-            own = {one.name: found[one.name] for one in fields(cls)}
+            own = _fields(cls, found)
             return cls(**{**own, "layers": layers, "notes": tuple(found["notes"])})
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise ArgumentError(f"a report: found {shown(str(error))}, expected JSON") from error
@@ -130,6 +138,20 @@ class Report:
         axes[1].legend()
         figure.savefig(path)
         pyplot.close(figure)
+
+
+def _fields(cls: type, found: dict[str, Any]) -> dict[str, Any]:
+    """Returns the values of a class's fields. Raises TypeError for one of another type."""
+    own = {}
+    for one in fields(cls):
+        value = own[one.name] = found[one.name]
+        item = getattr(one.type, "__args__", (None,))[0] if isinstance(value, list) else None
+        items = value if item in _JSON_TYPES else []
+        if not isinstance(value, _JSON_TYPES.get(one.type, (list,))) or isinstance(value, bool):
+            raise TypeError(f"{one.name} {shown(value)}")
+        if not all(type(entry) is item for entry in items):
+            raise TypeError(f"{one.name} {shown(value)}")
+    return own
 
 
 def _row(layer: LayerReport) -> str:
