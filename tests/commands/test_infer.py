@@ -3,6 +3,7 @@
 import contextlib
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -410,3 +411,14 @@ def test_labels_of_another_model(files, tmp_path):
     )
     assert_one_sentence(found)
     assert "found 2 labels, expected 4: one for each output" in found.stderr
+
+
+def test_a_server_that_does_not_answer(files, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        address = f"127.0.0.1:{one.getsockname()[1]}"
+    found = client(nescio_here, "prepare", address, files, tmp_path / "store", "--timeout", 2.5)
+    first, last = found.stderr.splitlines()
+    assert first == f"nescio: no server answers at {address} yet; trying for 2.5 s"
+    assert last.startswith("nescio: ")
+    assert "check that the other party listens there" in last
+    assert found.returncode == 1

@@ -3,7 +3,9 @@
 import argparse
 import re
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from ..net import Channel
 
 __all__ = ["Phase", "add_connection", "phases", "progress_of", "remote_plan"]
+
+_PATIENCE_SECONDS = 2.0
 
 
 class Address(NamedTuple):
@@ -94,17 +98,32 @@ def remote_plan(arguments: argparse.Namespace) -> "RemotePlan":
         )
 
     def connect() -> "Channel":
-        return Channel.connect(
-            *arguments.server,
-            timeout=arguments.timeout,
-            tls=tls,
-            tls_ca=arguments.tls_ca,
-            tls_cert=arguments.tls_cert,
-            tls_key=arguments.tls_key,
-        )
+        with _saying_that_it_waits(arguments):
+            return Channel.connect(
+                *arguments.server,
+                timeout=arguments.timeout,
+                tls=tls,
+                tls_ca=arguments.tls_ca,
+                tls_cert=arguments.tls_cert,
+                tls_key=arguments.tls_key,
+            )
 
     public = _read_public(arguments.public)
     return RemotePlan(public, connect, threads=as_threads(arguments.threads))
+
+
+@contextmanager
+def _saying_that_it_waits(arguments: argparse.Namespace) -> Iterator[None]:
+    """Says after a moment that no server answers yet: connecting is tried until the timeout."""
+    host, port = arguments.server
+    text = f"nescio: no server answers at {host}:{port} yet; trying for {arguments.timeout:g} s"
+    timer = threading.Timer(_PATIENCE_SECONDS, print, (text,), {"file": sys.stderr, "flush": True})
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _read_public(path: Path) -> "PublicPlan":
