@@ -95,6 +95,20 @@ def test_the_parties_compute_what_the_simulator_computes(plan, inputs, tmp_path)
     assert (np.abs(found - draws.mean(0)) <= 8 * draws.std(0)).all()
 
 
+@pytest.mark.parametrize("shape", [(4, 12), (5,)])
+def test_inputs_of_one_or_two_dimensions(shape):
+    torch.manual_seed(8)
+    layers = [nn.Conv1d(4, 6, 3)] if len(shape) == 2 else [nn.Linear(5, 6)]
+    own = nn.Sequential(*layers, nn.GELU(), nn.Flatten(), nn.LazyLinear(3)).eval()
+    inputs = torch.randn(40, *shape)
+    with torch.no_grad():
+        expected = own(inputs).numpy()
+    found = nescio.mpc.compile(own, inputs[:1], calibration=inputs, table_bits=11)
+    assert found.report.inputs == 10
+    outputs = found.simulate(inputs.numpy()).outputs
+    assert np.abs(outputs - expected).mean() < 0.1 * expected.std()
+
+
 def test_the_model_is_left_as_it_was(model, inputs):
     model.train()
     try:

@@ -45,7 +45,8 @@ def compile(  # noqa: A001 - the field's word
 ) -> Plan:
     """Turns a PyTorch model into a plan of two parties. The model is not changed.
 
-    `example` is one input (1, *shape). `calibration` has inputs, or pairs of inputs and labels, in
+    `example` is one input (1, *shape); with a shape of two lengths (channels, length), the plan's
+    arrays have (channels, 1, length). `calibration` has inputs, or pairs of inputs and labels, in
     batches: a DataLoader, a list, or one tensor. Up to 1,024 inputs are used. Three quarters of
     them decide the windows of the tables, which get `margin` more on both sides; the others are
     held out for `plan.report`. Tables have 2^`table_bits` entries (default 8; or a number for each
@@ -62,8 +63,8 @@ def compile(  # noqa: A001 - the field's word
     data = _gathered(calibration, tuple(example.shape[1:]))
     return plan_of(
         found.layers,
-        data.fit,
-        held=data.held,
+        data.fit.reshape(-1, *found.inputs),
+        held=data.held.reshape(-1, *found.inputs),
         labels=data.labels,
         notes=tuple(found.notes),
         table_bits=table_bits,

@@ -41,9 +41,12 @@ class PublicPlan(Scaled):
     def encode(self, inputs: Floats) -> Ring:
         """Rounds inputs (n, *inputs) to integers of 8 bits; larger ones are cut.
 
-        Raises ArgumentError for another shape, and for numbers that are not finite.
+        An input (channels, 1, length) may leave the 1 out, as its model does. Raises ArgumentError
+        for another shape, and for numbers that are not finite.
         """
         values = np.asarray(inputs, np.float64)
+        if values.ndim == 3 and self.inputs[1:2] == (1,):
+            values = values[:, :, None]
         if values.shape[1:] != self.inputs or not values.ndim:
             raise ArgumentError(
                 f"inputs: found shape {values.shape}, expected {('n', *self.inputs)}, inputs of "
