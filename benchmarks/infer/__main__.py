@@ -90,6 +90,31 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "transformer",
+        "benchmarks.infer.transformer",
+        "an encoder block: computed costs, and its feed-forward half",
+        "Computes the lookups, bytes, round trips and CPU time of one block of an encoder, softmax "
+        "attention included, which is not implemented. --measure also runs the feed-forward half "
+        "of the first model, with random weights, in two processes, beside the computed bytes.",
+        (
+            Option(
+                "--model",
+                type=list_of(str),
+                metavar="NAMES",
+                help="comma-separated encoders (default: MiniLM-L6,BERT-base)",
+            ),
+            Option("--tokens", type=int, default=128, help="tokens of an input (default: 128)"),
+            Option(
+                "--measure",
+                type=list_of(int),
+                metavar="TOKENS",
+                help="comma-separated numbers of tokens to measure (default: none)",
+            ),
+            Option("--inferences", type=int, default=3, help="of each measured run (default: 3)"),
+            JSON,
+        ),
+    ),
 )
 
 
