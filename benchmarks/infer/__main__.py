@@ -6,7 +6,48 @@ from collections.abc import Sequence
 from benchmarks._main import main as run_main
 from nescio.bench.registry import JSON, Benchmark, Option, list_of
 
+_RESNET_FILES = (
+    Option(
+        "--model",
+        required=True,
+        metavar="FILE",
+        help="resnet32-d509ac18.th of akamaster/pytorch_resnet_cifar10",
+    ),
+    Option(
+        "--images",
+        required=True,
+        metavar="PATH",
+        help="CIFAR-10: the folder cifar-10-batches-bin, or an .npz with train_images, "
+        "test_images and test_labels",
+    ),
+)
+
 BENCHMARKS = (
+    Benchmark(
+        "batches",
+        "benchmarks.infer.batches",
+        "ResNet-32 on CIFAR-10, many inputs together",
+        "Runs batches of inputs in two processes over emulated links, by numbers of threads in "
+        "turn, and compares the outputs with the simulator's first. The floor of a batch's time is "
+        "that of the link alone: round trips and bytes.",
+        (
+            *_RESNET_FILES,
+            Option(
+                "--batches",
+                type=list_of(int),
+                default=[1, 2, 4, 8, 16, 32],
+                help="comma-separated numbers of inputs (default: 1,2,4,8,16,32)",
+            ),
+            Option(
+                "--threads",
+                type=list_of(int),
+                default=[1, 2],
+                help="comma-separated CPU threads a party (default: 1,2)",
+            ),
+            Option("--repeat", type=int, default=3, help="sessions of each (default: 3)"),
+            JSON,
+        ),
+    ),
     Benchmark(
         "linear",
         "benchmarks.infer.linear",
@@ -35,19 +76,7 @@ BENCHMARKS = (
         "outcome is compared with the simulator's, bit for bit. The floor of the time is that of "
         "the link alone: round trips and bytes.",
         (
-            Option(
-                "--model",
-                required=True,
-                metavar="FILE",
-                help="resnet32-d509ac18.th of akamaster/pytorch_resnet_cifar10",
-            ),
-            Option(
-                "--images",
-                required=True,
-                metavar="PATH",
-                help="CIFAR-10: the folder cifar-10-batches-bin, or an .npz with train_images, "
-                "test_images and test_labels",
-            ),
+            *_RESNET_FILES,
             Option(
                 "--table-bits",
                 type=list_of(int),

@@ -18,8 +18,9 @@ import numpy as np
 from safetensors.numpy import save
 
 import nescio
+from nescio.mpc import _agreement as agreement
+from nescio.mpc import _online as online
 from nescio.mpc import _public as public
-from nescio.mpc import _session as session
 from nescio.mpc import _store as store
 from nescio.mpc._plans import plan as plans
 from nescio.mpc._plans import report as reports
@@ -28,7 +29,7 @@ from nescio.mpc._quantize import FloatLayer, FloatTerm
 from nescio.mpc._service import _request as request
 
 # By function: atheris's import hook does not see packages that are installed in place.
-MODULES = (public, public.PublicNetwork, public.PublicLayer, public.PublicTerm, session, store)
+MODULES = (public, public.PublicNetwork, public.PublicLayer, public.PublicTerm, agreement, store)
 PLANS = (plans, plans.Plan, plans.PublicPlan, reports, reports.Report, request, request.Request)
 for module in (*MODULES, store.Store, store.Contents, *PLANS):
     for thing in list(vars(module).values()):
@@ -61,7 +62,9 @@ nescio.mpc.Plan.load(PLAN_FILE)  # accepted as it is
 HEADER_END = 8 + int.from_bytes(PLAN_BYTES[:8], "little")
 HEADER = json.loads(PLAN_BYTES[8:HEADER_END])
 
-HELLO = {"protocol": 1, "role": "server", "plan": NETWORK.digest, "count": 1, "nonce": 64 * "0"}
+HELLO = {"protocol": agreement.PROTOCOL, "role": "server", "plan": NETWORK.digest}
+PREPARING, SESSION = {**HELLO, "count": 1, "nonce": 64 * "0"}, 64 * "a"
+INFERRING = {**HELLO, "session": SESSION, "next": 0, "batch": 1}
 REQUESTS = [
     {"protocol": 1, "plan": request.plan_digest(PLAN.public), "what": what, name: own}
     for what, name, own in [("prepare", "count", 3), ("infer", "session", 64 * "a")]
@@ -128,10 +131,24 @@ def fuzz_public_network(provider: atheris.FuzzedDataProvider) -> None:
 
 
 def fuzz_first_message(provider: atheris.FuzzedDataProvider) -> None:
-    """Fuzzes the first message of parties that prepare inferences."""
+    """Fuzzes the first message of parties that prepare inferences, or that infer."""
     ours, theirs = nescio.net.Channel.pair(timeout=5)
-    theirs.send("PREP", changed_text(provider, json.dumps(HELLO)))
-    assert len(session._agree_to_prepare(ours, "client", NETWORK, 1)) == len(HELLO["nonce"])
+    if provider.ConsumeBool():
+        theirs.send("PREP", changed_text(provider, json.dumps(PREPARING)))
+        assert len(agreement.agree_to_prepare(ours, "client", NETWORK, 1)) == 64
+        return
+    contents = store.Contents("client", NETWORK.digest, SESSION, 9, 1)
+    theirs.send("NEXT", changed_text(provider, json.dumps(INFERRING)))
+    following, batch = agreement.agree_to_infer(ours, "client", contents, 2, 5)
+    assert 2 <= following <= 9
+    assert 1 <= batch <= 5
+
+
+def fuzz_masked_inputs(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes the sizes of a client's masked inputs."""
+    ours, theirs = nescio.net.Channel.pair(timeout=5)
+    theirs.send("INPT", bytes(provider.ConsumeIntInRange(0, 200)))
+    assert 1 <= len(online.receive_inputs(ours, NETWORK, 3)) <= 3
 
 
 def fuzz_inferences(provider: atheris.FuzzedDataProvider) -> None:
@@ -183,7 +200,7 @@ def one_input(data: bytes) -> None:
     provider = atheris.FuzzedDataProvider(data)
     target = provider.PickValueInList(
         [
-            *(fuzz_public_network, fuzz_first_message, fuzz_inferences),
+            *(fuzz_public_network, fuzz_first_message, fuzz_masked_inputs, fuzz_inferences),
             *(fuzz_public_plan, fuzz_plan, fuzz_request),
         ]
     )

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from mpc.sessions import Dealt, small_network
 from nescio.errors import MismatchError
-from nescio.mpc._session import _PROTOCOL, Client, Server, prepare
+from nescio.mpc._agreement import PROTOCOL
+from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.net import Channel
 
@@ -17,8 +18,8 @@ PHASES = ["client prepares", "server prepares", "client infers", "server serves"
 FIELDS = {
     "client prepares": ["protocol", "role", "plan", "count", "nonce"],
     "server prepares": ["protocol", "role", "plan", "count", "nonce"],
-    "client infers": ["protocol", "role", "plan", "session", "next"],
-    "server serves": ["protocol", "role", "plan", "session", "next"],
+    "client infers": ["protocol", "role", "plan", "session", "next", "batch"],
+    "server serves": ["protocol", "role", "plan", "session", "next", "batch"],
 }
 MISSING = object()
 WRONG = {
@@ -50,10 +51,10 @@ class Place:
     def sound(self, phase):
         """Returns the fields that the other party would send."""
         role = "server" if phase.startswith("client") else "client"
-        fields = {"protocol": _PROTOCOL, "role": role, "plan": self.dealt.public.digest}
+        fields = {"protocol": PROTOCOL, "role": role, "plan": self.dealt.public.digest}
         if "prepares" in phase:
             return fields | {"count": 1, "nonce": "0f" * 32}
-        return fields | {"session": self.session, "next": 0}
+        return fields | {"session": self.session, "next": 0, "batch": 1}
 
     def refusal(self, phase, message):
         """Returns the error of a party that gets a message; it has used nothing, made nothing."""

@@ -11,13 +11,14 @@ from nescio import _core
 from nescio.errors import FileError, MismatchError, PeerRefusedError, ResourceError
 from nescio.mpc import _material as material
 from nescio.mpc._activation import Activation
+from nescio.mpc._agreement import PROTOCOL
 from nescio.mpc._dealer import insecure_deal, insecure_dealer
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._online import dithers_of, infer, serve
 from nescio.mpc._products import bits_of
-from nescio.mpc._session import _PROTOCOL, Client, Server, prepare
+from nescio.mpc._session import Client, Server, prepare
 from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
 from nescio.net import Channel
@@ -278,8 +279,8 @@ def _with_other_weights(own, random):
         (b"[]", "expected 'a JSON object'"),
         (b"\xff", "expected 'a JSON object'"),
         (b"{}", "the other party's protocol"),
-        (json.dumps({"protocol": _PROTOCOL, "role": "client"}).encode(), "the other party's role"),
-        (json.dumps({"protocol": _PROTOCOL, "role": "server"}).encode(), "different networks"),
+        (json.dumps({"protocol": PROTOCOL, "role": "client"}).encode(), "the other party's role"),
+        (json.dumps({"protocol": PROTOCOL, "role": "server"}).encode(), "different networks"),
     ],
 )
 def test_messages_that_are_no_agreement(network, stores, message, said):
@@ -298,7 +299,7 @@ def test_a_next_inference_that_is_no_number(network, stores, number):
     with Store(stores[1]) as store:
         known = store.contents
     channel, other = Channel.pair()
-    fields = {"protocol": _PROTOCOL, "role": "server", "plan": known.plan, "session": known.session}
+    fields = {"protocol": PROTOCOL, "role": "server", "plan": known.plan, "session": known.session}
     other.send("NEXT", json.dumps(fields | {"next": number}).encode())
     with Client(channel, network.public, stores[0], threads=1) as client:
         with pytest.raises(MismatchError, match="the next prepared inference"):

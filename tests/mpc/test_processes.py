@@ -34,12 +34,12 @@ PROGRAM = """
     last = Layer((Term(4, Dense(random.integers(-9, 10, (3, 50)))),), np.arange(3))
     network = Network((50,), (*layers, last))
 
-    use = Store.use
-    def reported(store, number):
-        part = use(store, number)
-        os.write(1, b"%d\\n" % number)
-        return part
-    Store.use = reported
+    use_all = Store.use_all
+    def reported(store, number, parts):
+        use_all(store, number, parts)
+        numbers = range(number, number + len(parts))
+        os.write(1, b"".join(b"%d\\n" % own for own in numbers))
+    Store.use_all = reported
 
     if role == "server":
         with Channel.listener(timeout=20) as listener:
@@ -57,8 +57,9 @@ PROGRAM = """
                     server.serve()
         else:
             with Client(channel, network.public, path, threads=1) as client:
-                for _ in range(int(what)):
-                    print(client.infer(np.zeros(50, np.uint32)).tolist(), file=sys.stderr)
+                for trial in range(int(what)):  # of 1, 2, ... inputs, and again
+                    inputs = np.zeros((1 + trial % 4, 50), np.uint32)
+                    print(client.infer_batch(inputs)[0].tolist(), file=sys.stderr)
                 channel.close()
     except ChannelError:
         sys.exit(3)

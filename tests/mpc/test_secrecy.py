@@ -23,6 +23,7 @@ from nescio.mpc._linear import ClientKeys, ServerWeights
 from nescio.mpc._offline import OfflineClient, OfflineServer
 from nescio.mpc._products import bits_of
 from nescio.mpc._session import Client, Server, prepare
+from nescio.mpc._store import Store
 from nescio.mpc._tables import TableMaker
 from ot.parties import together
 
@@ -131,7 +132,7 @@ SEEN = {"CIPH", "PROD", "TABL", "PLAC", "INPT", "ASKS", "ANSW", "OUTS"}
 OF_TREES = {"TKEY", "FLIP"}
 
 
-def both_phases(network, folder):
+def both_phases(network, folder, *, at_once=1):
     """Prepares and runs inferences, SAMPLE for each input; returns the frames of each kind.
 
     Frames are (inferences, bytes), by party, kind, and number within an inference.
@@ -142,37 +143,48 @@ def both_phases(network, folder):
     def client(channel):
         ear = Recording(channel)
         prepare(ear, network.public, paths[0], 2 * SAMPLE, threads=1)
-        with Client(ear, network.public, paths[0], threads=1) as party:
+        with Client(ear, network.public, paths[0], threads=1, batch=at_once) as party:
             for x in INPUTS:
-                for _ in range(SAMPLE):
-                    party.infer(x)
+                party.infer_batch(np.stack([x] * SAMPLE))
         sent[0] = ear.sent
 
     def server(channel):
         ear = Recording(channel)
         prepare(ear, network, paths[1], 2 * SAMPLE, threads=1)
-        with Server(ear, network, paths[1], threads=1) as party:
-            for _ in range(2 * SAMPLE):
-                party.serve()
+        with Server(ear, network, paths[1], threads=1, batch=at_once) as party:
+            assert sum(party.serve() for _ in range(2 * SAMPLE // at_once)) == 2 * SAMPLE
         sent[1] = ear.sent
 
     together(client, server)
     return {
         (name, *key): rows
         for name, own in zip(("client", "server"), sent, strict=True)
-        for key, rows in by_kind(own).items()
+        for key, rows in by_kind(own, at_once).items()
     }
 
 
-def by_kind(sent):
+SHARES = {"INPT": [1], "ASKS": [1, 1], "ANSW": [1, 4], "OUTS": [1]}
+"""The parts of a frame of the online phase; those of several inferences follow each other."""
+
+
+def by_kind(sent, at_once):
     """Arranges the frames of many inferences by kind and by number within an inference."""
     found = {}
     for kind in (SEEN | OF_TREES) & {kind for kind, _ in sent}:
         own = [data for other, data in sent if other == kind]
-        each = len(own) // (2 * SAMPLE)
+        together = at_once if kind in SHARES else 1
+        each = len(own) * together // (2 * SAMPLE)
         for number in range(each):
-            found[kind, number] = np.array(own[number::each])
+            rows = [split(data, together, SHARES.get(kind, [1])) for data in own[number::each]]
+            found[kind, number] = np.concatenate(rows)
     return found
+
+
+def split(data, count, shares):
+    """Splits the frame of a batch into lines for its inferences; entries have 8 bits."""
+    ends = np.cumsum(shares) * len(data) // sum(shares)
+    parts = [part.reshape(count, -1) for part in np.split(data, ends[:-1])]
+    return np.concatenate(parts, axis=1)
 
 
 @pytest.fixture
@@ -191,6 +203,31 @@ def test_all_frames_of_both_phases_are_uniform(network, tmp_path, quick_marks):
         for own in (rows[:SAMPLE], rows[SAMPLE:]):
             assert positions(own) < 1, place
             assert together_uniform(own) < 1, place
+
+
+def test_frames_of_inputs_that_run_together_are_uniform(tmp_path, quick_marks):
+    """Also the differences of two inferences of a batch."""
+    frames = both_phases(NETWORKS[0], tmp_path, at_once=SAMPLE)
+    assert {kind for _, kind, _ in frames} == SEEN
+    for place, rows in frames.items():
+        for own in (rows[:SAMPLE], rows[SAMPLE:]):
+            assert positions(own) < 1, place
+            assert together_uniform(own) < 1, place
+
+
+def test_a_batch_that_uses_a_prepared_inference_twice_is_found(tmp_path, quick_marks, monkeypatch):
+    take = Store.use_all
+
+    def twice(self, number, parts):
+        take(self, number, parts)
+        for one, other in zip(parts[::2], parts[1::2], strict=True):
+            for source, target in zip(one, other, strict=True):
+                target[:] = source
+
+    monkeypatch.setattr(Store, "use_all", twice)
+    frames = both_phases(NETWORKS[0], tmp_path, at_once=SAMPLE)
+    for place in (("client", "INPT"), ("server", "ASKS"), ("client", "ANSW")):
+        assert positions(frames[(*place, 0)][:SAMPLE]) > 1, place
 
 
 def without_masks(monkeypatch):

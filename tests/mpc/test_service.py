@@ -101,8 +101,8 @@ def test_inferences_are_prepared_and_made(folder, store):
                 "agreement": 1,
                 "store": 0,
                 "input": 0,
-                "lookups": 2,
-                "outputs": 2,
+                "lookups": 1,
+                "outputs": 1,
             }
         first, second = service.wait_for(2)
     assert done == [1, 2, 3]
@@ -220,6 +220,58 @@ def test_files_that_are_in_the_way(folder, store):
         pass
 
 
+def test_inputs_that_run_together(folder, tmp_path):
+    """Two clients with batches of their own, in stores that end within a batch."""
+    wrong = []
+
+    def client(number):
+        try:
+            remote = RemotePlan(PLAN.public, service.connect, threads=1, batch=2 + number)
+            path, own = tmp_path / f"{number}.store", INPUTS[7 * number : 7 * number + 7]
+            for one in (path, path.with_name(f"{path.name}.2")):
+                remote.prepare(one, 4)
+            with remote.open(path) as model:
+                assert near(PLAN, model(own), own)
+                assert model.left == 1
+                rounds = {step.phase: step.counts.rounds for step in model.counts}
+                assert rounds["outputs"] == 4 - number  # 2, 2 and 2, 1; or 3, 1 and 3
+        except BaseException as error:
+            wrong.append(error)
+
+    with serving(folder) as service:
+        threads = [threading.Thread(target=client, args=(number,)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert wrong == []
+        served = service.wait_for(8)
+    assert sorted(one.inferences for one in served if one.what == "infer") == [3, 3, 4, 4]
+    assert len(stores(folder)) == 2
+
+
+def test_a_server_that_takes_one_input_at_a_time(folder, store):
+    with serving(folder, limits=ServiceLimits(batch=1)) as service:
+        service.remote().prepare(store, 3)
+        with service.remote().open(store) as model:
+            assert near(PLAN, model(INPUTS[:3]), INPUTS[:3])
+            rounds = {step.phase: step.counts.rounds for step in model.counts}
+            assert rounds["outputs"] == 3
+
+
+def test_a_store_that_the_server_has_used_further(folder, store):
+    """The client goes on with those that both have, and then with the next store."""
+    with serving(folder) as service:
+        service.remote().prepare(store, 3)
+        (name,) = stores(folder)
+        service.remote().prepare(store.with_name(f"{store.name}.2"), 2)
+    with Store(folder / name) as theirs:
+        theirs.use(1)
+    with serving(folder) as service, service.remote().open(store) as model:
+        assert near(PLAN, model(INPUTS[:3]), INPUTS[:3])
+        assert model.left == 0
+
+
 # ---- limits --------------------------------------------------------------------------------------
 
 
@@ -272,7 +324,9 @@ def test_a_store_that_another_connection_uses(folder, store, monkeypatch):
             assert near(PLAN, model(INPUTS[:1]), INPUTS[:1])
 
 
-@pytest.mark.parametrize("limits", [{"clients": 0}, {"prepared": True}, {"bytes": 1.5}])
+@pytest.mark.parametrize(
+    "limits", [{"clients": 0}, {"prepared": True}, {"bytes": 1.5}, {"batch": -1}]
+)
 def test_limits_that_are_none(limits):
     with pytest.raises(ArgumentError, match="max_"):
         ServiceLimits(**limits)

@@ -54,6 +54,48 @@ def test_a_used_part_is_never_given_again(path):
         assert store.use(3) == part_of(3)
 
 
+def pieces_of(sizes):
+    """Returns memory in pieces."""
+    return [memoryview(bytearray(size)) for size in sizes]
+
+
+@pytest.mark.parametrize("sizes", [[SIZE], [0, 1, SIZE - 1, 0], [1] * SIZE, [7] * 400 + [200]])
+def test_parts_are_read_together_in_pieces(path, sizes):
+    parts = [pieces_of(sizes) for _ in range(3)]
+    with Store(path) as store:
+        store.use_all(1, parts)
+        assert (store.next, store.left) == (4, 1)
+        for number, pieces in enumerate(parts, 1):
+            assert b"".join(pieces) == part_of(number)
+        with pytest.raises(FileError, match="prepared inference 3 was used before"):
+            store.use_all(3, parts[:1])
+    with Store(path) as store:
+        assert store.next == 4
+
+
+def test_more_parts_than_are_left_are_not_marked(path):
+    with Store(path) as store:
+        store.use(2)
+        with pytest.raises(ResourceError, match="found 3 inputs, expected at most 2"):
+            store.use_all(3, [pieces_of([SIZE]) for _ in range(3)])
+        assert store.left == 2
+        assert store.use(3) == part_of(3)
+
+
+def test_marks_are_on_the_disk_before_any_part_is_read(path, monkeypatch):
+    """The marks of all parts, in one write."""
+    seen, read = [], os.preadv
+
+    def spy(*arguments):
+        seen.append(path.read_bytes()[4096 : 4096 + 5])
+        return read(*arguments)
+
+    with Store(path) as store:
+        monkeypatch.setattr(os, "preadv", spy)
+        store.use_all(0, [pieces_of([SIZE]) for _ in range(4)])
+    assert set(seen) == {b"\1\1\1\1\0"}
+
+
 def test_used_parts_are_gone_from_the_file(path):
     with Store(path) as store:
         store.use(2)

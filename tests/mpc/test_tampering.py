@@ -13,8 +13,8 @@ from nescio.errors import (
     PeerRefusedError,
     PeerTimeoutError,
 )
+from nescio.mpc._agreement import PROTOCOL
 from nescio.mpc._public import PublicNetwork
-from nescio.mpc._session import _PROTOCOL
 from nescio.mpc._store import Store
 
 NOISE = np.random.default_rng(3).bytes(200)
@@ -209,12 +209,12 @@ def test_parties_of_other_networks_or_versions(preparation, network, random):
 
     def older(frame):
         return frame.changed(
-            data=frame.data.replace(b'"protocol": %d' % _PROTOCOL, b'"protocol": 0')
+            data=frame.data.replace(b'"protocol": %d' % PROTOCOL, b'"protocol": 0')
         )
 
     outcome = preparation.run(at(("client", 0), older))
     check(outcome, ("client", 0), MismatchError)
-    said = f"the other party's protocol: found 0, expected {_PROTOCOL}"
+    said = f"the other party's protocol: found 0, expected {PROTOCOL}"
     assert said in str(outcome.errors[0])
     assert preparation.left() == []
 

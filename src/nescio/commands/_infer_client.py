@@ -109,7 +109,8 @@ def remote_plan(arguments: argparse.Namespace) -> "RemotePlan":
             )
 
     public = _read_public(arguments.public)
-    return RemotePlan(public, connect, threads=as_threads(arguments.threads))
+    threads = as_threads(arguments.threads)
+    return RemotePlan(public, connect, threads=threads, batch=getattr(arguments, "batch", 0))
 
 
 @contextmanager

@@ -77,6 +77,14 @@ def add_ask(subcommands: Subparsers) -> None:
         help="prepare N more inferences in the background when fewer than N are left, in a new "
         "store beside the first: FILE.2, FILE.3 and so on",
     )
+    add(
+        "--batch",
+        type=count,
+        default=0,
+        metavar="N",
+        help="number of inputs that run together, in the round trips of one (default: as many as "
+        "256 MiB of prepared inferences hold, up to 64); the server may take fewer",
+    )
     add("--json", action="store_true", help="print JSON, with all outputs")
     parser.set_defaults(run=_run)
 
@@ -111,10 +119,13 @@ def _run(arguments: argparse.Namespace) -> int:
             for one in inputs:
                 if cut := public.count_cut(one.values[None]):
                     _warn(one.name, cut)
-                fact = _answer(one.name, _ask(model, one), labels)
-                facts.append(fact)
-                if not arguments.json:
-                    print(_line(fact), flush=True)
+            for first in range(0, len(inputs), model.batch):
+                some = inputs[first : first + model.batch]
+                for one, outputs in zip(some, _ask(model, some), strict=True):
+                    fact = _answer(one.name, outputs, labels)
+                    facts.append(fact)
+                    if not arguments.json:
+                        print(_line(fact), flush=True)
         _print_costs(arguments, model, facts)
     return 0
 
@@ -128,11 +139,12 @@ def _check_left(model: "RemoteModel", inputs: Sequence[Input], refill: int) -> N
         )
 
 
-def _ask(model: "RemoteModel", one: Input) -> Array:
+def _ask(model: "RemoteModel", inputs: Sequence[Input]) -> Array:
+    """Returns the outputs (n, numbers) of inputs that run together."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `_warn` names the file
-        outputs: Array = model(one.values[None])[0].reshape(-1)
-    return outputs
+        outputs: Array = model(np.stack([one.values for one in inputs]))
+    return outputs.reshape(len(inputs), -1)
 
 
 def _warn(name: str, cut: int) -> None:

@@ -88,13 +88,23 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="maximum bytes of all stores together, such as 2^36 (default: 2^34)",
     )
+    add(
+        "--max-batch",
+        type=count,
+        default=0,
+        metavar="N",
+        help="maximum inputs of a client that run together, which bounds a connection's memory "
+        "(default: as many as 256 MiB of prepared inferences hold, up to 64)",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..mpc import Plan, PlanServer, ServiceLimits  # noqa: PLC0415 - needed when it runs
     from ..net import Channel  # noqa: PLC0415
 
-    limits = ServiceLimits(arguments.max_clients, arguments.max_prepared, arguments.max_bytes)
+    limits = ServiceLimits(
+        arguments.max_clients, arguments.max_prepared, arguments.max_bytes, arguments.max_batch
+    )
     as_threads(arguments.threads)
     check_file(arguments.plan, "a plan of Plan.save")
     if arguments.tls_cert is None and arguments.host not in ("127.0.0.1", "::1", "localhost"):

@@ -1,4 +1,4 @@
-"""The material of one inference as bytes, in the order of the layers: the parts of a store."""
+"""The material of an inference as bytes, a part of a store; and of several, joined in memory."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,20 +18,26 @@ _ALIGNMENT = 8  # of arrays
 
 
 class Slot(NamedTuple):
-    """The shape and the dtype of an array."""
+    """The shape and the dtype of an array; those of several inferences are joined along `axis`."""
 
     shape: tuple[int, ...]
     dtype: str
+    axis: int = 0
 
     @property
     def nbytes(self) -> int:
         """The bytes of the array."""
         return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
 
+    def joined(self, count: int) -> tuple[int, ...]:
+        """Returns the shape of the arrays of `count` inferences, joined."""
+        length = count * self.shape[self.axis]
+        return (*self.shape[: self.axis], length, *self.shape[self.axis + 1 :])
+
 
 def size(network: PublicNetwork, role: Role) -> int:
     """Returns the bytes of a party's material."""
-    return sum(-(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT for slot in _slots(network, role))
+    return sum(_aligned(slot.nbytes) for slot in _slots(network, role))
 
 
 def contents(network: Network | PublicNetwork, session: str, count: int) -> Contents:
@@ -51,8 +57,53 @@ def encode(network: PublicNetwork, material: ClientMaterial | ServerMaterial) ->
 
 
 def decode_client(network: PublicNetwork, data: bytearray) -> ClientMaterial:
-    """Decodes the client's material, from bytes of its size."""
-    arrays = _decoded(_slots(network, "client"), data)
+    """Decodes the client's material for one inference, from bytes of its size."""
+    return _client(network, _decoded(_slots(network, "client"), data))
+
+
+def decode_server(network: PublicNetwork, data: bytearray) -> ServerMaterial:
+    """Decodes the server's material for one inference, from bytes of its size."""
+    return _server(network, _decoded(_slots(network, "server"), data), 1)
+
+
+class Room:
+    """Memory for a party's material for `count` inferences, in joined arrays.
+
+    `parts[i]` are the pieces of the memory that take the bytes of inference i, in their order.
+    """
+
+    def __init__(self, network: PublicNetwork, role: Role, count: int) -> None:
+        self._network, self.count = network, count
+        memory = np.empty(count * size(network, role), np.uint8)
+        self._arrays: list[Array] = []
+        self.parts: list[list[memoryview]] = [[] for _ in range(count)]
+        offset = 0
+        for slot in _slots(network, role):
+            own = memory[offset : offset + count * slot.nbytes].view(f"<{slot.dtype}")
+            self._arrays.append(own.reshape(slot.joined(count)))
+            offset += count * _aligned(slot.nbytes)
+            self._add_pieces(slot)
+        if count == 1:
+            self.parts = [[memory.data]]  # the same bytes, in one piece
+
+    def _add_pieces(self, slot: Slot) -> None:
+        padding = memoryview(bytearray(-slot.nbytes % _ALIGNMENT))
+        each = np.split(self._arrays[-1], self.count, slot.axis)
+        for own, pieces in zip(each, self.parts, strict=True):
+            lines = own if slot.axis else own[None]
+            pieces.extend(line.reshape(-1).view(np.uint8).data for line in lines)
+            pieces.extend([padding] * bool(padding))
+
+    def client(self) -> ClientMaterial:
+        """Returns the material of a client."""
+        return _client(self._network, iter(self._arrays))
+
+    def server(self) -> ServerMaterial:
+        """Returns the material of a server."""
+        return _server(self._network, iter(self._arrays), self.count)
+
+
+def _client(network: PublicNetwork, arrays: Iterator[Array]) -> ClientMaterial:
     mask, layers = next(arrays), []
     for layer in network.layers:
         share = next(arrays)
@@ -64,17 +115,25 @@ def decode_client(network: PublicNetwork, data: bytearray) -> ClientMaterial:
     return ClientMaterial(mask, tuple(layers))
 
 
-def decode_server(network: PublicNetwork, data: bytearray) -> ServerMaterial:
-    """Decodes the server's material, from bytes of its size."""
-    arrays, layers = _decoded(_slots(network, "server"), data), []
+def _server(network: PublicNetwork, arrays: Iterator[Array], count: int) -> ServerMaterial:
+    layers = []
     for layer in network.layers:
         subtracted = next(arrays)
         if layer.activation is None:
             layers.append(ServerLayer(subtracted))
         else:
             tables = _tables(layer, arrays)
-            layers.append(ServerLayer(subtracted, tables, next(arrays)))
+            places = _joined(next(arrays), layer.activation.bits, layer.size, count)
+            layers.append(ServerLayer(subtracted, tables, places))
     return ServerMaterial(tuple(layers))
+
+
+def _joined(packed: Array, bits: int, size: int, count: int) -> Array:
+    """Joins packed numbers, `size` of each inference, without the gaps between inferences."""
+    if count == 1 or size * bits % 8 == 0:
+        return packed
+    each = [_core.lut_unpack(bits, size, own) for own in packed.reshape(count, -1)]
+    return _core.lut_pack(bits, np.concatenate(each))
 
 
 def _slots(network: PublicNetwork, role: Role) -> list[Slot]:
@@ -116,7 +175,7 @@ def _table_slots(layer: PublicLayer) -> list[Slot]:
         Slot((layer.size, words), "u8"),
         Slot((layer.size,), _kind(activation.bits)),
         Slot((layer.size,), _kind(activation.outputs)),
-        Slot((activation.outputs, layer.size), "u4"),
+        Slot((activation.outputs, layer.size), "u4", axis=1),
     ]
 
 
@@ -149,4 +208,8 @@ def _decoded(slots: list[Slot], data: bytearray) -> Iterator[Array]:
     for slot in slots:
         count = int(np.prod(slot.shape))
         yield np.frombuffer(data, f"<{slot.dtype}", count, offset).reshape(slot.shape)
-        offset += -(-slot.nbytes // _ALIGNMENT) * _ALIGNMENT
+        offset += _aligned(slot.nbytes)
+
+
+def _aligned(length: int) -> int:
+    return -(-length // _ALIGNMENT) * _ALIGNMENT

@@ -1,10 +1,10 @@
-"""The online phase: one round trip a layer, with what both parties prepared for one inference.
+"""The online phase: one round trip a layer, with what both parties prepared, for n inputs at once.
 
 The server sees each result y as y + R, with a mask R that the client drew: it computes its share of
 the next values from that, and the client's share is known ahead. See `_activation` for the messages
 of a layer.
 
-    client -> server   INPT   the input plus a mask
+    client -> server   INPT   the inputs plus a mask; its size tells n
     server -> client   ASKS   places, masked entries                 for each activation
     client -> server   ANSW   masked entries, shares plus a mask
     server -> client   OUTS   the server's shares of the outputs
@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
+from ..errors import MalformedMessageError
 from ..net import Channel
 from ._activation import ClientLookups, ServerLookups
 from ._maps import Ring, check_ring
@@ -98,11 +99,19 @@ def infer(
     raise AssertionError("the last layer has no activation")
 
 
-def receive_inputs(channel: Channel, network: PublicNetwork, count: int) -> Ring:
-    """Receives the client's masked inputs (n, *inputs)."""
-    shape = (count, *network.inputs)
-    raw = channel.receive("INPT", 4 * int(np.prod(shape)))
-    return np.frombuffer(raw, np.uint32).reshape(shape)
+def receive_inputs(channel: Channel, network: PublicNetwork, most: int) -> Ring:
+    """Receives the client's masked inputs (n, *inputs), from 1 to `most` of them.
+
+    Raises MismatchError or MalformedMessageError for any other number of bytes, and the errors of
+    the channel.
+    """
+    each = 4 * int(np.prod(network.inputs))
+    raw = channel.receive_at_most("INPT", most * each)
+    if not raw or len(raw) % each:
+        raise MalformedMessageError(
+            f"inputs: found {len(raw)} bytes, expected a positive multiple of {each}"
+        )
+    return np.frombuffer(raw, np.uint32).reshape(-1, *network.inputs)
 
 
 def serve(
@@ -121,7 +130,8 @@ def serve(
     count = len(material.layers[0].subtracted)
     steps = Steps(channel) if steps is None else steps
     if inputs is None:
-        inputs = receive_inputs(channel, network.public, count)
+        raw = channel.receive("INPT", 4 * count * int(np.prod(network.inputs)))
+        inputs = np.frombuffer(raw, np.uint32).reshape(count, *network.inputs)
         steps.end("input")
     results = [inputs]
     for number, (layer, own) in enumerate(zip(network.layers, material.layers, strict=True), 1):

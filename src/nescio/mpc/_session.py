@@ -5,27 +5,26 @@
     outputs = client.infer(inputs)                  server.serve()
 
 At their first inference the parties tell each other which prepared inference is their next, and go
-on from the later one. Both mark one as used on their disks before they use it: a party that loses
-the other, or its own power, loses one prepared inference, and never uses one twice.
+on from the later one; and how many inputs they take at once, of which the smaller number counts.
+Inputs that run together use up one prepared inference each. Both parties mark these as used on
+their disks before they use them: a party that loses the other, or its own power, loses the prepared
+inferences of one batch, and never uses one twice.
 """
 
-import hashlib
-import json
 import os
-import re
-import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from .. import _core
-from .._arrays import as_count, as_threads, shown
-from ..errors import ArgumentError, FileError, MismatchError, ResourceError
+from .._arrays import as_count, as_threads
+from ..errors import ArgumentError, FileError, ResourceError
 from ..net import Channel, aborting
 from . import _material as material
+from ._agreement import MAX_BATCH, agree_to_infer, agree_to_prepare
 from ._maps import Ring, check_ring
 from ._network import Network
 from ._offline import OfflineClient, OfflineServer
@@ -35,16 +34,8 @@ from ._steps import Step, Steps
 from ._store import MAX_COUNT, Role, Store, StoreWriter
 from ._tables import TableMaker
 
-_PROTOCOL = 3
-_MAX_HELLO = 1024
-_NONCE_BYTES = 32
-_DIFFERENT = {
-    "plan": ("different networks", "give the client the bytes of network.public.to_bytes()"),
-    "count": ("different counts", "pass one count to both parties"),
-    "session": ("stores of different preparations", "use the two stores of one preparation"),
-}
-
-Fields = dict[str, Any]
+_BATCH_BYTES = 1 << 28
+_BATCH = 64
 
 
 def prepare(
@@ -72,7 +63,7 @@ def prepare(
     with _ending(channel):
         if Path(path).exists():
             raise FileError(f"{path} exists: use it, or choose another name")
-        session = _agree_to_prepare(channel, role, public, count)
+        session = agree_to_prepare(channel, role, public, count)
         steps.end("agreement")
         contents = material.contents(network, session, count)
         with (
@@ -103,10 +94,13 @@ class _Session:
         network: PublicNetwork,
         path: str | os.PathLike[str],
         threads: int,
+        batch: int,
     ) -> None:
         self._channel, self._network = channel, network
         self._pool = _core.ThreadPool(as_threads(threads))
-        self._agreed = False
+        self._batch = batch_of(network, self._role, batch)
+        self._following: int | None = None  # the next prepared inference of both, once agreed on
+        self._room: material.Room | None = None
         self._steps = Steps(channel)
         with _ending(channel):
             self._store = Store(path)
@@ -124,46 +118,52 @@ class _Session:
 
     @property
     def left(self) -> int:
-        """The number of prepared inferences that this party has left."""
-        return self._store.left
+        """The number of prepared inferences that are left, after `agree` at both parties."""
+        return self._store.contents.count - max(self._store.next, self._following or 0)
+
+    @property
+    def batch(self) -> int:
+        """The most inputs that run together, after `agree` at both parties."""
+        return self._batch
 
     @property
     def counts(self) -> list[Step]:
-        """The counts of the last inference: bytes, frames and rounds by phase and layer."""
+        """The counts of the last inference or batch: bytes, frames and rounds by phase, layer."""
         return self._steps.found
 
-    def _begin(self) -> int:
-        """Returns the number of the next prepared inference, the same one at both parties."""
+    def agree(self) -> None:
+        """Agrees with the other party on `left` and `batch`; the first inference does this too.
+
+        Raises MismatchError if the stores are of different preparations, and the errors of the
+        channel. Does nothing after an inference.
+        """
+        if self._following is None:
+            with _ending(self._channel):
+                self._begin(0)
+
+    def _begin(self, count: int = 1) -> int:
+        """Returns the number of the first of `count` prepared inferences that both parties have."""
         self._steps = Steps(self._channel)
-        number = self._store.next
-        if not self._agreed:
-            number = self._agree()
+        if self._following is None:
+            own = self._store.contents, self._store.next, self._batch
+            self._following, self._batch = agree_to_infer(self._channel, self._role, *own)
             self._steps.end("agreement")
-        self._store.check(number)
-        self._agreed = True
+        number = max(self._store.next, self._following)
+        self._store.check(number, count)
         return number
 
-    def _part(self, number: int) -> bytearray:
-        """Takes a prepared inference from the store."""
-        part = self._store.use(number)
+    def _take(self, number: int, count: int) -> material.Room:
+        """Takes prepared inferences from the store; the next call overwrites them in memory."""
+        if self._room is None or self._room.count != count:
+            self._room = None  # frees its memory first
+            self._room = material.Room(self._network, self._role, count)
+        self._store.use_all(number, self._room.parts)
         self._steps.end("store")
-        return part
-
-    def _agree(self) -> int:
-        """Agrees with the other party on the next prepared inference that both have."""
-        contents = self._store.contents
-        own = {"plan": contents.plan, "session": contents.session}
-        theirs = _exchange(self._channel, self._role, "NEXT", {**own, "next": self._store.next})
-        for name, mine in own.items():
-            if _differ(theirs.get(name), mine):
-                raise _different(name, theirs.get(name), mine)
-        other = theirs.get("next")
-        if type(other) is not int or not 0 <= other <= contents.count:
-            raise _mismatch("the next prepared inference", other, f"0 to {contents.count}")
-        return max(self._store.next, other)
+        return self._room
 
     def close(self) -> None:
         """Closes the store; the channel stays open."""
+        self._room = None
         self._store.close()
 
     def __enter__(self) -> Self:
@@ -182,9 +182,10 @@ class Client(_Session):
             outputs = client.infer(inputs)
 
     A channel serves one Client and one Server, for as many inferences as both have prepared. `path`
-    is the client's store of `prepare`. Semi-honest security: a client that deviates from the
-    protocol can learn the weights, and a server that does can falsify outputs. Raises FileError
-    for a store of another network.
+    is the client's store of `prepare`. `batch` is the most inputs that run together, which bounds
+    the memory; 0 takes as many as 256 MiB of prepared inferences hold, up to 64. Semi-honest
+    security: a client that deviates from the protocol can learn the weights, and a server that does
+    can falsify outputs. Raises FileError for a store of another network.
     """
 
     _role: Role = "client"
@@ -196,9 +197,10 @@ class Client(_Session):
         path: str | os.PathLike[str],
         *,
         threads: int = 0,
+        batch: int = 0,
     ) -> None:
         _check_kind(network, PublicNetwork)
-        super().__init__(channel, network, path, threads)
+        super().__init__(channel, network, path, threads, batch)
 
     def infer(self, inputs: Ring) -> Ring:
         """Returns the outputs for one input (*inputs), integers modulo 2^32, dtype uint32.
@@ -208,20 +210,41 @@ class Client(_Session):
         the errors of the channel.
         """
         check_ring(inputs, "inputs", self._network.inputs)
-        batch = np.ascontiguousarray(inputs)[None]
-        with _ending(self._channel):
-            own = material.decode_client(self._network, self._part(self._begin()))
-            outputs = infer(self._channel, self._network, own, batch, self._pool, steps=self._steps)
-        self._store.wipe_behind()
-        found: Ring = outputs[0]
+        found: Ring = self.infer_batch(inputs[None])[0]
         return found
+
+    def infer_batch(self, inputs: Ring) -> Ring:
+        """Returns the outputs (n, *outputs) for n inputs (n, *inputs), which run together.
+
+        Together they take the rounds of one inference, and n prepared inferences. More than `batch`
+        inputs run in several batches. Raises as `infer` does, and ResourceError, before any is
+        used, if fewer prepared inferences are left than inputs.
+        """
+        check_ring(inputs, "inputs", ("n", *self._network.inputs))
+        inputs = np.ascontiguousarray(inputs)
+        found = np.empty((len(inputs), *self._network.layers[-1].outputs), np.uint32)
+        if len(inputs):
+            with _ending(self._channel):
+                number = self._begin(len(inputs))
+                for first in range(0, len(inputs), self._batch):
+                    part = slice(first, first + self._batch)
+                    found[part] = self._infer(number + first, inputs[part])
+        return found
+
+    def _infer(self, number: int, inputs: Ring) -> Ring:
+        """Runs inputs together, with prepared inferences from `number` on."""
+        own = self._take(number, len(inputs)).client()
+        outputs = infer(self._channel, self._network, own, inputs, self._pool, steps=self._steps)
+        self._store.wipe_behind()
+        return outputs
 
 
 class Server(_Session):
     """The server: it has the network, and learns nothing of inputs and outputs.
 
     `path` is the server's store of `prepare`, which is for the weights that the network then had.
-    Raises as Client does, and FileError for a store for other weights.
+    `batch` is the most inputs that a client may run together, as of Client. Raises as Client does,
+    and FileError for a store for other weights.
     """
 
     _role: Role = "server"
@@ -233,10 +256,11 @@ class Server(_Session):
         path: str | os.PathLike[str],
         *,
         threads: int = 0,
+        batch: int = 0,
     ) -> None:
         _check_kind(network, Network)
         self._whole = network
-        super().__init__(channel, network.public, path, threads)
+        super().__init__(channel, network.public, path, threads, batch)
 
     def _check_store(self, path: str | os.PathLike[str]) -> None:
         """Closes also a store for other weights: outputs would be wrong, and reveal the change."""
@@ -248,18 +272,30 @@ class Server(_Session):
                 "prepare again at both parties"
             )
 
-    def serve(self) -> None:
-        """Serves one inference. Raises as Client.infer does.
+    def serve(self) -> int:
+        """Serves one inference, or a batch of them; returns how many. Raises as Client.infer does.
 
-        Raises PeerGoneError if the client leaves instead of asking for one, and uses none up.
+        Raises PeerGoneError if the client leaves instead of asking for one, and MessageError for
+        more inputs than `batch` or `left`: no prepared inference is then used up.
         """
         with _ending(self._channel):
             number = self._begin()
-            inputs = receive_inputs(self._channel, self._network, 1)
+            most = min(self._batch, self._store.contents.count - number)
+            inputs = receive_inputs(self._channel, self._network, most)
             self._steps.end("input")
-            own = material.decode_server(self._network, self._part(number))
+            own = self._take(number, len(inputs)).server()
             serve(self._channel, self._whole, own, self._pool, inputs=inputs, steps=self._steps)
         self._store.wipe_behind()
+        return len(inputs)
+
+
+def batch_of(network: PublicNetwork, role: Role, batch: int = 0) -> int:
+    """Returns a party's limit of inputs at once; for 0, by the memory that they need.
+
+    Raises ArgumentError for limits out of range.
+    """
+    fit = max(1, _BATCH_BYTES // material.size(network, role))
+    return as_count(batch, "batch", 0, MAX_BATCH) or min(fit, _BATCH)
 
 
 @contextmanager
@@ -272,7 +308,7 @@ def _ending(channel: Channel) -> Iterator[None]:
             channel.abort("its store of prepared inferences cannot be read or written")
             raise
         except ResourceError:
-            channel.abort("its prepared inferences were all used")
+            channel.abort("its prepared inferences were all used, or are too few")
             raise
 
 
@@ -284,59 +320,3 @@ def _check_kind(network: object, *kinds: type) -> None:
             f"network: found {type(network).__name__}, expected {expected}: the server has a "
             "Network, the client its `public` part"
         )
-
-
-def _agree_to_prepare(channel: Channel, role: Role, network: PublicNetwork, count: int) -> str:
-    """Compares networks and counts; returns the digest of both parties' nonces."""
-    own = {"plan": network.digest, "count": count}
-    nonce = secrets.token_hex(_NONCE_BYTES)
-    theirs = _exchange(channel, role, "PREP", {**own, "nonce": nonce})
-    for name, mine in own.items():
-        if _differ(theirs.get(name), mine):
-            raise _different(name, theirs.get(name), mine)
-    other = theirs.get("nonce")
-    if not isinstance(other, str) or not re.fullmatch(f"[0-9a-f]{{{2 * _NONCE_BYTES}}}", other):
-        raise _mismatch("the other party's nonce", other, f"{2 * _NONCE_BYTES} hexadecimal digits")
-    pair = (nonce, other) if role == "client" else (other, nonce)
-    return hashlib.sha256(json.dumps(pair).encode()).hexdigest()
-
-
-def _exchange(channel: Channel, role: Role, kind: str, own: Fields) -> Fields:
-    """Sends some fields and receives the other party's; the client sends first."""
-    message = json.dumps({"protocol": _PROTOCOL, "role": role, **own}).encode()
-    if role == "client":
-        channel.send(kind, message)
-    theirs = _parsed(channel.receive_at_most(kind, _MAX_HELLO))
-    if role == "server":
-        channel.send(kind, message)
-    other = "server" if role == "client" else "client"
-    for name, expected in (("protocol", _PROTOCOL), ("role", other)):
-        if _differ(theirs.get(name), expected):
-            raise _mismatch(f"the other party's {name}", theirs.get(name), expected)
-    return theirs
-
-
-def _parsed(data: bytearray) -> Fields:
-    try:
-        found = json.loads(data)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise _mismatch("the other party's message", bytes(data[:16]), "a JSON object")
-    return found
-
-
-def _differ(found: object, expected: object) -> bool:
-    """Compares types too: in Python, True and 1.0 equal 1."""
-    return type(found) is not type(expected) or found != expected
-
-
-def _different(name: str, found: object, expected: object) -> MismatchError:
-    what, advice = _DIFFERENT[name]
-    error = _mismatch(what, found, expected)
-    return MismatchError(f"{error}: {advice}", found=error.found, expected=error.expected)
-
-
-def _mismatch(what: str, found: object, expected: object) -> MismatchError:
-    text = f"{what}: found {shown(found)}, expected {shown(expected)}"
-    return MismatchError(text, found=shown(found), expected=shown(expected))

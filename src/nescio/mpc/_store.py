@@ -14,9 +14,9 @@ Each section begins at the next multiple of 4,096. `session` is the same at both
 is the digest of what they compute. `weights` is that of the server's weights, and empty at the
 client.
 
-A part is marked as used, with all parts before it, and the mark is on the disk before `use` returns
-the part. A crash in between loses the part; none is ever used twice, unless somebody puts back an
-old copy of the file. The part's bytes in the file are overwritten with zeros behind the inference,
+Parts are marked as used, with all parts before them, and the marks are on the disk before `use_all`
+reads the parts. A crash in between loses them; none is ever used twice, unless somebody puts back
+an old copy of the file. Their bytes in the file are overwritten with zeros behind the inference,
 or, after a crash, when the store is opened and used or closed.
 """
 
@@ -28,7 +28,7 @@ import os
 import secrets
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -49,6 +49,7 @@ _ALIGNMENT = 4096
 _DIGEST_BYTES = 32
 _SUM_BYTES = 16
 _MAX_JSON = 2048
+_PIECES = 512  # of a read; the least limit of systems is 1,024
 MAX_COUNT = 1 << 20
 MAX_SIZE = 1 << 40
 
@@ -226,45 +227,68 @@ class Store:
         """The number of parts that were never used."""
         return self.contents.count - self.next
 
-    def check(self, number: int) -> None:
-        """Raises ResourceError if part `number` is beyond the last one."""
-        if number >= self.contents.count:
+    def check(self, number: int, count: int = 1) -> None:
+        """Raises ResourceError if fewer than `count` parts are left, from `number` on."""
+        left = self.contents.count - number
+        if count > left <= 0:
             raise ResourceError(
                 f"{self._path}: all {self.contents.count} prepared inferences were used; prepare "
                 "more"
+            )
+        if count > left:
+            raise ResourceError(
+                f"{self._path}: found {count:,} inputs, expected at most {left:,}: so many "
+                "prepared inferences are left; prepare more"
             )
 
     def use(self, number: int) -> bytearray:
         """Marks parts up to `number` as used, on the disk, and returns this one.
 
-        Raises ResourceError if no part is left, FileError for a part that was used, is damaged, or
-        cannot be marked, and in another process than the one that opened the store.
+        Raises as `use_all` does.
+        """
+        part = bytearray(self.contents.size)
+        self.use_all(number, [[memoryview(part)]])
+        return part
+
+    def use_all(self, number: int, parts: Sequence[Sequence[memoryview]]) -> None:
+        """Marks parts up to `number` and those for `parts` as used, on the disk, and reads these.
+
+        `parts[i]` is the memory for part `number` + i, in pieces. Raises ResourceError if fewer
+        parts are left, FileError for a part that was used, is damaged, or cannot be marked, and in
+        another process than the one that opened the store.
         """
         if os.getpid() != self._process:  # a fork has the lock of the file too
             raise FileError(f"{self._path} was opened before a fork: open it in one process only")
         with self._turn:
-            return self._use(number)
+            self._mark(number, len(parts))
+            for own, pieces in enumerate(parts, number):
+                self._read_part(own, pieces)
 
-    def _use(self, number: int) -> bytearray:
-        contents = self.contents
-        self.check(number)
+    def _mark(self, number: int, count: int) -> None:
+        """Marks `count` parts from `number` on as used, and all before them."""
+        contents, end = self.contents, number + count
+        self.check(number, count)
         if number < self.next:
             raise FileError(f"{self._path}: prepared inference {number} was used before")
         with _reporting(self._path):
             self._wipe()
-            marks = b"\1" * (number + 1 - self.next)
-            self._pwrite(contents.flags_at + self.next, marks)
+            self._pwrite(contents.flags_at + self.next, b"\1" * (end - self.next))
             os.fsync(self._file.fileno())
-            self._used = self.next, number + 1
-            self.next = number + 1
-            part = self._pread(contents.parts_at + number * contents.size, contents.size)
-        digest = self._digests[number * _SUM_BYTES : (number + 1) * _SUM_BYTES]
-        if xxhash.xxh3_128_digest(part) != digest:
+        self._used = self.next, end
+        self.next = end
+
+    def _read_part(self, number: int, pieces: Sequence[memoryview]) -> None:
+        """Reads a part in pieces, and checks it."""
+        contents, digest = self.contents, xxhash.xxh3_128()
+        with _reporting(self._path):
+            self._read_into(pieces, contents.parts_at + number * contents.size)
+        for piece in pieces:
+            digest.update(piece)
+        if digest.digest() != self._digests[number * _SUM_BYTES : (number + 1) * _SUM_BYTES]:
             raise FileError(
                 f"{self._path}: prepared inference {number} is damaged; use the next one: connect "
                 "again"
             )
-        return part
 
     def wipe_behind(self) -> None:
         """Overwrites the parts that were used last, in a thread: nobody waits for the disk."""
@@ -335,13 +359,23 @@ class Store:
         return FileError(f"{self._path}: {found}; expected a store of prepared inferences")
 
     def _pread(self, offset: int, count: int) -> bytearray:
-        data, view_at = bytearray(count), 0
-        while view_at < count:
-            read = os.preadv(self._file.fileno(), [memoryview(data)[view_at:]], offset + view_at)
-            if not read:
-                raise self._invalid(f"found the end of the file at {offset + view_at}")
-            view_at += read
+        data = bytearray(count)
+        self._read_into([memoryview(data)], offset)
         return data
+
+    def _read_into(self, pieces: Sequence[memoryview], offset: int) -> None:
+        """Reads successive bytes of the file into pieces of memory, with few calls."""
+        left = list(pieces[::-1])  # the next one is the last
+        while left:
+            some = left[: -_PIECES - 1 : -1]
+            read = os.preadv(self._file.fileno(), some, offset)
+            if not read and any(map(len, some)):
+                raise self._invalid(f"found the end of the file at {offset}")
+            offset += read
+            while left and read >= len(left[-1]):
+                read -= len(left.pop())
+            if read:
+                left[-1] = left[-1][read:]
 
     def _pwrite(self, offset: int, data: bytes | memoryview) -> None:
         done = 0

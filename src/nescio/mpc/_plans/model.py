@@ -25,7 +25,7 @@ class PrivateModel:
             outputs = model(inputs)
 
     `public` is the plan's public part, `path` the client's store of `prepare`. An input uses up one
-    prepared inference. Security model and errors are those of `Client`.
+    prepared inference. `threads`, `batch`, security model and errors are those of `Client`.
     """
 
     def __init__(
@@ -35,12 +35,13 @@ class PrivateModel:
         path: str | os.PathLike[str],
         *,
         threads: int = 0,
+        batch: int = 0,
     ) -> None:
         self._public = public
-        self._client = Client(channel, public.network, path, threads=threads)
+        self._client = Client(channel, public.network, path, threads=threads, batch=batch)
 
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - arrays or tensors
-        """Returns the outputs (n, *outputs) of inputs (n, *inputs), one after the other.
+        """Returns the outputs (n, *outputs) of inputs (n, *inputs), up to `batch` at once.
 
         Tensors of PyTorch give tensors (CPU, float32), arrays give arrays (float64). Warns with
         InputRangeWarning if inputs were cut. Whether a hidden value left its window, neither party
@@ -51,9 +52,7 @@ class PrivateModel:
         if cut := self._public.count_cut(values):
             text = f"{cut} numbers are larger than those of the calibration, and were cut"
             warnings.warn(InputRangeWarning(text), stacklevel=2)
-        found = [self._client.infer(one) for one in encoded]
-        shape = self._public.network.layers[-1].outputs
-        outputs = self._public.decode(np.array(found, np.uint32).reshape(-1, *shape))
+        outputs = self._public.decode(self._client.infer_batch(encoded))
         if not hasattr(inputs, "detach"):
             return outputs
         import torch  # noqa: PLC0415 - the caller has it
@@ -68,8 +67,13 @@ class PrivateModel:
         return self._client.left
 
     @property
+    def batch(self) -> int:
+        """The most inputs that run together; the server may take fewer."""
+        return self._client.batch
+
+    @property
     def counts(self) -> list[Step]:
-        """The counts of the last inference: bytes, frames, rounds and times by phase and layer."""
+        """The counts of the last call: bytes, frames, rounds and times by phase and layer."""
         return self._client.counts
 
     def close(self) -> None:

@@ -9,13 +9,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from ..._arrays import as_count, as_threads
 from ...errors import ArgumentError, FileError, ResourceError
 from ...net import Channel
 from .._maps import Ring
 from .._plans.model import PrivateModel
 from .._plans.plan import PublicPlan
-from .._session import Client, prepare
+from .._session import Client, batch_of, prepare
 from .._steps import Step
 from .._store import MAX_COUNT, Store
 from ._request import Request, plan_digest, wait_for_server
@@ -36,13 +38,20 @@ class RemotePlan:
             outputs = model(inputs)
 
     `connect` makes a channel to the server; also in other threads, for preparations in the
-    background. Security model as in `Client`: the channel should use TLS.
+    background. `batch` is the most inputs that run together, as of `Client`. Security model as
+    there: the channel should use TLS.
     """
 
     def __init__(
-        self, public: PublicPlan, connect: Callable[[], Channel], *, threads: int = 0
+        self,
+        public: PublicPlan,
+        connect: Callable[[], Channel],
+        *,
+        threads: int = 0,
+        batch: int = 0,
     ) -> None:
         self.public, self._connect, self._threads = public, connect, as_threads(threads)
+        self.batch = batch_of(public.network, "client", batch)
         self._digest = plan_digest(public)
 
     def prepare(
@@ -94,7 +103,8 @@ class RemotePlan:
 
     def infer_on(self, channel: Channel, path: Path) -> Client:
         """Returns a client for a store on a new channel."""
-        client = Client(channel, self.public.network, path, threads=self._threads)
+        options = {"threads": self._threads, "batch": self.batch}
+        client = Client(channel, self.public.network, path, **options)
         try:
             Request(self._digest, "infer", session=_session(client)).send(channel)
         except BaseException:
@@ -106,6 +116,7 @@ class RemotePlan:
 class RemoteModel(PrivateModel):
     """A PrivateModel of a RemotePlan: it goes from one store to the next, and prepares more.
 
+    Inputs that run together are of one store.
     `counts` adds up all inferences since it was opened. An idle connection is made again. A context
     manager: it ends with the preparation in the background, unless an exception breaks that off.
     """
@@ -152,12 +163,25 @@ class _Stores:
         """The counts of all inferences, by phase and layer."""
         return list(self._steps.values())
 
-    def infer(self, inputs: Ring) -> Ring:
-        """Returns the outputs for one input, from the next prepared inference."""
-        self._refill_if_low()
+    @property
+    def batch(self) -> int:
+        """The most inputs that run together."""
+        return self._remote.batch
+
+    def infer_batch(self, inputs: Ring) -> Ring:
+        """Returns the outputs for inputs, from the next prepared inferences."""
+        found = [np.empty((0, *self._remote.public.network.layers[-1].outputs), np.uint32)]
+        while (done := sum(map(len, found))) < len(inputs):
+            some = inputs[done : done + max(1, min(self.batch, self.left))]
+            self._refill_if_low(len(some) - 1)
+            found.append(self._infer(some))
+        return np.concatenate(found)
+
+    def _infer(self, inputs: Ring) -> Ring:
+        """Runs as many inputs together as the store has prepared inferences for."""
         client = self._ready()
         try:
-            outputs = client.infer(inputs)
+            outputs = client.infer_batch(inputs[: min(client.left, client.batch)])
         finally:
             self._waiting[self._own] = client.left
         self._used_at = time.monotonic()
@@ -175,9 +199,11 @@ class _Stores:
         self._channel = self._remote.connect()
         try:
             self._client = self._remote.infer_on(self._channel, self._own)
+            self._client.agree()
         except BaseException:
-            self._channel.close()
+            self._leave()
             raise
+        self._add(self._client.counts)
         return self._client
 
     def _next(self) -> Path:
@@ -198,10 +224,11 @@ class _Stores:
             old = self._steps.get(key)
             self._steps[key] = step if old is None else _sum(old, step)
 
-    def _refill_if_low(self) -> None:
+    def _refill_if_low(self, before: int) -> None:
+        """Begins a preparation if fewer are left than wanted, for the last input of a batch."""
         if self._refill is not None and self._refill.succeeded:  # else its error is for later
             self._add_refill(self._refill)
-        if self._refill is None and self.left < self._refill_at:
+        if self._refill is None and self.left - before < self._refill_at:
             path = new_path(self._path)
             self._refill = _Refill(self._remote, path, self._refill_at, self._progress)
             self._refill.start()

@@ -15,6 +15,7 @@ from ..._arrays import as_count, as_threads
 from ...errors import ChannelError, NescioError, PeerGoneError
 from ...net import Channel, Listener, aborting
 from .. import _material as material
+from .._agreement import MAX_BATCH
 from .._plans.plan import Plan
 from .._session import Server, prepare
 from .._store import Store
@@ -34,18 +35,21 @@ class ServiceLimits:
     """The limits of a PlanServer; a client that exceeds one is refused and told so.
 
     `clients` are connections at the same time, `prepared` inferences in one preparation, `bytes`
-    those of all stores together.
+    those of all stores together. `batch` are inputs that a client has run together, as of `Server`:
+    clients then send them in smaller batches.
     """
 
     clients: int = 16
     prepared: int = 1000
     bytes: int = 16 << 30
+    batch: int = 0
 
     def __post_init__(self) -> None:
         """Raises ArgumentError for limits that are no numbers, or out of range."""
         as_count(self.clients, "max_clients", 1, 4096)
         as_count(self.prepared, "max_prepared", 1, 1 << 20)
         as_count(self.bytes, "max_bytes", 1, 1 << 60)
+        as_count(self.batch, "max_batch", 0, MAX_BATCH)
 
 
 class Served(NamedTuple):
@@ -235,7 +239,8 @@ class _Connection:
         session = request.session
         with self._folder.use(session) as path:
             self._check_weights(path)
-            with Server(channel, self._plan.network, path, threads=self._threads) as server:
+            options = {"threads": self._threads, "batch": self._limits.batch}
+            with Server(channel, self._plan.network, path, **options) as server:
                 self._serve_all(server)
             if not server.left:
                 self._folder.remove(session)
@@ -251,14 +256,18 @@ class _Connection:
             )
 
     def _serve_all(self, server: Server) -> None:
+        try:
+            server.agree()
+        except PeerGoneError:
+            return
         while left := server.left:
             try:
-                server.serve()
+                served = server.serve()
             except PeerGoneError:
                 if server.left < left:
                     raise
-                return  # between two inferences
-            self._count(self._inferences + 1)
+                return  # between two batches
+            self._count(self._inferences + served)
 
     def _count(self, inferences: int) -> None:
         self._inferences = inferences
