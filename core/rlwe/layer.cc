@@ -69,14 +69,14 @@ class Evaluator {
         kernels_(kernels_of(tier)) {}
 
   /// Computes c0 and c1 of an output with an encryption of zero added, without an error in c0; writes
-  /// c1 and the masked results.
-  void run(std::size_t tile, std::size_t output, Scratch& scratch, std::uint8_t* upper,
-           std::uint8_t* lower, std::uint32_t* shares) const {
+  /// c1 and the masked results. `rows` has the output's weights.
+  void run(std::size_t tile, std::size_t output, const TransformedWeights& rows, Scratch& scratch,
+           std::uint8_t* upper, std::uint8_t* lower, std::uint32_t* shares) const {
     const auto number = static_cast<std::uint32_t>(tile * weights_.outputs() + output);
     const ConstRow c0[2] = {scratch.row(0), scratch.row(1)};
     const ConstRow c1[2] = {scratch.row(2), scratch.row(3)};
     sampler_.ternary(number, scratch.small.data());
-    for (unsigned i = 0; i < 2; ++i) add_products(tile, output, i, scratch);
+    for (unsigned i = 0; i < 2; ++i) add_products(tile, output, rows, i, scratch);
     sampler_.errors(number, scratch.small.data());
     for (unsigned i = 0; i < 2; ++i) {
       kernels_.add_signed(i, scratch.small.data(), scratch.row(2 + i));
@@ -96,16 +96,19 @@ class Evaluator {
  private:
   /// Sets rows i and 2 + i to the coefficients of c0 and c1; `small` has the ternary polynomial u of
   /// the encryption of zero.
-  void add_products(std::size_t tile, std::size_t output, unsigned i, Scratch& scratch) const {
+  void add_products(std::size_t tile, std::size_t output, const TransformedWeights& rows,
+                    unsigned i, Scratch& scratch) const {
     const Row u = scratch.row(4);
     kernels_.set_signed(i, scratch.small.data(), u);
     kernels_.forward(i, u);
-    std::vector<Term> terms(weights_.inputs() + 1);
+    const auto inputs = weights_.inputs_of(output);
+    std::vector<Term> terms(inputs.size() + 1);
     for (unsigned part = 0; part < 2; ++part) {
       terms[0] = {u, key_.row(part, i)};
-      for (std::size_t g = 0; g < weights_.inputs(); ++g) {
-        const Input& input = inputs_[tile * weights_.inputs() + g];
-        terms[g + 1] = {input.message->row(input.number, part, i), weights_.row(output, g, i)};
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        const Input& input = inputs_[tile * weights_.inputs() + inputs[k]];
+        terms[k + 1] = {input.message->row(input.number, part, i),
+                        rows.row(weights_.first(output) + k, i)};
       }
       const Row row = scratch.row(2 * part + i);
       kernels_.multiply(i, terms, row);
@@ -185,13 +188,19 @@ Evaluation evaluate(const PublicKey& key, const Weights& weights, const Results&
   Workspace workspace(pool);
   const std::size_t size = upper_bytes(results.bits());
   std::uint8_t* const lower = out.answer.data() + outputs * size;
-  pool.run(outputs, [&](std::size_t task, unsigned worker) {
-    const std::size_t tile = task / weights.outputs(), output = task - tile * weights.outputs();
-    const std::size_t first = tile * results.total() + results.first(output);
-    evaluator.run(tile, output, workspace.of(worker), out.answer.data() + task * size,
-                  lower + tile * results.bytes() + results.first_byte(output),
-                  out.shares.data() + first);
-  });
+  SecretBuffer<std::uint32_t> buffer(checked_product(weights.buffer_rows(), kDegree));
+  for (std::size_t begin = 0, end; begin < weights.outputs(); begin = end) {
+    end = weights.block_end(begin);
+    const TransformedWeights rows = weights.transformed(begin, end, buffer.data(), pool, tier);
+    pool.run((end - begin) * tiles, [&](std::size_t task, unsigned worker) {
+      const std::size_t output = begin + task / tiles, tile = task % tiles;
+      const std::size_t first = tile * results.total() + results.first(output);
+      evaluator.run(tile, output, rows, workspace.of(worker),
+                    out.answer.data() + (tile * weights.outputs() + output) * size,
+                    lower + tile * results.bytes() + results.first_byte(output),
+                    out.shares.data() + first);
+    });
+  }
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "base/buffer.h"
 #include "base/thread_pool.h"
 #include "rlwe/keys.h"
+#include "rlwe/weights.h"
 
 namespace nescio::rlwe {
 
@@ -42,33 +43,6 @@ class Results {
   unsigned bits_;
   std::vector<std::size_t> ends_, bytes_;
   std::vector<std::uint32_t> positions_;
-};
-
-/// Bounds of an output's weights, all polynomials together: the sum of magnitudes, and the square root
-/// of the sum of squares. Within them a result is wrong by more than 1 with a probability below 2^-68
-/// (docs/rlwe-parameters.md).
-inline constexpr std::uint64_t kMaxMagnitudes = std::uint64_t{1} << 25;
-inline constexpr std::uint64_t kMaxNorm = std::uint64_t{1} << 19;
-
-/// The polynomials of a layer, prepared for products.
-class Weights {
- public:
-  /// `coefficients` are polynomials (outputs, inputs, N). Throws Error(argument) if there are none or
-  /// an output exceeds the bounds.
-  Weights(const std::int32_t* coefficients, std::size_t outputs, std::size_t inputs,
-          ThreadPool& pool, Tier tier);
-
-  std::size_t outputs() const { return outputs_; }
-  std::size_t inputs() const { return inputs_; }
-
-  /// The NTT of a polynomial modulo p_i, in Montgomery's form.
-  ConstRow row(std::size_t output, std::size_t input, unsigned i) const {
-    return rows_.data() + ((output * inputs_ + input) * 2 + i) * kDegree;
-  }
-
- private:
-  std::size_t outputs_, inputs_;
-  SecretBuffer<std::uint32_t> rows_;
 };
 
 /// The server's message and its shares, by tile, output and position.

@@ -380,9 +380,15 @@ class RlweCiphertexts:
     def __init__(self, message: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], count: int, pool: ThreadPool, *, tier: str | None = None) -> None: ...
 
 class RlweWeights:
-    """The polynomials (outputs, inputs, N) of a layer."""
+    """
+    The weights of a product, in parts: positions of the coefficients that are not zero, the polynomials (outputs, inputs) that are not zero, and their coefficients. Threads may share them. They are kept transformed, or transformed for each evaluation.
+    """
 
-    def __init__(self, weights: Annotated[NDArray[numpy.int32], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, *, tier: str | None = None) -> None: ...
+    def __init__(self, parts: Sequence[tuple[Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]]], pool: ThreadPool, *, keep_transformed: bool = True, tier: str | None = None) -> None: ...
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that are kept."""
 
     def evaluate(self, key: RlwePublicKey, results: RlweResults, ciphertexts: Sequence[RlweCiphertexts], tiles: int, pool: ThreadPool, *, insecure_seed: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, tier: str | None = None) -> tuple[Annotated[NDArray[numpy.uint8], dict(order='C')], Annotated[NDArray[numpy.uint32], dict(order='C')]]:
         """

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -146,13 +147,19 @@ void multiply_ciphertexts(Tier tier) {
   auto sent = rlwe::encrypt(key, messages.data(), 1, seed, open, pool, tier);
   const std::uint32_t counts[] = {2}, positions[] = {3, 4095};
   const rlwe::Results results(counts, positions, 21);
-  const rlwe::Weights weights(coefficients.data(), 1, 1, pool, tier);
+  std::vector<std::uint32_t> places(rlwe::kDegree);
+  std::iota(places.begin(), places.end(), 0u);
+  const std::uint8_t present[] = {1};
+  const rlwe::WeightPart part = {1, places, present, coefficients};
   const std::vector<std::uint8_t> public_key = received(key.public_key());
   const rlwe::PublicKey parsed(public_key, pool, tier);
   const rlwe::Ciphertexts inputs("ciphertexts", received(sent), 1, pool, tier);
   const rlwe::Ciphertexts* const parts[] = {&inputs};
-  const auto out = rlwe::evaluate(parsed, weights, results, parts, 1, seed, pool, tier);
-  rlwe::decrypt(key, results, received(out.answer), 1, pool, tier);
+  for (bool keep_transformed : {true, false}) {
+    const rlwe::Weights weights({&part, 1}, 1, keep_transformed, pool, tier);
+    const auto out = rlwe::evaluate(parsed, weights, results, parts, 1, seed, pool, tier);
+    rlwe::decrypt(key, results, received(out.answer), 1, pool, tier);
+  }
 }
 
 /// Words of secret arrays, one array for each table.

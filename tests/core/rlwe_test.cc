@@ -141,23 +141,28 @@ struct Parties {
   }
 };
 
-/// Multiplies two inputs, of a message each, by weights X^5 and -3 X^4095 for the first output, 2 for the
-/// second.
+/// Multiplies two inputs, of a message each, by weights X^5 and -3 X^4095 for the first output. The second
+/// one has 2 and a zero. The outcome is the same with and without transforms that are kept.
 void test_products(unsigned bits, Tier tier) {
   Parties parties(3, tier);
   const Rows messages = varied_words(2 * kDegree, 5);
-  std::vector<std::int32_t> coefficients(4 * kDegree);
-  coefficients[5] = 1;
-  coefficients[kDegree + 4095] = -3;
-  coefficients[2 * kDegree] = 2;
+  const Rows places = {5, 0}, place = {4095};
+  const std::vector<std::int32_t> values = {1, 0, 0, 2}, value = {-3};
+  const std::vector<std::uint8_t> all = {1, 1}, first_one = {1, 0};
+  const rlwe::WeightPart parts[] = {{1, places, all, values}, {1, place, first_one, value}};
   const Rows counts = {3, 1}, positions = {4, 5, 4095, 17};
   const rlwe::Results results(counts, positions, bits);
-  const rlwe::Weights weights(coefficients.data(), 2, 2, parties.pool, tier);
+  const rlwe::Weights weights(parts, 2, true, parties.pool, tier);
+  const rlwe::Weights others(parts, 2, false, parties.pool, tier);
+  CHECK(weights.bytes() == 3 * 8 * kDegree && others.bytes() == 5 * 4);
   const rlwe::PublicKey key(parties.key.public_key(), parties.pool, tier);
   const rlwe::Ciphertexts first = parties.encrypted(messages.data(), 1);
   const rlwe::Ciphertexts second = parties.encrypted(messages.data() + kDegree, 1);
   const rlwe::Ciphertexts* const both[] = {&first, &second};
   const auto out = rlwe::evaluate(key, weights, results, both, 1, parties.seed, parties.pool, tier);
+  const auto same = rlwe::evaluate(key, others, results, both, 1, parties.seed, parties.pool, tier);
+  CHECK(std::equal(out.answer.data(), out.answer.data() + out.answer.size(), same.answer.data()));
+  CHECK(std::equal(out.shares.data(), out.shares.data() + 4, same.shares.data()));
   const auto client = rlwe::decrypt(parties.key, results, out.answer, 1, parties.pool, tier);
   const std::uint32_t *a = messages.data(), *b = a + kDegree;
   const Rows expected = {0 - a[4095] + 3 * b[5], a[0] + 3 * b[6], a[4090] - 3 * b[0], 2 * a[17]};
@@ -169,6 +174,24 @@ void test_products(unsigned bits, Tier tier) {
                ErrorKind::argument);
   CHECK_THROWS(rlwe::evaluate(key, weights, results, both, 2, parties.seed, parties.pool, tier),
                ErrorKind::argument);
+}
+
+/// Blocks of outputs that are transformed together end where the next output would not fit.
+void test_blocks() {
+  ThreadPool pool(2);
+  const Rows place = {0};
+  const std::vector<std::uint8_t> present(5 * 30, 1), wide(2 * 100, 1);
+  const std::vector<std::int32_t> values(200, 1);
+  const auto first = [&](std::size_t count) { return std::span(values).first(count); };
+  const rlwe::WeightPart part = {30, place, present, first(150)},
+                         other = {100, place, wide, first(200)};
+  const rlwe::Weights weights({&part, 1}, 5, false, pool, Tier::portable);
+  CHECK(weights.block_end(0) == 2 && weights.block_end(2) == 4 && weights.block_end(4) == 5);
+  CHECK(weights.buffer_rows() == 2 * 60);
+  const rlwe::Weights large({&other, 1}, 2, false, pool, Tier::portable);
+  CHECK(large.block_end(0) == 1 && large.block_end(1) == 2 && large.buffer_rows() == 2 * 100);
+  const rlwe::Weights kept({&part, 1}, 5, true, pool, Tier::portable);
+  CHECK(kept.block_end(0) == 5 && kept.buffer_rows() == 0);
 }
 
 /// Numbers of every width, and their order in bytes.
@@ -218,9 +241,24 @@ void test_invalid_arguments() {
   CHECK_THROWS(rlwe::Results(counts, {}), ErrorKind::argument);
   CHECK_THROWS(rlwe::Results(counts, counts, 0), ErrorKind::argument);
   CHECK_THROWS(rlwe::Results(counts, counts, 33), ErrorKind::argument);
-  std::vector<std::int32_t> weights(kDegree, 8193);  // a norm of more than 2^19
-  CHECK_THROWS(rlwe::Weights(weights.data(), 1, 1, pool, Tier::portable), ErrorKind::argument);
-  CHECK_THROWS(rlwe::Weights(weights.data(), 0, 1, pool, Tier::portable), ErrorKind::argument);
+}
+
+void test_invalid_weights() {
+  ThreadPool pool(1);
+  const Rows beyond(kDegree, 4096), below(kDegree, 1);
+  const std::vector<std::uint8_t> one = {1}, none = {0};
+  const std::vector<std::int32_t> large(kDegree, 8193);  // a norm of more than 2^19
+  const auto refused = [&](const rlwe::WeightPart& part, std::size_t outputs) {
+    CHECK_THROWS(rlwe::Weights({&part, 1}, outputs, false, pool, Tier::portable),
+                 ErrorKind::argument);
+  };
+  refused({1, below, one, large}, 1);
+  refused({1, beyond, one, std::vector<std::int32_t>(kDegree)}, 1);
+  refused({1, below, one, std::vector<std::int32_t>(kDegree - 1)}, 1);
+  refused({1, below, none, std::vector<std::int32_t>(kDegree)}, 1);
+  refused({1, below, one, std::vector<std::int32_t>(kDegree)}, 2);
+  refused({0, below, {}, {}}, 1);
+  refused({1, below, {}, {}}, 0);
 }
 
 }  // namespace
@@ -235,4 +273,6 @@ int main() {
   }
   test_packing();
   test_invalid_arguments();
+  test_invalid_weights();
+  test_blocks();
 }

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nescio.mpc._layout import ConvolutionShape, linear
+from nescio.mpc._layout import ConvolutionShape, N, linear
 from spec import rlwe_encoding
 
 
@@ -59,3 +59,13 @@ def spec_sum(encoding):
     """Returns the specification of an encoding."""
     layers = tuple(map(spec_layer, encoding.layouts))
     return rlwe_encoding.Sum(layers, encoding.out_channels, encoding.packed)
+
+
+def polynomials(encoding, weights):
+    """Returns the weights of a product as polynomials (outputs, inputs, N)."""
+    found = []
+    for layout, own in zip(encoding.layouts, weights, strict=True):
+        whole = np.zeros((encoding.outputs, layout.inputs, N), np.int32)
+        whole[:, :, encoding.positions(layout)] = encoding.coefficients(layout, own)
+        found.append(whole)
+    return np.concatenate(found, axis=1)

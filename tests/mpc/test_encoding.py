@@ -8,6 +8,7 @@ import pytest
 
 from mpc.layers import (
     convolve,
+    polynomials,
     random_convolution,
     random_input,
     random_weights,
@@ -73,7 +74,7 @@ def test_polynomials_are_those_of_the_specification(encoding, rng):
     images, weights = random_images(rng, encoding)
     for layout, layer, x in zip(encoding.layouts, total.layers, images, strict=True):
         assert layout.encode(x).tolist() == rlwe_encoding.encode_input(layer, x.tolist())
-    found = encoding.encode_weights(weights).tolist()
+    found = polynomials(encoding, weights).tolist()
     assert found == rlwe_encoding.encode_weights(total, lists(weights))
 
     where = rlwe_encoding.positions(total)
@@ -177,4 +178,4 @@ def test_arrays_of_another_shape_or_dtype():
             layout.encode(x)
     for weights in (np.zeros((3, 2, 3), np.int8), np.zeros((3, 2, 3, 3), np.uint8)):
         with pytest.raises(ArgumentError, match=r"weights: found .* \(3, 2, 3, 3\)"):
-            encoding.encode_weights([weights])
+            encoding.coefficients(layout, weights)

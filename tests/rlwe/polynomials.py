@@ -20,6 +20,13 @@ def sparse_weights(rng, outputs, inputs, taps=60, bits=8):
     return weights
 
 
+def prepared(weights, pool, **options):
+    """Returns the engine's weights of polynomials (outputs, inputs, N)."""
+    present = np.ones(weights.shape[:2], np.uint8)
+    part = np.arange(N, dtype=np.uint32), present, weights.reshape(-1)
+    return _core.RlweWeights([part], pool, **options)
+
+
 def multiply(weights, messages):
     """Returns the products of sparse weights (outputs, inputs, N) with messages (inputs, N)."""
     products = np.zeros((weights.shape[0], N), np.uint32)

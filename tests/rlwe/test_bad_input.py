@@ -5,7 +5,7 @@ import pytest
 
 from nescio import _core
 from nescio.errors import ArgumentError, MalformedMessageError
-from rlwe.polynomials import N, random_messages, results_of, sparse_weights
+from rlwe.polynomials import N, prepared, random_messages, results_of, sparse_weights
 
 SEED_BYTES, ROW_BYTES, UPPER_BYTES = 32, N * 30 // 8, N * 5
 
@@ -18,7 +18,7 @@ def key():
 @pytest.fixture
 def layer(key, pool, rng):
     """A layer with two outputs, one input and three results, and its messages."""
-    weights = _core.RlweWeights(sparse_weights(rng, 2, 1), pool)
+    weights = prepared(sparse_weights(rng, 2, 1), pool)
     results = results_of([np.array([0, 9]), np.array([4095])])
     return weights, results, key.encrypt(random_messages(rng, 1), pool)
 
@@ -120,13 +120,13 @@ def test_weights_that_are_too_large(weights, pool):
     coefficients = np.zeros((1, 2, N), np.int32)
     coefficients.ravel()[: len(weights)] = weights
     with pytest.raises(ArgumentError, match="found too large ones, expected a sum"):
-        _core.RlweWeights(coefficients, pool)
+        prepared(coefficients, pool)
 
 
 @pytest.mark.parametrize("shape", [(0, 1, N), (1, 0, N), (1, 1, N - 1)])
 def test_weights_of_another_shape(shape, pool):
     with pytest.raises(ArgumentError):
-        _core.RlweWeights(np.zeros(shape, np.int32), pool)
+        prepared(np.zeros(shape, np.int32), pool)
 
 
 def test_seeds_of_another_length():

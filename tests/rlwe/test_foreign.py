@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mpc.layers import convolve, random_input, random_weights, spec_sum
+from mpc.layers import polynomials as encoded
 from nescio.mpc._encoding import Encoding
 from nescio.mpc._layout import ConvolutionShape, linear
 from nescio.mpc._linear import ClientKeys, PublicKey, ServerWeights, ciphertexts
@@ -84,7 +85,7 @@ def test_products_of_seal_are_ours(bfv, pool, rng, shape):
     encoding = Encoding.of(shape)
     (layout,) = encoding.layouts
     x, weights = random_input(rng, shape), random_weights(rng, shape)
-    polynomials, kernels = layout.encode(x), encoding.encode_weights([weights])
+    polynomials, kernels = layout.encode(x), encoded(encoding, [weights])
     assert encoding.tile_count == 1
     sent = [bfv.encrypt(polynomial) for polynomial in polynomials]
     answers = [bfv.sum_of_products(sent, kernel) for kernel in kernels]

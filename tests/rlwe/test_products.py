@@ -8,6 +8,7 @@ from rlwe.polynomials import (
     N,
     difference,
     multiply,
+    prepared,
     random_messages,
     results_of,
     sparse_weights,
@@ -29,7 +30,7 @@ def run(key, weights, messages, positions, pool, tiles=1, bits=32, **options):
     """Returns the shares of the server and of the client."""
     results = results_of(positions, bits)
     public_key = _core.RlwePublicKey(key.public_key(), pool)
-    answer, server = _core.RlweWeights(weights, pool, **options).evaluate(
+    answer, server = prepared(weights, pool, **options).evaluate(
         public_key, results, [encrypted(key, messages, pool)], tiles, pool, **options
     )
     return server, key.decrypt(results, answer, tiles, pool, **options)
@@ -106,7 +107,7 @@ def test_inputs_from_several_messages(key, pool, rng, given):
     parsed = [encrypted(key, own, pool) for own in messages]
     weights = sparse_weights(rng, 2, sum(len(messages[k]) // 2 for k in given))
     results = results_of([np.arange(50), np.arange(7)])
-    answer, server = _core.RlweWeights(weights, pool).evaluate(
+    answer, server = prepared(weights, pool).evaluate(
         _core.RlwePublicKey(key.public_key(), pool), results, [parsed[k] for k in given], 2, pool
     )
     client = key.decrypt(results, answer, 2, pool)
@@ -137,7 +138,7 @@ def test_the_same_for_any_number_of_threads(rng):
         )
         public_key = _core.RlwePublicKey(key.public_key(), pool)
         parsed = _core.RlweCiphertexts(ciphertexts, 2, pool)
-        answer, _ = _core.RlweWeights(weights, pool).evaluate(
+        answer, _ = prepared(weights, pool).evaluate(
             public_key, results, [parsed], 1, pool, insecure_seed=seed
         )
         answers.append(answer)

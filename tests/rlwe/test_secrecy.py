@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nescio import _core
-from rlwe.polynomials import N, random_messages, results_of
+from rlwe.polynomials import N, prepared, random_messages, results_of
 from spec import rlwe as spec
 
 BINS = 64
@@ -54,7 +54,7 @@ def evaluate(key, weight, pool, messages, bits=32):
     weights[0, 0, 0] = weight
     results = results_of([np.arange(N)], bits)
     ciphertexts = key.encrypt(messages, pool)
-    answer, server = _core.RlweWeights(weights, pool).evaluate(
+    answer, server = prepared(weights, pool).evaluate(
         _core.RlwePublicKey(key.public_key(), pool),
         results,
         [_core.RlweCiphertexts(ciphertexts, len(messages), pool)],

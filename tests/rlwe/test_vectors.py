@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nescio import _core
-from rlwe.polynomials import results_of
+from rlwe.polynomials import prepared, results_of
 from spec import rlwe as spec
 from vectors import make_rlwe
 
@@ -31,7 +31,8 @@ def weights_of(case):
 
 
 @pytest.mark.parametrize("case", VECTORS, ids=lambda c: f"{c['outputs']}x{sum(c['inputs'])}")
-def test_the_engine_reproduces_the_vectors(case, tier, pool):
+@pytest.mark.parametrize("kept", [True, False], ids=["transformed", "coefficients"])
+def test_the_engine_reproduces_the_vectors(case, kept, tier, pool):
     key = _core.RlweClientKey(
         insecure_secret_seed=seed("secret"), insecure_public_seed=seed("public"), tier=tier
     )
@@ -51,7 +52,7 @@ def test_the_engine_reproduces_the_vectors(case, tier, pool):
 
     where = [make_rlwe.positions(o) for o in range(case["outputs"])]
     results = results_of(where, bits=case["bits"])
-    weights = _core.RlweWeights(weights_of(case), pool, tier=tier)
+    weights = prepared(weights_of(case), pool, keep_transformed=kept, tier=tier)
     public_key = _core.RlwePublicKey(key.public_key(), pool, tier=tier)
     counts = [own * case["tiles"] for own in case["inputs"]]
     answer, server = weights.evaluate(

@@ -15,10 +15,11 @@ using rlwe::kDegree;
 using rlwe::PublicKey;
 using rlwe::Results;
 using rlwe::Seed;
+using rlwe::WeightPart;
 using rlwe::Weights;
 using Polynomials = InArray<std::uint32_t, nb::ndim<2>>;
-using WeightArray = InArray<std::int32_t, nb::ndim<3>>;
 using Words = InArray<std::uint32_t, nb::ndim<1>>;
+using Part = std::tuple<Words, ByteRows, InArray<std::int32_t, nb::ndim<1>>>;
 using SeedBytes = InArray<std::uint8_t, nb::ndim<1>>;
 using Name = std::optional<std::string>;
 
@@ -77,12 +78,15 @@ OutArray<std::uint32_t> decrypt(const ClientKey& key, const Results& results, co
   return to_array(std::move(shares), {size});
 }
 
-std::unique_ptr<Weights> make_weights(const WeightArray& weights, ThreadPool& pool,
-                                      const Name& tier) {
-  check_degree(weights.shape(2));
+std::unique_ptr<Weights> make_weights(const std::vector<Part>& given, ThreadPool& pool,
+                                      bool keep_transformed, const Name& tier) {
+  std::vector<WeightPart> parts;
+  const std::size_t outputs = given.empty() ? 0 : std::get<1>(given.front()).shape(0);
+  for (const auto& [positions, present, values] : given) {
+    parts.push_back({present.shape(1), span_of(positions), span_of(present), span_of(values)});
+  }
   const nb::gil_scoped_release release;
-  return std::make_unique<Weights>(weights.data(), weights.shape(0), weights.shape(1), pool,
-                                   tier_of(tier));
+  return std::make_unique<Weights>(parts, outputs, keep_transformed, pool, tier_of(tier));
 }
 
 std::pair<OutBytes, OutArray<std::uint32_t>> evaluate(
@@ -141,9 +145,14 @@ void bind_rlwe(nb::module_& m) {
           },
           nb::arg("message").noconvert(), nb::arg("count"), nb::arg("pool"), nb::kw_only(),
           nb::arg("tier") = nb::none());
-  nb::class_<Weights>(m, "RlweWeights", "The polynomials (outputs, inputs, N) of a layer.")
-      .def(nb::new_(&make_weights), nb::arg("weights").noconvert(), nb::arg("pool"), nb::kw_only(),
-           nb::arg("tier") = nb::none())
+  nb::class_<Weights>(
+      m, "RlweWeights",
+      "The weights of a product, in parts: positions of the coefficients that are not zero, the "
+      "polynomials (outputs, inputs) that are not zero, and their coefficients. Threads may share "
+      "them. They are kept transformed, or transformed for each evaluation.")
+      .def(nb::new_(&make_weights), nb::arg("parts").noconvert(), nb::arg("pool"), nb::kw_only(),
+           nb::arg("keep_transformed") = true, nb::arg("tier") = nb::none())
+      .def_prop_ro("bytes", &Weights::bytes, "The bytes that are kept.")
       .def("evaluate", &evaluate, nb::arg("key"), nb::arg("results"), nb::arg("ciphertexts"),
            nb::arg("tiles"), nb::arg("pool"), nb::kw_only(), nb::arg("insecure_seed") = nb::none(),
            nb::arg("tier") = nb::none(),

@@ -32,6 +32,7 @@ from ._public import PublicNetwork
 from ._service import PlanServer, RemoteModel, RemotePlan, Served, ServiceLimits
 from ._session import Client, Server, prepare
 from ._steps import Step
+from ._weights import PreparedWeights
 
 __all__ = [
     "Activation",
@@ -45,6 +46,7 @@ __all__ = [
     "Plan",
     "PlanServer",
     "Prediction",
+    "PreparedWeights",
     "PrivateModel",
     "PublicNetwork",
     "PublicPlan",

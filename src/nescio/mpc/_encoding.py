@@ -33,8 +33,6 @@ from ._maps import Ring
 
 __all__ = ["Encoding", "cheapest"]
 
-WeightArray = npt.NDArray[np.int32]
-
 RESULT_BITS = 32
 EXTRA_BITS = 8  # of a coefficient of c1, over those of a result
 
@@ -116,31 +114,45 @@ class Encoding:
         """The distance S of output channels."""
         return max(layout.spacing for layout in self.layouts)
 
-    def encode_weights(self, weights: Sequence[npt.NDArray[np.signedinteger]]) -> WeightArray:
-        """Places weights in (outputs, inputs, N): of each layout (out_channels, *kernel's shape).
+    def positions(self, layout: Layout) -> Ring:
+        """Returns the positions of the weights in each polynomial of a layout, uint32.
 
-        Raises ArgumentError for another shape, and for dtypes other than int8, int16 and int32.
+        Their order is that of output channels, channels and taps.
         """
-        parts = zip(self.layouts, weights, strict=True)
-        return np.concatenate([self._weights_of(*part) for part in parts], axis=1)
+        taps = layout.shape.taps
+        slot, place = np.arange(self.packed)[:, None], np.arange(layout.channels)
+        block = self._first + slot * self._spacing - place * layout.block
+        tap = np.arange(taps[0])[:, None] * layout.pitch + np.arange(taps[1])
+        return (block[:, :, None, None] - tap).ravel().astype(np.uint32)
 
-    def _weights_of(self, layout: Layout, weights: npt.NDArray[np.signedinteger]) -> WeightArray:
+    def coefficients(
+        self, layout: Layout, weights: npt.NDArray[np.signedinteger]
+    ) -> npt.NDArray[np.int32]:
+        """Arranges weights (channels, *kernel's shape) as (outputs, inputs, positions).
+
+        `channels` are the output channels of some output polynomials. Raises ArgumentError for
+        another shape, and for dtypes other than int8, int16 and int32.
+        """
         shape, taps = layout.shape, layout.shape.taps
-        expected = (self.out_channels, shape.in_channels, *shape.kernel)
+        expected = (len(weights), shape.in_channels, *shape.kernel)
         if weights.shape != expected or weights.dtype not in (np.int8, np.int16, np.int32):
             raise ArgumentError(
                 f"weights: found {weights.dtype} {weights.shape}, expected int8, int16 or int32 "
-                f"{expected}"
+                f"{(self.out_channels, *expected[1:])}"
             )
-        output, slot = np.divmod(np.arange(self.out_channels), self.packed)
-        source, place = np.divmod(np.arange(shape.phase_channels), layout.channels)
-        block = self._first + slot[:, None] * self._spacing - place * layout.block
-        tap = np.arange(taps[0])[:, None] * layout.pitch + np.arange(taps[1])
-        at = block[:, :, None, None] - tap
-        polynomials = np.zeros((self.outputs, layout.inputs, N), np.int32)
-        places = output[:, None, None, None], source[:, None, None], at
-        polynomials[places] = _phased(shape, weights)
-        return polynomials
+        outputs = math.ceil(len(weights) / self.packed)
+        sizes = outputs * self.packed, layout.inputs * layout.channels, *taps
+        whole = np.zeros(sizes, np.int32)
+        whole[: len(weights), : shape.phase_channels] = _phased(shape, weights)
+        parts = whole.reshape(outputs, self.packed, layout.inputs, layout.channels, *taps)
+        return parts.swapaxes(1, 2).reshape(outputs, layout.inputs, -1)
+
+    def present(self, layout: Layout, groups: int) -> npt.NDArray[np.bool_]:
+        """Finds the polynomials (outputs, inputs) in which a convolution in groups has weights."""
+        low, high = _groups(self.out_channels, self.packed, groups)
+        first, last = _groups(layout.shape.phase_channels, layout.channels, groups)
+        found: npt.NDArray[np.bool_] = (low[:, None] <= last) & (first <= high[:, None])
+        return found
 
     @cached_property
     def results(self) -> _core.RlweResults:
@@ -234,6 +246,15 @@ def _filled(layout: Layout, packed: int) -> Layout:
     most = left // (packed * layout.block) + 1
     channels = layout.shape.phase_channels
     return replace(layout, channels=-(-channels // -(-channels // most)) if most > 0 else 0)
+
+
+def _groups(
+    channels: int, each: int, groups: int
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Returns the groups of the first and the last channel of each polynomial."""
+    first = np.arange(0, channels, each)
+    last = np.minimum(first + each, channels) - 1
+    return first * groups // channels, last * groups // channels
 
 
 def _packed_bytes(count: int, bits: int) -> int:

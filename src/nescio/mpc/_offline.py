@@ -21,17 +21,17 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import _core
-from ..errors import ArgumentError
 from ..net import Channel
 from ._activation import ClientLookups
-from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ServerWeights, ciphertexts
+from ._linear import PUBLIC_KEY_BYTES, ClientKeys, PublicKey, ciphertexts
 from ._maps import Ring
 from ._network import Network, uniform
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._products import Product, ProductPlan
+from ._products import ProductPlan
 from ._public import PublicLayer, PublicNetwork
 from ._steps import Steps
 from ._tables import TableMaker, Tables
+from ._weights import PreparedWeights
 
 
 class _Sizes(NamedTuple):
@@ -131,7 +131,10 @@ class OfflineClient(_Party):
 
 
 class OfflineServer(_Party):
-    """Makes the server's material, with an `OfflineClient`; weights are prepared once."""
+    """Makes the server's material, with an `OfflineClient`.
+
+    `weights` are those of the network, by default prepared here. Raises ArgumentError for others.
+    """
 
     def __init__(
         self,
@@ -140,12 +143,14 @@ class OfflineServer(_Party):
         maker: TableMaker,
         pool: _core.ThreadPool,
         steps: Steps | None = None,
+        *,
+        weights: PreparedWeights | None = None,
     ) -> None:
         super().__init__(channel, network.public, maker, pool, steps)
-        self._weights = [
-            [_prepared(network, number, product, pool) for product in own]
-            for number, own in enumerate(self._plan.layers)
-        ]
+        if weights is None:
+            weights = PreparedWeights(network, threads=pool.threads)
+        weights.check(network)
+        self._weights = weights.layers
         self._key = PublicKey(bytes(channel.receive("RLKY", PUBLIC_KEY_BYTES)), pool)
         self._steps.end("keys")
 
@@ -199,14 +204,3 @@ def _sizes(layer: PublicLayer) -> _Sizes | None:
     if layer.activation is None:
         return None
     return _Sizes(layer.activation.bits, layer.activation.outputs)
-
-
-def _prepared(
-    network: Network, number: int, product: Product, pool: _core.ThreadPool
-) -> ServerWeights:
-    """Prepares the weights of a product of layer `number`, from 0. Raises ArgumentError."""
-    weights = product.weights([term.map for term in network.layers[number].terms])
-    try:
-        return ServerWeights(product.encoding, weights, pool)
-    except ArgumentError as error:
-        raise ArgumentError(f"layer {number + 1}: {error}") from error

@@ -8,11 +8,12 @@ also where both have a stride. Both parties compute the same plan from the publi
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .._arrays import Array
 from ..errors import ArgumentError
 from ._encoding import RESULT_BITS, Encoding, cheapest
 from ._layout import ConvolutionShape, Layout, N, Pair, linear
@@ -39,6 +40,7 @@ class Part(NamedTuple):
     number: int
     layout: int
     offset: Pair
+    groups: int
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,32 @@ class Product:
     messages: tuple[int, ...]
     parts: tuple[Part, ...]
 
-    def weights(self, maps: Sequence[Map]) -> list[Array]:
-        """Returns the weights for each layout, with zeros between groups and taps."""
-        layouts, outputs = self.encoding.layouts, self.encoding.out_channels
-        found: list[Array] = [
-            np.zeros((outputs, own.shape.in_channels, *own.shape.kernel), np.int32)
-            for own in layouts
+    @cached_property
+    def present(self) -> list[npt.NDArray[np.bool_]]:
+        """The polynomials (outputs, inputs) of each layout that have weights, for any weights.
+
+        Those between groups are zero, and take neither memory nor time.
+        """
+        encoding = self.encoding
+        found = [np.zeros((encoding.outputs, own.inputs), np.bool_) for own in encoding.layouts]
+        for part in self.parts:
+            found[part.layout] |= encoding.present(encoding.layouts[part.layout], part.groups)
+        return found
+
+    @property
+    def polynomials(self) -> int:
+        """The number of polynomials that have weights."""
+        return sum(int(own.sum()) for own in self.present)
+
+    def weights(self, maps: Sequence[Map], channels: slice) -> list[npt.NDArray[np.int32]]:
+        """Returns the weights of some output channels for each layout, with zeros between taps."""
+        first, end, _ = channels.indices(self.encoding.out_channels)
+        found = [
+            np.zeros((end - first, own.shape.in_channels, *own.shape.kernel), np.int32)
+            for own in self.encoding.layouts
         ]
-        for number, layout, (top, left) in self.parts:
-            own = _full_weights(maps[number])
+        for number, layout, (top, left), _ in self.parts:
+            own = _full_weights(maps[number], first, end)
             rows, columns = own.shape[2:]
             found[layout][:, :, top : top + rows, left : left + columns] += own
         return found
@@ -69,6 +88,7 @@ class _Need(NamedTuple):
     number: int
     source: int
     shape: ConvolutionShape
+    groups: int
 
 
 class _Choice(NamedTuple):
@@ -109,7 +129,8 @@ class ProductPlan:
     def _groups(self, layer: PublicLayer) -> list[list[_Need]]:
         """Returns the maps of each product: they are joined where that takes fewer bytes."""
         needs = [
-            _Need(number, term.source, shape_of(term)) for number, term in enumerate(layer.terms)
+            _Need(number, term.source, shape_of(term), term.groups)
+            for number, term in enumerate(layer.terms)
         ]
         groups: list[list[_Need]] = []
         for need in sorted(needs, key=lambda need: -int(np.prod(need.shape.kernel))):
@@ -192,7 +213,7 @@ def _part(need: _Need, sources: Sequence[int], encoding: Encoding) -> Part:
     for number, (source, layout) in enumerate(zip(sources, encoding.layouts, strict=True)):
         offset = layout.fits(need.shape) if source == need.source else None
         if offset is not None:
-            return Part(need.number, number, offset)
+            return Part(need.number, number, offset, need.groups)
     raise AssertionError("a map without an input")
 
 
@@ -218,16 +239,17 @@ def _spans(kernel: Shape, dilation: Pair) -> Pair:
     return rows, columns
 
 
-def _full_weights(own: Map) -> Array:
-    """Returns the weights of a map, with zeros between groups, and in the gaps of the kernel."""
+def _full_weights(own: Map, first: int, end: int) -> npt.NDArray[np.int32]:
+    """Returns weights of some output channels, with zeros between groups and in gaps of kernels."""
     if isinstance(own, Dense):
-        return own.weights[:, :, None, None].astype(np.int32)
+        return own.weights[first:end, :, None, None].astype(np.int32)
     assert isinstance(own, Convolution)
     outputs, wide, *kernel = own.weights.shape
-    full = np.zeros((outputs, wide * own.groups, *_spans(tuple(kernel), own.dilation)), np.int32)
+    spans = _spans((kernel[0], kernel[1]), own.dilation)
+    full = np.zeros((end - first, wide * own.groups, *spans), np.int32)
     each, (down, right) = outputs // own.groups, own.dilation
-    for group in range(own.groups):
-        lines = slice(group * each, (group + 1) * each)
+    for group in range(first // each, -(-end // each)):
+        low, high = max(group * each, first), min((group + 1) * each, end)
         channels = slice(group * wide, (group + 1) * wide)
-        full[lines, channels, ::down, ::right] = own.weights[lines]
+        full[low - first : high - first, channels, ::down, ::right] = own.weights[low:high]
     return full

@@ -33,6 +33,7 @@ from ._public import PublicNetwork
 from ._steps import Step, Steps
 from ._store import MAX_COUNT, Role, Store, StoreWriter
 from ._tables import TableMaker
+from ._weights import PreparedWeights
 
 _BATCH_BYTES = 1 << 28
 _BATCH = 64
@@ -46,14 +47,17 @@ def prepare(
     *,
     threads: int = 0,
     progress: Callable[[int], None] | None = None,
+    weights: PreparedWeights | None = None,
 ) -> list[Step]:
     """Prepares `count` inferences with the other party, and writes this party's store.
 
     The server has a Network, the client its `public` part. `progress` is called with the number of
-    inferences that are prepared; `threads` is the number of CPU threads, 0 for all. Returns this
-    party's counts of bytes, frames and rounds by phase. Raises FileError for a file that exists or
-    cannot be written, MismatchError if the other party has another network or another count,
-    ArgumentError for weights that are too large, and the errors of the channel.
+    inferences that are prepared; `threads` is the number of CPU threads, 0 for all. `weights` are
+    the server's, to share them or to limit their memory; by default they are prepared here. Returns
+    this party's counts of bytes, frames and rounds by phase. Raises FileError for a file that
+    exists or cannot be written, MismatchError if the other party has another network or another
+    count, ArgumentError for weights that are too large or of another network, and the errors of the
+    channel.
     """
     as_count(count, "count", 1, MAX_COUNT)
     _check_kind(network, Network, PublicNetwork)
@@ -72,7 +76,7 @@ def prepare(
         ):
             party: OfflineServer | OfflineClient
             if isinstance(network, Network):
-                party = OfflineServer(channel, network, maker, pool, steps)
+                party = OfflineServer(channel, network, maker, pool, steps, weights=weights)
             else:
                 party = OfflineClient(channel, network, maker, pool, steps)
             for number in range(1, count + 1):
