@@ -21,8 +21,15 @@ from nescio.errors import (
     PeerRefusedError,
     ResourceError,
 )
-from nescio.mpc import PlanServer, PublicPlan, RemotePlan, ServiceLimits, insecure_dealer
-from nescio.mpc._service import _folder, _remote
+from nescio.mpc import (
+    PlanServer,
+    PreparedWeights,
+    PublicPlan,
+    RemotePlan,
+    ServiceLimits,
+    insecure_dealer,
+)
+from nescio.mpc._service import _folder, _remote, _server
 from nescio.mpc._service._request import Request, plan_digest
 from nescio.mpc._store import Store
 from nescio.net import Channel
@@ -133,6 +140,31 @@ def test_each_of_two_clients_has_stores_of_its_own(folder, tmp_path):
         assert wrong == []
         service.wait_for(4)
         assert stores(folder) == []  # used up
+
+
+def test_clients_share_the_prepared_weights(folder, tmp_path, monkeypatch):
+    """They are prepared once, for the first of two clients, and within the limit."""
+    made = []
+
+    def prepared(network, **options):
+        made.append(options)
+        time.sleep(0.2)
+        return PreparedWeights(network, **options)
+
+    monkeypatch.setattr(_server, "PreparedWeights", prepared)
+    with serving(folder, limits=ServiceLimits(weight_bytes=5)) as service:
+        clients = [
+            threading.Thread(target=service.remote().prepare, args=(tmp_path / f"{number}", 2))
+            for number in range(2)
+        ]
+        for thread in clients:
+            thread.start()
+        for thread in clients:
+            thread.join(60)
+        assert made == [{"max_bytes": 5, "threads": 1}]
+        for number in range(2):
+            with service.remote().open(tmp_path / f"{number}") as model:
+                assert near(PLAN, model(INPUTS[:1]), INPUTS[:1])
 
 
 def test_a_server_that_is_restarted_has_its_stores(folder, store):
@@ -325,7 +357,8 @@ def test_a_store_that_another_connection_uses(folder, store, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "limits", [{"clients": 0}, {"prepared": True}, {"bytes": 1.5}, {"batch": -1}]
+    "limits",
+    [{"clients": 0}, {"prepared": True}, {"bytes": 1.5}, {"batch": -1}, {"weight_bytes": -1}],
 )
 def test_limits_that_are_none(limits):
     with pytest.raises(ArgumentError, match="max_"):

@@ -96,6 +96,14 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="maximum inputs of a client that run together, which bounds a connection's memory "
         "(default: as many as 256 MiB of prepared inferences hold, up to 64)",
     )
+    add(
+        "--max-weight-bytes",
+        type=count,
+        default=1 << 31,
+        metavar="N",
+        help="maximum bytes of memory for transformed weights, which all preparations share; the "
+        "others are transformed for each inference (default: 2^31)",
+    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -103,7 +111,11 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..net import Channel  # noqa: PLC0415
 
     limits = ServiceLimits(
-        arguments.max_clients, arguments.max_prepared, arguments.max_bytes, arguments.max_batch
+        arguments.max_clients,
+        arguments.max_prepared,
+        arguments.max_bytes,
+        arguments.max_batch,
+        arguments.max_weight_bytes,
     )
     as_threads(arguments.threads)
     check_file(arguments.plan, "a plan of Plan.save")

@@ -19,6 +19,7 @@ from .._agreement import MAX_BATCH
 from .._plans.plan import Plan
 from .._session import Server, prepare
 from .._store import Store
+from .._weights import DEFAULT_BYTES, PreparedWeights
 from ._folder import StoreFolder
 from ._request import RefusalError, Request, confirm, plan_digest, receive_request
 
@@ -37,12 +38,15 @@ class ServiceLimits:
     `clients` are connections at the same time, `prepared` inferences in one preparation, `bytes`
     those of all stores together. `batch` are inputs that a client has run together, as of `Server`:
     clients then send them in smaller batches.
+    `weight_bytes` is the memory of transformed weights, which all preparations share
+    (`PreparedWeights`).
     """
 
     clients: int = 16
     prepared: int = 1000
     bytes: int = 16 << 30
     batch: int = 0
+    weight_bytes: int = DEFAULT_BYTES
 
     def __post_init__(self) -> None:
         """Raises ArgumentError for limits that are no numbers, or out of range."""
@@ -50,6 +54,7 @@ class ServiceLimits:
         as_count(self.prepared, "max_prepared", 1, 1 << 20)
         as_count(self.bytes, "max_bytes", 1, 1 << 60)
         as_count(self.batch, "max_batch", 0, MAX_BATCH)
+        as_count(self.weight_bytes, "max_weight_bytes", 0, 1 << 60)
 
 
 class Served(NamedTuple):
@@ -95,6 +100,7 @@ class PlanServer:
         self._limits, self._threads = limits or ServiceLimits(), as_threads(threads)
         self._digest = plan_digest(plan.public)
         self._folder = StoreFolder(folder, self._limits.bytes)
+        self._weights = _SharedWeights(plan, self._limits.weight_bytes, self._threads)
         self._lock = threading.Lock()
         self._running: dict[threading.Thread, Channel | None] = {}
         self._stopping = False
@@ -153,7 +159,7 @@ class PlanServer:
 
     def _serve(self, client: int, accept: Callable[[], Channel]) -> None:
         """Serves one connection, to its end, and reports it."""
-        one = _Connection(self._plan, self._folder, self._limits, self._threads)
+        one = _Connection(self._plan, self._folder, self._limits, self._threads, self._weights)
         begin, problem = time.perf_counter(), None
         try:
             with accept() as channel:
@@ -198,15 +204,38 @@ class PlanServer:
         self.close()
 
 
+class _SharedWeights:
+    """The prepared weights of a plan: made for the first preparation, and kept for all."""
+
+    def __init__(self, plan: Plan, max_bytes: int, threads: int) -> None:
+        self._plan, self._max_bytes, self._threads = plan, max_bytes, threads
+        self._lock = threading.Lock()
+        self._found: PreparedWeights | None = None
+
+    def get(self) -> PreparedWeights:
+        """Returns the weights. Raises ArgumentError for weights that are too large."""
+        with self._lock:
+            if self._found is None:
+                self._found = PreparedWeights(
+                    self._plan.network, max_bytes=self._max_bytes, threads=self._threads
+                )
+            return self._found
+
+
 class _Connection:
     """One client's connection: a request, and what follows from it."""
 
     channel: Channel | None = None
 
     def __init__(
-        self, plan: Plan, folder: StoreFolder, limits: ServiceLimits, threads: int
+        self,
+        plan: Plan,
+        folder: StoreFolder,
+        limits: ServiceLimits,
+        threads: int,
+        weights: "_SharedWeights",
     ) -> None:
-        self._plan, self._folder = plan, folder
+        self._plan, self._folder, self._weights = plan, folder, weights
         self._limits, self._threads = limits, threads
         self._what, self._inferences = "-", 0
 
@@ -231,7 +260,17 @@ class _Connection:
         network = self._plan.network
         contents = material.contents(network, _ANY_SESSION, count)
         with self._folder.new(contents.file_bytes) as path:
-            prepare(channel, network, path, count, threads=self._threads, progress=self._count)
+            with aborting(channel):
+                weights = self._weights.get()
+            prepare(
+                channel,
+                network,
+                path,
+                count,
+                threads=self._threads,
+                progress=self._count,
+                weights=weights,
+            )
         confirm(channel)
 
     def _infer(self, channel: Channel, request: Request) -> None:
