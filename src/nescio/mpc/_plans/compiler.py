@@ -268,4 +268,5 @@ def _layer_reports(
             row.table_bytes,
             row.linear_bytes,
             wrapped,
+            row.weight_bytes,
         )

@@ -8,6 +8,7 @@ import math
 from typing import NamedTuple
 
 from .._activation import Activation
+from .._linear import POLYNOMIAL_BYTES
 from .._products import ProductPlan
 from .._public import PublicLayer, PublicNetwork
 from .._tables import TREES_FROM
@@ -23,6 +24,7 @@ class LayerCost(NamedTuple):
 
     `lookups` is the number of tables, and `table_bits` is None for the last layer, which has none.
     `linear_bytes` has the encrypted masks that no earlier layer uses, and the products.
+    `weight_bytes` is the server's memory for transformed weights, which serve all inferences.
     """
 
     layer: int
@@ -31,6 +33,7 @@ class LayerCost(NamedTuple):
     online_bytes: int
     table_bytes: int
     linear_bytes: int
+    weight_bytes: int
 
     @property
     def offline_bytes(self) -> int:
@@ -47,17 +50,21 @@ def costs(network: PublicNetwork) -> list[LayerCost]:
         linear += sum(plan.messages[message].layout.bytes for message in new)
         seen |= new
         inputs = _RING_BYTES * math.prod(network.inputs) if number == 1 else 0
-        found.append(_layer_cost(number, layer, inputs, linear))
+        weights = POLYNOMIAL_BYTES * sum(product.polynomials for product in products)
+        found.append(_layer_cost(number, layer, inputs, (linear, weights)))
     return found
 
 
-def _layer_cost(number: int, layer: PublicLayer, inputs: int, linear: int) -> LayerCost:
+def _layer_cost(
+    number: int, layer: PublicLayer, inputs: int, products: tuple[int, int]
+) -> LayerCost:
+    """Adds the bytes of lookups; `products` are the linear bytes and those of weights."""
     own = layer.activation
     if own is None:
-        return LayerCost(number, 0, None, inputs + _RING_BYTES * layer.size, 0, linear)
+        return LayerCost(number, 0, None, inputs + _RING_BYTES * layer.size, 0, *products)
     online = layer.size * online_bits(own) // 8
     tables = round(layer.size * table_bytes(own.bits, own.outputs))
-    return LayerCost(number, layer.size, own.bits, inputs + online, tables, linear)
+    return LayerCost(number, layer.size, own.bits, inputs + online, tables, *products)
 
 
 def online_bits(activation: Activation) -> int:

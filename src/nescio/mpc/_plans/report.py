@@ -1,7 +1,7 @@
 """Reports of plans: quality and costs, before anything runs."""
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from ..._arrays import shown
@@ -23,7 +23,8 @@ _JSON_TYPES: dict[Any, tuple[type, ...]] = {  # of the fields' types
 class LayerReport:
     """A layer of a plan: bytes of one inference, and wrong lookups of all inputs held out.
 
-    Offline bytes are those of tables and of linear products.
+    Offline bytes are those of tables and of linear products. `weight_bytes` is the server's memory
+    for transformed weights.
     """
 
     layer: int
@@ -35,6 +36,7 @@ class LayerReport:
     table_bytes: int
     linear_bytes: int
     wraps: int
+    weight_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class Report:
         return sum(layer.table_bytes + layer.linear_bytes for layer in self.layers)
 
     @property
+    def weight_bytes(self) -> int:
+        """Bytes of a server's memory for the transformed weights of all layers."""
+        return sum(layer.weight_bytes for layer in self.layers)
+
+    @property
     def wraps(self) -> int:
         """Wrong lookups of all inputs that were held out."""
         return sum(layer.wraps for layer in self.layers)
@@ -92,6 +99,7 @@ class Report:
             "window of their table",
             f"costs     {self.lookups:,} lookups, {self.online_bytes:,} bytes online in "
             f"{self.rounds} round trips, {self.offline_bytes:,} bytes offline",
+            f"memory    {self.weight_bytes:,} bytes of transformed weights at the server",
             *(f"note      {note}" for note in self.notes),
         ]
         return "\n".join(lines)
@@ -144,7 +152,8 @@ def _fields(cls: type, found: dict[str, Any]) -> dict[str, Any]:
     """Returns the values of a class's fields. Raises TypeError for one of another type."""
     own = {}
     for one in fields(cls):
-        value = own[one.name] = found[one.name]
+        value = found[one.name] if one.default is MISSING else found.get(one.name, one.default)
+        own[one.name] = value
         item = getattr(one.type, "__args__", (None,))[0] if isinstance(value, list) else None
         items = value if item in _JSON_TYPES else []
         if not isinstance(value, _JSON_TYPES.get(one.type, (list,))) or isinstance(value, bool):

@@ -37,9 +37,8 @@ class ServiceLimits:
 
     `clients` are connections at the same time, `prepared` inferences in one preparation, `bytes`
     those of all stores together. `batch` are inputs that a client has run together, as of `Server`:
-    clients then send them in smaller batches.
-    `weight_bytes` is the memory of transformed weights, which all preparations share
-    (`PreparedWeights`).
+    clients then send them in smaller batches. `weight_bytes` is the memory of transformed weights,
+    which all preparations share (`PreparedWeights`).
     """
 
     clients: int = 16
