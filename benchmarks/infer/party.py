@@ -1,6 +1,7 @@
 """One party of private inference, in its own process, and both of them together."""
 
 import os
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -12,10 +13,10 @@ from nescio.mpc import Client, Network, PublicNetwork, Server, Step, prepare
 from nescio.mpc._maps import Ring
 from nescio.net import Channel, Link
 
-__all__ = ["Parties", "Run", "run"]
+__all__ = ["Parties", "Run", "peak_bytes", "run"]
 
-Reports = tuple[list[list[Step]], list[Ring]]
-"""The steps of each run, and the client's outputs."""
+Reports = tuple[list[list[Step]], list[Ring], int]
+"""The steps of each run, the client's outputs, and the party's peak memory."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,13 @@ class Parties:
 
 
 class Run(NamedTuple):
-    """The reports of both parties: steps of each run, and the client's outputs."""
+    """The reports of both parties: steps of each run, the client's outputs, and peaks of memory."""
 
     client: list[list[Step]]
     server: list[list[Step]]
     outputs: list[Ring]
+    client_bytes: int
+    server_bytes: int
 
 
 def run(parties: Parties, work: int | Sequence[Ring]) -> Run:
@@ -48,8 +51,8 @@ def run(parties: Parties, work: int | Sequence[Ring]) -> Run:
     todo = work if isinstance(work, int) else list(work)
     roles = {"server": (parties, todo), "client": (public, todo)}
     with two_parties(_party, roles) as (serving, asking):
-        (client, outputs), (server, _) = report(asking), report(serving)
-    return Run(client, server, outputs)
+        (client, outputs, mine), (server, _, theirs) = report(asking), report(serving)
+    return Run(client, server, outputs, mine, theirs)
 
 
 def _party(
@@ -60,7 +63,7 @@ def _party(
         if isinstance(work, int):
             path = parties.server if role == "server" else parties.client
             steps = prepare(channel, parties.network, path, work, threads=parties.threads)
-            pipe.send(([steps], []))
+            pipe.send(([steps], [], peak_bytes()))
         elif role == "server":
             pipe.send(_serve(channel, parties, len(work)))
         else:
@@ -74,7 +77,7 @@ def _serve(channel: Channel, parties: Parties, count: int) -> Reports:
         for _ in range(count):
             server.serve()
             found.append(server.counts)
-    return found, []
+    return found, [], peak_bytes()
 
 
 def _infer(channel: Channel, parties: Parties, inputs: list[Ring]) -> Reports:
@@ -84,4 +87,18 @@ def _infer(channel: Channel, parties: Parties, inputs: list[Ring]) -> Reports:
         for image in inputs:
             outputs.append(client.infer(image))
             found.append(client.counts)
-    return found, outputs
+    return found, outputs, peak_bytes()
+
+
+def peak_bytes() -> int:
+    """Returns the peak of this process's resident memory.
+
+    Linux hands the peak of `getrusage` on from a parent to the process that it starts, so the
+    status of the process itself is read where there is one.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10

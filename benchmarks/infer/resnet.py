@@ -11,17 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.infer.party import Parties, Run
+from benchmarks.infer.outcomes import Expected, lookups_of, offline, online
+from benchmarks.infer.party import Parties
 from benchmarks.infer.party import run as run_parties
 from benchmarks.infer.resnet_model import Images, load_images, load_layers
 from nescio._report import Case, Report, check_writable
-from nescio.errors import NescioError
-from nescio.mpc import Step
 from nescio.mpc._maps import Floats, Ring
-from nescio.mpc._material import decode_client, decode_server
 from nescio.mpc._quantize import FloatLayer, Quantized, quantize
 from nescio.mpc._quantize import run as run_floats
-from nescio.mpc._store import Store
 from nescio.net import Link
 
 __all__ = ["run"]
@@ -80,7 +77,7 @@ class _Setting(NamedTuple):
     @property
     def relus(self) -> int:
         """The number of tables of an inference."""
-        return sum(layer.size for layer in self.quantized.network.layers[:-1])
+        return lookups_of(self.quantized.network)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,7 +114,7 @@ def _quality(quantized: Quantized, bits: int, images: Images, floats: Floats) ->
     found = [_classes(quantized, images.test) for _ in range(_DRAWS)]
     classes = np.stack([own for own, _ in found])
     expected = floats.argmax(1)
-    relus = sum(layer.size for layer in quantized.network.layers[:-1])
+    relus = lookups_of(quantized.network)
     return {
         "table_bits": bits,
         "images": len(expected),
@@ -149,17 +146,17 @@ def _protocol(setting: _Setting, inferences: int, check: int) -> Iterator[Case]:
     print(f"offline, a mean of {total} inferences in one session, {setting.threads} thread(s)")
     prepared = run_parties(parties, total)
     report = Report(_OFFLINE)
-    for case in _offline(prepared, total, setting.relus):
+    for case in offline(prepared, total, setting.relus):
         report.add(case)
         yield case
     print("online, two processes over loopback with an emulated link")
     report = Report(_ONLINE)
-    expected = _Expected(setting, parties, total)
+    expected = Expected(network, setting.inputs, parties, total)
     for number, (name, rtt, rate) in enumerate(_LINKS):
         link = None if rtt is None else Link.parse(rtt=rtt, rate=rate)
         part = range(number * inferences, (number + 1) * inferences)
         found = run_parties(replace(parties, link=link), [expected.inputs[k] for k in part])
-        case = _online(found, setting.relus, link)
+        case = online(found, setting.relus, link)
         expected.check(found.outputs, part)
         report.add({"link": name, **case})
         yield {"link": name, **case}
@@ -168,102 +165,15 @@ def _protocol(setting: _Setting, inferences: int, check: int) -> Iterator[Case]:
 
 def _checked(setting: _Setting, parties: Parties, count: int) -> Case:
     """Runs `count` images without a link, and compares their logits with the simulator's."""
+    network = setting.quantized.network
     for first in range(0, count, _CHUNK):
         own = range(first, min(count, first + _CHUNK))
         for path in (parties.client, parties.server):
             path.unlink()
         run_parties(parties, len(own))
-        expected = _Expected(setting, parties, len(own), first)
+        expected = Expected(network, setting.inputs, parties, len(own), first)
         found = run_parties(parties, [expected.inputs[k] for k in range(len(own))])
         expected.check(found.outputs, range(len(own)))
         print(f"logits of {own.stop} of {count} images are the simulator's", flush=True)
     print(f"{count} more images: logits equal to the simulator's, bit for bit")
     return {"checked_images": count, "equal": True}
-
-
-class _Expected:
-    """The outputs of the simulator for what both parties prepared; nobody but a test has both."""
-
-    def __init__(self, setting: _Setting, parties: Parties, count: int, first: int = 0) -> None:
-        network = setting.quantized.network
-        images = np.arange(first, first + count) % len(setting.inputs)
-        self.inputs, self._outputs = setting.inputs[images], list[Ring]()
-        for number in range(count):
-            client = decode_client(network.public, _part(parties.client, number))
-            server = decode_server(network.public, _part(parties.server, number))
-            masks = [client.mask, *(own.mask for own in client.layers if own.mask is not None)]
-            errors = [
-                layer.total(masks) - theirs.subtracted + mine.share
-                for layer, mine, theirs in zip(
-                    network.layers, client.layers, server.layers, strict=True
-                )
-            ]
-            dithers = [own.share for own in client.layers[:-1]]
-            batch = self.inputs[number][None]
-            self._outputs.append(network.simulate(batch, dithers, errors).outputs[0])
-
-    def check(self, outputs: Sequence[Ring], part: Sequence[int]) -> None:
-        """Raises NescioError for outputs that are not the simulator's."""
-        for number, found in zip(part, outputs, strict=True):
-            if not np.array_equal(found, self._outputs[number]):
-                raise NescioError(f"inference {number}: logits differ from the simulator's")
-
-
-def _part(path: Path, number: int) -> bytearray:
-    """Reads a part of a store that is not used yet."""
-    with Store(path) as store:
-        contents = store.contents
-    with path.open("rb") as file:
-        file.seek(contents.parts_at + number * contents.size)
-        return bytearray(file.read(contents.size))
-
-
-def _offline(found: Run, count: int, relus: int) -> Iterator[Case]:
-    """Yields the means of each phase; keys and prepared weights are made once per session."""
-    for mine, theirs in zip(found.client[0], found.server[0], strict=True):
-        once = mine.phase in ("agreement", "keys")
-        share = 1 if once else count
-        case: Case = {
-            "phase": mine.phase,
-            "client_bytes": mine.counts.sent_bytes // share,
-            "server_bytes": theirs.counts.sent_bytes // share,
-            "client_cpu_ms": 1e3 * mine.cpu_seconds / share,
-            "server_cpu_ms": 1e3 * theirs.cpu_seconds / share,
-            "seconds": mine.seconds / share,
-        }
-        if mine.phase == "tables":
-            both = mine.counts.sent_bytes + theirs.counts.sent_bytes
-            cpu = mine.cpu_seconds + theirs.cpu_seconds
-            case |= {"table_bytes": both / count / relus}
-            case |= {"table_cpu_us": 1e6 * cpu / count / relus / 2}
-        yield case
-
-
-def _online(found: Run, relus: int, link: Link | None) -> Case:
-    """Returns medians; without the first run, which has the agreement and cold caches."""
-    warm = range(1, len(found.outputs)) if len(found.outputs) > 1 else range(1)
-    mine, theirs = ([own[k] for k in warm] for own in (found.client, found.server))
-    sent = sum(step.counts.sent_bytes + step.counts.received_bytes for step in mine[-1])
-    rounds = sum(step.counts.rounds for step in mine[-1])
-    floor = 0.0 if link is None else rounds * link.rtt_seconds + link.transfer_seconds(sent)
-    return {
-        "inferences": len(mine),
-        "online_bytes": sent,
-        "relu_bytes": sent / relus,
-        "rounds": rounds,
-        "client_cpu_ms": 1e3 * _median(mine, "cpu_seconds"),
-        "server_cpu_ms": 1e3 * _median(theirs, "cpu_seconds"),
-        "store_cpu_ms": 1e3 * sum(_median(_stores(own), "cpu_seconds") for own in (mine, theirs)),
-        "online_seconds": _median(mine, "seconds"),
-        "floor_seconds": floor,
-        "equal": True,
-    }
-
-
-def _stores(runs: Sequence[Sequence[Step]]) -> list[list[Step]]:
-    return [[step for step in steps if step.phase == "store"] for steps in runs]
-
-
-def _median(runs: Sequence[Sequence[Step]], name: str) -> float:
-    sums = [float(sum(getattr(step, name) for step in steps)) for steps in runs]
-    return statistics.median(sums)

@@ -12,7 +12,7 @@ from nescio.errors import FileError
 from nescio.mpc._maps import Convolution, Dense, Floats, Shape
 from nescio.mpc._quantize import FloatLayer, FloatTerm
 
-__all__ = ["Images", "load_images", "load_layers"]
+__all__ = ["Images", "load_images", "load_layers", "load_state"]
 
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # those of its training
 _BLOCKS = 5  # in each of three groups
@@ -70,17 +70,26 @@ def load_layers(path: Path) -> list[FloatLayer]:
     Shortcuts that change the shape take every second pixel and add channels of zeros on both sides
     (option A of He et al., 2015). Raises FileError.
     """
+    try:
+        return _layers({name: value.double().numpy() for name, value in load_state(path).items()})
+    except _UNREADABLE as error:
+        raise _refusal(path, "no such checkpoint") from error
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """Loads the tensors of the checkpoint by name. Raises FileError."""
     import torch  # noqa: PLC0415 - the only place that needs it
 
     try:
         found: Any = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
-        weights = {
-            name.removeprefix("module."): value.double().numpy() for name, value in found.items()
-        }
-        return _layers(weights)
+        return {name.removeprefix("module."): value for name, value in found.items()}
     except (OSError, *_UNREADABLE) as error:
         what = error.strerror if isinstance(error, OSError) else "no such checkpoint"
-        raise FileError(f"--model: {path}: found {what}, expected resnet32-d509ac18.th") from error
+        raise _refusal(path, str(what)) from error
+
+
+def _refusal(path: Path, found: str) -> FileError:
+    return FileError(f"--model: {path}: found {found}, expected resnet32-d509ac18.th")
 
 
 def _layers(weights: Weights) -> list[FloatLayer]:

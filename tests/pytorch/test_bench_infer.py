@@ -11,46 +11,15 @@ from nescio.mpc._quantize import run
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
-avg_pool2d, pad, relu = nn.functional.avg_pool2d, nn.functional.pad, nn.functional.relu
 
-
-class Block(nn.Module):
-    def __init__(self, inputs, outputs, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outputs)
-        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outputs)
-        self.stride, self.added = stride, (outputs - inputs) // 2
-
-    def forward(self, x):
-        found = self.bn2(self.conv2(relu(self.bn1(self.conv1(x)))))
-        shortcut = x[:, :, :: self.stride, :: self.stride]
-        return relu(found + pad(shortcut, (0, 0, 0, 0, self.added, self.added)))
-
-
-class ResNet(nn.Module):
-    """ResNet-32 with the names of the published checkpoint."""
-
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16)
-        self.layer1 = nn.Sequential(*(Block(16, 16, 1) for _ in range(5)))
-        self.layer2 = nn.Sequential(Block(16, 32, 2), *(Block(32, 32, 1) for _ in range(4)))
-        self.layer3 = nn.Sequential(Block(32, 64, 2), *(Block(64, 64, 1) for _ in range(4)))
-        self.linear = nn.Linear(64, 10)
-
-    def forward(self, x):
-        found = relu(self.bn1(self.conv1(x)))
-        found = self.layer3(self.layer2(self.layer1(found)))
-        return self.linear(avg_pool2d(found, 8).flatten(1))
+from benchmarks.infer.networks import ResNet32  # noqa: E402 - needs PyTorch
 
 
 @pytest.fixture
 def files(tmp_path):
     """A checkpoint with random weights and statistics, and random images."""
     torch.manual_seed(1)
-    model = ResNet()
+    model = ResNet32()
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
             nn.init.uniform_(module.running_mean, -0.1, 0.1)

@@ -16,11 +16,12 @@ from pytorch.networks import (
     randomized,
     torch,
 )
-from pytorch.test_bench_infer import ResNet
+
+from benchmarks.infer.networks import ResNet32  # isort: skip
 
 NETWORKS = {
     "lenet": (LeNet, (1, 28, 28), 58_624),
-    "resnet-32": (ResNet, (3, 32, 32), 303_104),
+    "resnet-32": (ResNet32, (3, 32, 32), 303_104),
     "vgg-16": (lambda: VGG16(divisor=8), (3, 32, 32), 276_480 // 8),
     "vgg-16 with a head": (lambda: VGG16(8, places=7, hidden=64), (3, 32, 32), 276_480 // 8 + 64),
     "resnet-34": (lambda: ResNet34(divisor=8), (3, 32, 32), 966_656 // 8),
