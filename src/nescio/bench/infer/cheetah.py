@@ -9,7 +9,8 @@ import socket
 import statistics
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from ...errors import NescioError
 from ..parties import HOST, report, reporting, two_parties
 from .cases import Task
 
-__all__ = ["measured", "received_bytes", "rings", "run_party"]
+__all__ = ["Call", "Program", "Result", "measured", "received_bytes", "rings", "run", "run_party"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -42,6 +43,28 @@ class Call(NamedTuple):
     received_bytes: int
 
 
+class Program(NamedTuple):
+    """A function of JAX arrays, which a process can import, and its inputs.
+
+    `owners` has the rank of each input's owner, 0 for the server and 1 for the client; -1 is for
+    inputs that are shared. `repeat` counts the calls after the first one.
+    """
+
+    function: Callable[..., Any]
+    inputs: Sequence[Floats]
+    owners: Sequence[int]
+    ring: str
+    threads: int
+    repeat: int
+
+
+class Result(NamedTuple):
+    """Both parties' calls, the first one included, and the last one's result."""
+
+    calls: list[tuple[Call, Call]]
+    outputs: npt.NDArray[Any]
+
+
 def rings(task: Task) -> tuple[str, ...]:
     """Returns the rings to measure: SPU 0.9.5 crashes in convolutions with that of 32 bits."""
     return ("FM64",) if task.layer == "conv" else ("FM32", "FM64")
@@ -49,7 +72,11 @@ def rings(task: Task) -> tuple[str, ...]:
 
 def measured(task: Task, ring: str) -> Case:
     """Measures a layer in a ring. Raises NescioError if SPU ends before its result."""
-    calls, largest = _calls(task, ring)
+    inputs = _inputs(task)
+    owners = [-1] if task.layer == "relu" else [1, 0]
+    found = run(Program(partial(_layer, task), inputs, owners, ring, task.threads, task.repeat))
+    calls = found.calls[1:]
+    largest = float(np.abs(found.outputs - np.asarray(_layer(task, *inputs))).max())
     return {
         "layer": task.layer,
         "elements": task.elements,
@@ -74,23 +101,21 @@ def _median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def _calls(task: Task, ring: str) -> tuple[list[tuple[Call, Call]], float]:
-    """Returns all warm calls, and the largest error of the last one."""
+def run(program: Program) -> Result:
+    """Runs a function between two processes. Raises NescioError if SPU ends before its result."""
     _quiet()
-    inputs, io = _inputs(task), _spu().Io(2, _config(ring, task.threads))
-    shares = [
-        io.make_shares(array, _spu().Visibility.VIS_SECRET, -1 if task.layer == "relu" else owner)
-        for array, owner in zip(inputs, (1, 0), strict=False)
-    ]
-    roles = {"server": (task, ring), "client": (task, ring)}
+    io = _spu().Io(2, _config(program.ring, program.threads))
+    secret = _spu().Visibility.VIS_SECRET
+    pairs = zip(program.inputs, program.owners, strict=True)
+    shares = [io.make_shares(array, secret, owner) for array, owner in pairs]
+    roles = {"server": (program,), "client": (program,)}
     with two_parties(run_party, roles) as pipes:
         pipes[0].send(report(pipes[1]))
         for rank, pipe in enumerate(pipes):
             pipe.send([pair[rank] for pair in shares])
         (server, first), (client, second) = (report(pipe) for pipe in pipes)
-    found = np.asarray(io.reconstruct([first, second]))
-    largest = np.abs(found - np.asarray(_layer(task)(*inputs))).max()
-    return list(zip(server, client, strict=True)), float(largest)
+    outputs = np.asarray(io.reconstruct([first, second]))
+    return Result(list(zip(server, client, strict=True)), outputs)
 
 
 def _quiet() -> None:
@@ -131,21 +156,19 @@ def _inputs(task: Task) -> list[Floats]:
     return [(random.integers(-_STEPS, _STEPS, own) / _STEPS).astype(np.float32) for own in sizes]
 
 
-def _layer(task: Task) -> Any:  # noqa: ANN401 - a function of JAX arrays
+def _layer(task: Task, x: Any, *weights: Any) -> Any:  # noqa: ANN401 - JAX arrays
     lax, jnp = importlib.import_module("jax.lax"), importlib.import_module("jax.numpy")
     if task.shape is None:
-        return lambda values: jnp.maximum(values, 0)
+        return jnp.maximum(x, 0)
     if task.layer == "linear":
-        return jnp.matmul
+        return jnp.matmul(x, *weights)
     stride, padding = task.shape.stride, [(pad, pad) for pad in task.shape.padding]
     order = ("NHWC", "HWIO", "NHWC")
-    return lambda x, weights: lax.conv_general_dilated(
-        x, weights, stride, padding, dimension_numbers=order
-    )
+    return lax.conv_general_dilated(x, *weights, stride, padding, dimension_numbers=order)
 
 
-def run_party(_: str, pipe: Connection, port: int | None, task: Task, ring: str) -> None:
-    """Runs one cold call and then warm ones; sends all of the warm ones and a share of the result.
+def run_party(_: str, pipe: Connection, port: int | None, program: Program) -> None:
+    """Runs one cold call and then warm ones; sends all of them and a share of the result.
 
     A party sends a port of its own first, and receives the other one's if it was not given.
     """
@@ -153,12 +176,12 @@ def run_party(_: str, pipe: Connection, port: int | None, task: Task, ring: str)
         own = _free_port()
         pipe.send(own)
         ports = [own, pipe.recv()] if port is None else [port, own]
-        link, program = _linked(ports, int(port is not None)), _compiled(task)
-        runtime = _spu().Runtime(link, _config(ring, task.threads))
-        for name, share in zip(program.input_names, pipe.recv(), strict=True):
+        link, code = _linked(ports, int(port is not None)), _compiled(program)
+        runtime = _spu().Runtime(link, _config(program.ring, program.threads))
+        for name, share in zip(code.input_names, pipe.recv(), strict=True):
             runtime.set_var(name, share)
-        calls = [_timed(link, lambda: runtime.run(program)) for _ in range(1 + task.repeat)]
-        pipe.send((calls[1:], runtime.get_var(program.output_names[0])))
+        calls = [_timed(link, lambda: runtime.run(code)) for _ in range(1 + program.repeat)]
+        pipe.send((calls, runtime.get_var(code.output_names[0])))
         link.stop_link()
 
 
@@ -171,12 +194,12 @@ def _linked(ports: Sequence[int], own: int) -> Any:  # noqa: ANN401
     return link.create_brpc(desc, own)
 
 
-def _compiled(task: Task) -> Any:  # noqa: ANN401
-    frontend, inputs = importlib.import_module("spu.utils.frontend"), _inputs(task)
+def _compiled(program: Program) -> Any:  # noqa: ANN401
+    frontend, inputs = importlib.import_module("spu.utils.frontend"), list(program.inputs)
     secret = [_spu().Visibility.VIS_SECRET] * len(inputs)
     names = [f"input{number}" for number in range(len(inputs))]
     found, _ = frontend.compile(
-        frontend.Kind.JAX, _layer(task), inputs, {}, names, secret, lambda _: ["output"]
+        frontend.Kind.JAX, program.function, inputs, {}, names, secret, lambda _: ["output"]
     )
     return found
 
