@@ -14,6 +14,7 @@
 #   make bench       measure
 #   make applications  train the paper's three applications, measure them with real lookups: its figures (ARGS)
 #   make paper-lookup, paper-ot, paper-quant, paper-audit    a paper's tables and figures (ARGS)
+#   make private-inference   the same of private inference: four networks between two processes (ARGS)
 #   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
 #   make docs        build the documentation as HTML
 #   make format      rewrite the sources as `make check` expects them
@@ -217,7 +218,7 @@ $(VENV)/.test: $(VENV)/.build
 
 # The tables and figures of papers, outside the package: see benchmarks/. RESULTS is their folder.
 RESULTS ?= results
-.PHONY: applications paper-lookup paper-ot paper-quant paper-audit
+.PHONY: applications paper-lookup paper-ot paper-quant paper-audit private-inference
 
 applications: $(VENV)/.bench $(VENV)/.compat
 	$(BIN)/python -m benchmarks.applications all --out $(RESULTS)/applications $(ARGS)
@@ -235,3 +236,6 @@ paper-quant: $(VENV)/.bench $(VENV)/.compat
 paper-audit: $(VENV)/.bench $(VENV)/.compat $(VENV)/.audit-lattice
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.audit figures --json $(RESULTS)/audit.json --plot $(RESULTS)/audit $(ARGS)
+
+private-inference: $(VENV)/.bench $(VENV)/.compat
+	$(BIN)/python -m benchmarks.infer figures --out $(RESULTS)/infer $(ARGS)

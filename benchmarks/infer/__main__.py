@@ -21,6 +21,73 @@ _RESNET_FILES = (
         "test_images and test_labels",
     ),
 )
+_FIGURES = (
+    Option(
+        "--data",
+        metavar="FOLDER",
+        help="folder with mnist/, cifar10/cifar10_lossless_head.npz and "
+        "models/resnet32-cifar10-d509ac18.th (default: NESCIO_DATA, or ../shared/data); without a "
+        "file, weights or images are random",
+    ),
+    Option("--images", metavar="PATH", help="other images of CIFAR-10, as for resnet"),
+    Option("--model", metavar="FILE", help="another copy of resnet32-d509ac18.th"),
+    Option("--networks", type=list_of(str), help="comma-separated networks (default: all four)"),
+    Option(
+        "--steps",
+        type=list_of(str),
+        default=["parties", "spu", "transfers", "quality"],
+        help="comma-separated steps after the compilation (default: parties,spu,transfers,quality)",
+    ),
+    Option(
+        "--inferences", type=int, default=4, help="inferences over each link (default: %(default)s)"
+    ),
+    Option(
+        "--calibration",
+        type=int,
+        default=256,
+        help="images for the calibration; a quarter of them is for the report (default: 256)",
+    ),
+    Option(
+        "--table-bits",
+        type=list_of(int),
+        default=list(range(4, 13)),
+        help="widths of tables for the simulator (default: 4 to 12)",
+    ),
+    Option(
+        "--quality-seconds",
+        type=float,
+        default=150,
+        help="time of the simulator for a network; it takes as many images as fit, 32 at least "
+        "(default: 150)",
+    ),
+    Option(
+        "--threads",
+        type=list_of(int),
+        default=[1, 2],
+        help="CPU threads a party; the first number is that of most rows (default: 1,2)",
+    ),
+    Option(
+        "--spu-python",
+        default=sys.executable,
+        metavar="FILE",
+        help="a Python that has SPU and JAX; without them, SPU is left out (default: this one)",
+    ),
+    Option("--spu-limit", type=float, default=800, help="seconds for SPU a network (default: 800)"),
+    Option(
+        "--limit",
+        type=float,
+        default=3600,
+        help="seconds after which no step starts (default: 3600)",
+    ),
+    Option("--divisor", type=int, default=1, help="divides all widths, for tests (default: 1)"),
+    Option(
+        "--out",
+        default="results/infer",
+        metavar="FOLDER",
+        help="folder for the tables, the cases as JSON, and plots (default: %(default)s)",
+    ),
+    Option("--again", metavar="FILE", help="print and draw the JSON of an earlier run"),
+)
 
 BENCHMARKS = (
     Benchmark(
@@ -47,6 +114,16 @@ BENCHMARKS = (
             Option("--repeat", type=int, default=3, help="sessions of each (default: 3)"),
             JSON,
         ),
+    ),
+    Benchmark(
+        "figures",
+        "benchmarks.infer.figures",
+        "the tables and figures of chapter 4 of the thesis",
+        "Compiles LeNet, ResNet-32, VGG-16 and ResNet-34, and runs each between two processes over "
+        "emulated links, beside the chapter's figures, garbled circuits by count, and SPU where it "
+        "is installed. Every outcome is compared with the simulator's, bit for bit. Quality "
+        "against the width of tables is the simulator's. A step that fails is a note at the end.",
+        _FIGURES,
     ),
     Benchmark(
         "linear",
