@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks._main import main as run_main
 from nescio.bench.registry import JSON, Benchmark, Option, list_of
+from nescio.commands import count
 
 _RESNET_FILES = (
     Option(
@@ -141,6 +143,26 @@ BENCHMARKS = (
                 help="comma-separated layers (default: all)",
             ),
             Option("--repeat", type=int, default=15, help="runs of each layer (default: 15)"),
+            JSON,
+        ),
+    ),
+    Benchmark(
+        "memory",
+        "benchmarks.infer.memory",
+        "peak memory of both parties that prepare inferences",
+        "Prepares inferences of a plan in two processes, for limits on the server's transformed "
+        "weights, and prints the peak resident memory of both parties, with Python and the model.",
+        (
+            Option("plan", type=Path, metavar="PLAN", help="file of Plan.save"),
+            Option(
+                "--limit",
+                type=list_of(count),
+                default=[0, 1 << 31],
+                metavar="BYTES",
+                help="comma-separated limits, such as 0,2^30 (default: 0,2^31)",
+            ),
+            Option("--count", type=int, default=1, help="inferences (default: %(default)s)"),
+            Option("--threads", type=int, default=1, help="CPU threads a party (default: 1)"),
             JSON,
         ),
     ),

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.infer linear` and `tables`."""
+"""`python -m benchmarks.infer linear`, `memory` and `tables`."""
 
 import json
 
 from benchmarks.infer.__main__ import main
+from mpc.plans import small_plan
 
 
 def test_a_layer(tmp_path, capsys):
@@ -25,6 +26,21 @@ def test_tables_of_both_ways(tmp_path, capsys):
     assert small < by_trees < 200 < 290 < large
     assert all(case["cpu_us"] > 0 and case["limit_us"] > 0 for case in cases)
     assert "made by" in capsys.readouterr().out
+
+
+def test_memory_of_both_parties(tmp_path, capsys):
+    plan, _ = small_plan()
+    plan.save(tmp_path / "model.plan")
+    path = tmp_path / "cases.json"
+    limits = ["--limit", "0,2^20", "--json", str(path)]
+    assert main(["memory", str(tmp_path / "model.plan"), *limits]) == 0
+    integers, kept = json.loads(path.read_text())
+    assert integers["weight_bytes"] < kept["weight_bytes"] == plan.report.weight_bytes
+    for case in (integers, kept):
+        assert 0 < case["server_before"] <= case["server_peak"]
+        assert 0 < case["client_before"] <= case["client_peak"]
+    assert "server peak B" in capsys.readouterr().out
+    assert main(["memory", str(tmp_path / "none.plan")]) == 1
 
 
 def test_names_and_numbers_that_are_refused(capsys):
