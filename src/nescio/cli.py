@@ -32,6 +32,7 @@ _EXTRAS = {
     "safetensors": "quant",
     "scipy": "audit",
     "starlette": "service",
+    "threadpoolctl": "mpc",
     "torch": "quant-torch",
     "uvicorn": "service",
 }

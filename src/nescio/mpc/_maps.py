@@ -1,5 +1,7 @@
 """Linear maps with integer weights, exact modulo 2^32: matrix products and convolutions."""
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +18,7 @@ Shape = tuple[int, ...]
 
 _RING_BITS = 32
 _EXACT = 1 << 53  # integers up to this are exact in float64
+_CACHED = 1 << 17  # numbers
 MAX_WEIGHT = (1 << 15) - 1
 
 
@@ -128,9 +131,16 @@ class Convolution:
 
     def __call__(self, values: Ring) -> Ring:
         """Convolves a batch of inputs (n, *inputs), uint32, modulo 2^32."""
-        return _exactly(
-            lambda part: self._convolved(part, self._matrices), self._patches(values), self._largest
-        )
+        found = np.empty((len(values), *self.outputs), np.uint32)
+        patch = self.inputs[0] * math.prod((*self.weights.shape[2:], *self.outputs[1:]))
+        step = max(1, _CACHED // patch)  # inputs whose patches stay in the cache
+        for first in range(0, len(values), step):
+            part = slice(first, first + step)
+            found[part] = _exactly(self._product, values[part], self._largest)
+        return found
+
+    def _product(self, values: Floats) -> Floats:
+        return self._convolved(self._patches(values), self._matrices)
 
     def floats(self, values: Floats, weights: Floats) -> Floats:
         """Convolves floats (n, *inputs) with floats of the weights' shape, in float64."""
@@ -143,16 +153,19 @@ class Convolution:
         found: Floats = (matrices @ split).reshape(count, len(self.weights), height, width)
         return found
 
-    def _patches(self, values: Array) -> Array:
+    def _patches(self, values: Floats) -> Floats:
         """Returns the inputs under the kernel: (n, channels, kernel, kernel, height, width)."""
         (top, side), (_, height, width) = self.padding, self.outputs
-        padded = np.pad(values, ((0, 0), (0, 0), (top, top), (side, side)))
-        kernel = self.weights.shape[2:]
-        spans = [apart * (size - 1) + 1 for size, apart in zip(kernel, self.dilation, strict=True)]
-        windows = np.lib.stride_tricks.sliding_window_view(padded, spans, axis=(2, 3))
+        count, channels, rows, columns = values.shape
+        padded = np.zeros((count, channels, rows + 2 * top, columns + 2 * side))
+        padded[:, :, top : top + rows, side : side + columns] = values
         (down, right), (below, beside) = self.stride, self.dilation
-        chosen = windows[:, :, ::down, ::right, ::below, ::beside][:, :, :height, :width]
-        return np.ascontiguousarray(chosen.transpose(0, 1, 4, 5, 2, 3))
+        kernel = self.weights.shape[2:]
+        found = np.empty((count, channels, *kernel, height, width))
+        for row, column in itertools.product(*map(range, kernel)):
+            lines = padded[:, :, row * below :: down, column * beside :: right]
+            found[:, :, row, column] = lines[:, :, :height, :width]
+        return found
 
 
 def as_shape(value: object, what: str) -> Shape:

@@ -13,6 +13,7 @@ Semi-honest parties. What each of them sees is uniform, given what was prepared:
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,9 @@ from .._arrays import ByteArray
 from ..errors import MalformedMessageError
 from ..net import Channel
 from ._activation import ClientLookups, ServerLookups
+from ._blas import one_blas_thread
 from ._maps import Ring, check_ring
-from ._network import Network
+from ._network import Layer, Network
 from ._public import PublicNetwork
 from ._steps import Steps
 from ._tables import Tables
@@ -133,10 +135,9 @@ def serve(
         raw = channel.receive("INPT", 4 * count * int(np.prod(network.inputs)))
         inputs = np.frombuffer(raw, np.uint32).reshape(count, *network.inputs)
         steps.end("input")
-    results = [inputs]
+    results, threads = [inputs], min(pool.threads, count)
     for number, (layer, own) in enumerate(zip(network.layers, material.layers, strict=True), 1):
-        values = layer.biased(layer.total(results))
-        values -= own.subtracted
+        values = _values(layer, results, own.subtracted, threads)
         if layer.activation is None or own.tables is None or own.places is None:
             channel.send("OUTS", np.ascontiguousarray(values))
             steps.end("outputs", number)
@@ -147,6 +148,22 @@ def serve(
         answered = np.frombuffer(channel.receive("ANSW", length), np.uint8)
         results.append(lookups.results(answered).reshape(count, *layer.outputs))
         steps.end("lookups", number)
+
+
+def _values(layer: Layer, results: Sequence[Ring], subtracted: Ring, threads: int) -> Ring:
+    """Returns the server's share of a layer's values (n, *outputs); threads divide the inputs."""
+
+    def some(part: slice) -> Ring:
+        values = layer.biased(layer.total([own[part] for own in results]))
+        values -= subtracted[part]
+        return values
+
+    with one_blas_thread():
+        if threads == 1:
+            return some(slice(None))
+        ends = [number * len(subtracted) // threads for number in range(threads + 1)]
+        with ThreadPoolExecutor(threads) as workers:
+            return np.concatenate(list(workers.map(some, map(slice, ends, ends[1:]))))
 
 
 def dithers_of(material: ClientMaterial) -> Sequence[Ring]:

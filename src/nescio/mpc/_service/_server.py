@@ -16,6 +16,7 @@ from ...errors import ChannelError, NescioError, PeerGoneError
 from ...net import Channel, Listener, aborting
 from .. import _material as material
 from .._agreement import MAX_BATCH
+from .._blas import one_blas_thread
 from .._plans.plan import Plan
 from .._session import Server, prepare
 from .._store import Store
@@ -107,7 +108,14 @@ class PlanServer:
         self._wake.setblocking(False)
 
     def run(self) -> None:
-        """Serves clients until `stop` is called; then ends all connections."""
+        """Serves clients until `stop` is called; then ends all connections.
+
+        NumPy's linear algebra has one thread meanwhile, in the whole process.
+        """
+        with one_blas_thread():
+            self._run()
+
+    def _run(self) -> None:
         client = 0
         while not self._stopping:
             if not self._wait():
