@@ -59,8 +59,8 @@ _FIGURES = (
         "--quality-seconds",
         type=float,
         default=150,
-        help="time of the simulator for a network; it takes as many images as fit, 32 at least "
-        "(default: 150)",
+        help="time of the simulator for a network, half of it for tables of 8 bits; it takes as "
+        "many images as fit, 32 at least (default: 150)",
     ),
     Option(
         "--threads",
@@ -88,7 +88,12 @@ _FIGURES = (
         metavar="FOLDER",
         help="folder for the tables, the cases as JSON, and plots (default: %(default)s)",
     ),
-    Option("--again", metavar="FILE", help="print and draw the JSON of an earlier run"),
+    Option(
+        "--again",
+        type=list_of(str),
+        metavar="FILES",
+        help="print and draw the JSON of earlier runs, of some networks each; comma-separated",
+    ),
 )
 
 BENCHMARKS = (

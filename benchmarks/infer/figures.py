@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Measures, and prints all tables at the end. Raises ArgumentError, or FileError."""
     _check(arguments)
     if arguments.again is not None:
-        return _again(Path(arguments.again), make_folder(arguments.out))
+        cases = [case for name in arguments.again for case in _read(Path(name))]
+        return _shown(cases, make_folder(arguments.out))
     own = _Run(arguments, make_folder(arguments.out))
     own.add("machine", {"cpu": _processor(), "cores": os.cpu_count(), "load": os.getloadavg()[0]})
     paths = _paths(own)
@@ -97,15 +98,15 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ArgumentError(f"--steps: found {step!r}, expected some of {', '.join(STEPS)}")
 
 
-def _again(path: Path, folder: Path) -> int:
-    """Prints and draws the results of an earlier run."""
+def _read(path: Path) -> list[Case]:
+    """Reads the results of an earlier run. Raises FileError."""
     try:
-        cases = json.loads(path.read_text())
+        cases: list[Case] = json.loads(path.read_text())
         if not all(isinstance(case, dict) and "table" in case for case in cases):
             raise ValueError("other JSON")
     except (OSError, ValueError, TypeError) as error:
         raise FileError(f"--again: {path}: found {error}, expected {_JSON} of a run") from error
-    return _shown(cases, folder)
+    return cases
 
 
 def _shown(cases: list[Case], folder: Path) -> int:
@@ -201,7 +202,8 @@ def _transfers(own: _Run, name: str, plan: Plan) -> None:
 
 
 def _quality(own: _Run, made: Subject) -> None:
-    for case in quality(made, own.arguments.table_bits, own.arguments.quality_seconds):
+    arguments = own.arguments
+    for case in quality(made, arguments.table_bits, BITS, arguments.quality_seconds):
         own.add("quality", case)
 
 

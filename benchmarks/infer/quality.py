@@ -9,6 +9,7 @@ import numpy as np
 import nescio.mpc
 from benchmarks.infer.outcomes import lookups_of
 from benchmarks.infer.subjects import Subject
+from nescio._arrays import Array
 from nescio._report import Case
 from nescio.mpc import Plan
 from nescio.mpc._compile import read_model
@@ -19,7 +20,7 @@ from nescio.mpc._quantize import run as run_floats
 __all__ = ["compiled", "quality"]
 
 _AT_ONCE = 16
-_FEWEST = 32
+_FEWEST, _MOST = 32, 1024  # images
 
 
 def compiled(subject: Subject, bits: int) -> tuple[Plan, Case]:
@@ -46,15 +47,20 @@ class _Reference(NamedTuple):
 
     images: Floats
     outputs: Floats
-    labels: Floats | None
+    labels: Array | None
+
+    def first(self, count: int) -> "_Reference":
+        """Returns the first images alone."""
+        outputs = self.outputs[:count]
+        labels = None if self.labels is None else self.labels[: len(outputs)]
+        return _Reference(self.images[:count], outputs, labels)
 
 
-def quality(
-    subject: Subject, widths: Sequence[int], seconds: float, most: int = 1000
-) -> Iterator[Case]:
+def quality(subject: Subject, widths: Sequence[int], main: int, seconds: float) -> Iterator[Case]:
     """Yields a case for each width of tables: agreement, accuracy and wrong lookups.
 
-    As many images are taken as fit into the time, 32 at least; those of the test come first.
+    As many images of the test are taken as fit into the time, 32 at least. The `main` width gets
+    half of the time, all others share the rest.
     """
     layers = read_model(subject.model, subject.calibration[:1]).layers
     fit = subject.calibration.double().numpy()
@@ -63,13 +69,17 @@ def quality(
     begin = time.perf_counter()
     _simulated(narrow, subject.test[:_AT_ONCE])
     each = (time.perf_counter() - begin) / _AT_ONCE
-    count = int(np.clip(seconds / each / len(widths), _FEWEST, min(most, len(subject.test))))
-    images = subject.test[:count]
-    labels = None if subject.labels is None else subject.labels[:count]
-    reference = _Reference(images, _floats(layers, images), labels)
+    shares = {bits: 1 if bits == main else len(widths) for bits in widths}
+    counts = {
+        bits: int(np.clip(seconds / 2 / each / share, _FEWEST, _MOST))
+        for bits, share in shares.items()
+    }
+    images = subject.test[: max(counts.values())]
+    reference = _Reference(images, _floats(layers, images), subject.labels)
     for bits in widths:
         quantized = quantize(layers, fit, bits=bits, windows=windows)
-        yield {"network": subject.architecture.name, **_case(quantized, bits, reference)}
+        own = _case(quantized, bits, reference.first(counts[bits]))
+        yield {"network": subject.architecture.name, **own}
 
 
 def _case(quantized: Quantized, bits: int, reference: _Reference) -> Case:
