@@ -23,6 +23,7 @@ LINKS: tuple[tuple[str, Link | None], ...] = (
 )
 _LOCAL = LINKS[0][0]
 _ONCE = ("agreement", "keys")
+_FEW = 3  # inferences that are prepared over a link
 
 
 class Setting(NamedTuple):
@@ -111,9 +112,9 @@ def _again(setting: Setting, threads: int) -> tuple[list[Case], Case]:
 
 
 def _prepared(parties: Parties, lookups: int) -> Iterator[Case]:
-    """Prepares one inference."""
+    """Prepares a few inferences: the first one has the setup of oblivious transfers too."""
     _remove(parties)
-    return offline(run_parties(parties, 1), 1, lookups)
+    return offline(run_parties(parties, _FEW), _FEW, lookups)
 
 
 def _remove(parties: Parties) -> None:
