@@ -104,7 +104,7 @@ def test_a_mark_that_was_taken_back_gives_nothing(dealt):
     """The part itself is gone."""
     with Store(dealt.client) as store:
         store.use(0)
-    flip(dealt.client, store.contents.flags_at, 1)
+    flip(dealt.client, store.contents.flags_at, 2)
     with Store(dealt.client) as store, pytest.raises(FileError, match="is damaged"):
         store.use(0)
 

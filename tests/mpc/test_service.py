@@ -468,7 +468,7 @@ def test_more_are_prepared_in_the_background(folder, store):
 
 def test_an_idle_connection_is_made_again(folder, store, monkeypatch):
     monkeypatch.setattr(_remote, "_IDLE_SECONDS", 0.2)
-    with serving(folder, timeout=0.5) as service:
+    with serving(folder, timeout=1.5) as service:
         remote = service.remote()
         remote.prepare(store, 2)
         with remote.open(store) as model:

@@ -288,6 +288,25 @@ def test_a_killed_process_never_leaves_a_part_to_be_used_twice(tmp_path):
         assert store.next > max(reported)
 
 
+def test_all_parts_of_a_batch_are_overwritten_after_a_crash(path):
+    """Also those before the last one; parts that were overwritten before are not written again."""
+    with Store(path) as store:
+        store.use(0)
+    first = contents().parts_at
+    changed(path, first, b"no part any more")
+    with Store(path) as store:
+        store.use_all(1, [pieces_of([SIZE]) for _ in range(3)])
+        crashed = path.read_bytes()
+    assert crashed[first + SIZE : first + 4 * SIZE] != bytes(3 * SIZE)
+    path.write_bytes(crashed)
+    with Store(path) as store:
+        assert (store.next, store.left) == (4, 1)
+    data = path.read_bytes()
+    assert data[first : first + 16] == b"no part any more"
+    assert data[first + SIZE : first + 4 * SIZE] == bytes(3 * SIZE)
+    assert data[first + 4 * SIZE :] == part_of(4)
+
+
 def bytes_of(path, contents, number):
     with path.open("rb") as file:
         file.seek(contents.parts_at + number * contents.size)

@@ -6,7 +6,7 @@
     12        4       length of the JSON
     16        32      SHA-256 of the JSON and of the digests
     48        ...     JSON: {"count", "plan", "role", "session", "size", "weights"}
-    4096 a            a byte for each part: 0 until it is used
+    4096 a            a mark for each part: 0, 1 once it is used, 2 once it is overwritten
     4096 b            the XXH3 of each part, 16 bytes: a check against accidents
     4096 c            the parts, `size` bytes each
 
@@ -49,6 +49,7 @@ _ALIGNMENT = 4096
 _DIGEST_BYTES = 32
 _SUM_BYTES = 16
 _MAX_JSON = 2048
+_USED, _WIPED = b"\1", b"\2"  # marks
 _PIECES = 512  # of a read; the least limit of systems is 1,024
 MAX_COUNT = 1 << 20
 MAX_SIZE = 1 << 40
@@ -220,7 +221,7 @@ class Store:
             self._file.close()
             raise
         self.next = len(marks.rstrip(b"\0"))
-        self._used = max(0, self.next - 1), self.next  # a crash may have come before the zeros
+        self._used = marks.rfind(_WIPED) + 1, self.next  # a crash may have come before the zeros
 
     @property
     def left(self) -> int:
@@ -272,7 +273,7 @@ class Store:
             raise FileError(f"{self._path}: prepared inference {number} was used before")
         with _reporting(self._path):
             self._wipe()
-            self._pwrite(contents.flags_at + self.next, b"\1" * (end - self.next))
+            self._pwrite(contents.flags_at + self.next, _USED * (end - self.next))
             os.fsync(self._file.fileno())
         self._used = self.next, end
         self.next = end
@@ -309,6 +310,7 @@ class Store:
         for offset in range(begin, stop, len(zeros)):
             self._pwrite(offset, zeros[: stop - offset])
         os.fsync(self._file.fileno())
+        self._pwrite(self.contents.flags_at + first, _WIPED * (end - first))
         self._used = end, end
 
     def _lock(self) -> None:
