@@ -176,7 +176,7 @@ def test_public_plans_survive_as_bytes(plan):
     for bad in (
         b"",
         b"[]",
-        json.dumps({**whole, "version": 2}).encode(),
+        json.dumps({**whole, "version": 1}).encode(),
         json.dumps({**whole, "input_scale": 0.0}).encode(),
         json.dumps({**whole, "input_scale": float("nan")}).encode(),
         json.dumps({**whole, "output_scale": True}).encode(),

@@ -38,8 +38,9 @@ def add_ask(subcommands: Subparsers) -> None:
         "ask",
         help="get a model's outputs for inputs that stay secret",
         description="Gets the outputs of a server's model for inputs, and prints for each the "
-        "largest ones. An input uses up one prepared inference of the store. Then it prints bytes, "
-        "round trips and seconds, and how many prepared inferences are left.",
+        "largest ones, or the class alone if the server gives no more. An input uses up one "
+        "prepared inference of the store. Then it prints bytes, round trips and seconds, and how "
+        "many prepared inferences are left.",
     )
     add_connection(parser)
     add = parser.add_argument
@@ -85,7 +86,7 @@ def add_ask(subcommands: Subparsers) -> None:
         help="number of inputs that run together, in the round trips of one (default: as many as "
         "256 MiB of prepared inferences hold, up to 64); the server may take fewer",
     )
-    add("--json", action="store_true", help="print JSON, with all outputs")
+    add("--json", action="store_true", help="print JSON, with all outputs if the server gives them")
     parser.set_defaults(run=_run)
 
 
@@ -102,8 +103,9 @@ def _numbers(text: str) -> list[float]:
 def _run(arguments: argparse.Namespace) -> int:
     remote = remote_plan(arguments)
     public = remote.public
-    outputs = math.prod(public.network.layers[-1].outputs)
-    labels = read_labels(arguments.labels, outputs)
+    size = public.classes or math.prod(public.network.layers[-1].outputs)
+    labels = read_labels(arguments.labels, size)
+    answer = _answer if public.classes is None else _answer_class
     scaling = Scaling(arguments.mean, arguments.deviation)
     inputs = read_inputs(arguments.inputs, public.inputs, scaling)
     facts: list[dict[str, object]] = []
@@ -122,7 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
             for first in range(0, len(inputs), model.batch):
                 some = inputs[first : first + model.batch]
                 for one, outputs in zip(some, _ask(model, some), strict=True):
-                    fact = _answer(one.name, outputs, labels)
+                    fact = answer(one.name, outputs, labels)
                     facts.append(fact)
                     if not arguments.json:
                         print(_line(fact), flush=True)
@@ -169,9 +171,16 @@ def _answer(name: str, outputs: Array, labels: list[str] | None) -> dict[str, An
     }
 
 
+def _answer_class(name: str, classes: Array, labels: list[str] | None) -> dict[str, Any]:
+    best = int(classes[0])
+    return {"input": name, "class": best, "label": None if labels is None else labels[best]}
+
+
 def _line(fact: dict[str, Any]) -> str:
-    largest = ", ".join(f"{name} {value:.4g}" for name, value in fact["largest"])
     name = fact["class"] if fact["label"] is None else fact["label"]
+    if "largest" not in fact:
+        return f"{fact['input']}: {name}"
+    largest = ", ".join(f"{name} {value:.4g}" for name, value in fact["largest"])
     return f"{fact['input']}: {name} ({largest})"
 
 

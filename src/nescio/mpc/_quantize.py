@@ -15,6 +15,7 @@ import numpy as np
 from .._arrays import Array, as_count
 from ..errors import ArgumentError
 from ._activation import Activation
+from ._classes import Classes, class_layers, classes_of, ranking
 from ._maps import MAX_WEIGHT, Convolution, Dense, Floats, Ring, Shape
 from ._network import Layer, Network, Term
 
@@ -102,29 +103,39 @@ class FloatLayer:
 
 
 class Scaled:
-    """Inputs as integers, and outputs as floats, by a scale of each."""
+    """Inputs as integers, and outputs as floats, by a scale of each, or as one of `classes`."""
 
     input_scale: float
     output_scale: float
+    classes: int | None
 
     def encode(self, inputs: Floats) -> Ring:
         """Rounds inputs (n, *inputs) to integers of 8 bits, modulo 2^32; larger ones are cut."""
         whole = np.clip(np.rint(inputs / self.input_scale), -INPUT_MAX, INPUT_MAX)
         return whole.astype(np.int32).view(np.uint32)
 
-    def decode(self, outputs: Ring) -> Floats:
-        """Returns the outputs as floats."""
+    def decode(self, outputs: Ring) -> Floats | Classes:
+        """Returns the outputs as floats, or the classes (n,).
+
+        Raises ConsistencyError for a number that is no class.
+        """
+        if self.classes is not None:
+            return classes_of(outputs, self.classes)
         floats: Floats = outputs.view(np.int32).astype(np.float64)
         return floats * self.output_scale
 
 
 @dataclass(frozen=True, eq=False)
 class Quantized(Scaled):
-    """A network of integers, the scale of its inputs, and that of its outputs."""
+    """A network of integers, the scale of its inputs, and that of its outputs.
+
+    If its outputs are classes, `classes` is their number, and the scale is 1.
+    """
 
     network: Network
     input_scale: float
     output_scale: float
+    classes: int | None = None
 
 
 def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
@@ -144,13 +155,14 @@ def quantize(
     margin: float = 0.25,
     weight_bits: int = 11,
     windows: Windows | None = None,
+    as_class: bool = False,
 ) -> Quantized:
     """Returns the network of integers for layers whose last one has no activation.
 
     `calibration` (n, *inputs) decides the windows, which have `margin` more on both sides. Tables
     have 2^bits entries: a number, or one for each layer with a function. Weights have up to
-    `weight_bits` bits and a sign. `windows` are those of `windows_of`, if they are known. Raises
-    ArgumentError.
+    `weight_bits` bits and a sign. `windows` are those of `windows_of`, if they are known. With
+    `as_class`, further layers find the largest output. Raises ArgumentError.
     """
     as_count(weight_bits, "weight_bits", MIN_WEIGHT_BITS, MAX_WEIGHT_BITS)
     if not margin >= 0:
@@ -167,6 +179,10 @@ def quantize(
         made.append(_layer(layer, activation, scales, own, weight_bits))
         scales.append(results)
     low, high = windows[-1]
+    if as_class:
+        made += _class_layers(layers[-1], scales, (low.min(), high.max(), margin), weight_bits)
+        network = Network(calibration.shape[1:], tuple(made))
+        return Quantized(network, input_scale, 1.0, int(np.prod(layers[-1].outputs)))
     largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
     last, output_scale = _last_layer(layers[-1], scales, largest, weight_bits)
     made.append(last)
@@ -253,6 +269,20 @@ def _last_layer(
     finest = _largest(layer, scales, ones) / ((1 << weight_bits) - 1)
     scale = max(largest / (1 << _VALUE_BITS - 1), finest)
     return Layer(*_rounded(layer, scales, ones * scale)), scale
+
+
+def _class_layers(
+    layer: FloatLayer, scales: Sequence[Floats], window: tuple[float, float, float], bits: int
+) -> list[Layer]:
+    """Returns the last layer as ranks of a lowest and highest value, and those to the class.
+
+    What is subtracted from all outputs does not change the largest one.
+    """
+    activation, unit, center = ranking(*window)
+    ranked = replace(layer, bias=layer.bias - center)
+    own = np.full(len(layer.bias), unit)
+    first = _layer(ranked, activation, scales, own, bits)
+    return [first, *class_layers(layer.outputs, len(scales))]
 
 
 def _largest(layer: FloatLayer, scales: Sequence[Floats], own: Floats) -> float:

@@ -142,6 +142,13 @@ def as_constant(item: Any) -> Any:  # noqa: ANN401
     return item
 
 
+def name_of(node: Node) -> str:
+    """Returns an operator's name without its overload."""
+    target = node.target
+    packet = getattr(target, "overloadpacket", target)
+    return str(getattr(packet, "__name__", packet))
+
+
 def place_of(node: Node) -> str:
     """Says where in the model an operator comes from: the module, the file and the line."""
     frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))

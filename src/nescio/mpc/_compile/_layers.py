@@ -23,13 +23,15 @@ class Model(NamedTuple):
 
     Inputs (n, *shape of the example) have the shape `inputs` for the first layer. The last layer's
     values are the model's outputs up to their shape, `outputs`. `notes` say what costs more than a
-    reader of the model would expect.
+    reader of the model would expect. `is_class` says that the model gives the place of the largest
+    output in their stead.
     """
 
     layers: list[FloatLayer]
     inputs: Shape
     outputs: Shape
     notes: list[str]
+    is_class: bool = False
 
     @property
     def tables(self) -> int:

@@ -8,8 +8,9 @@ import torch
 from ...errors import ArgumentError
 from .._maps import Shape
 from ._call import Call
+from ._endings import without_ending
 from ._functions import FUNCTIONS, NUMERIC, function_of, numeric, secrets, substituted
-from ._graph import Graph, Node, as_constant, graph_of, place_of
+from ._graph import Graph, Node, as_constant, graph_of, name_of, place_of
 from ._layers import Layers, Model
 from ._linear import mapped
 from ._operators import OPERATORS
@@ -24,12 +25,12 @@ _CHECKS = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_co
 _KNOWN = OPERATORS.keys() | FUNCTIONS | NUMERIC | _ALIASES | {"getitem"}
 
 
-def read(model: torch.nn.Module, example: torch.Tensor) -> Model:
+def read(model: torch.nn.Module, example: torch.Tensor, *, as_class: bool = False) -> Model:
     """Reads a model, as `read_model` says."""
-    graph = graph_of(model, example)
+    graph, is_class = without_ending(graph_of(model, example), as_class=as_class)
     _check_operators(graph)
     with torch.no_grad():
-        return _Walk(graph, tuple(example.shape[1:])).model()
+        return _Walk(graph, tuple(example.shape[1:])).model()._replace(is_class=is_class)
 
 
 def _check_operators(graph: Graph) -> None:
@@ -42,13 +43,6 @@ def _check_operators(graph: Graph) -> None:
         name = name_of(node)
         if name in REFUSED or (name not in _KNOWN and name not in _CHECKS):
             raise refused(node, name)
-
-
-def name_of(node: Node) -> str:
-    """Returns an operator's name without its overload."""
-    target = node.target
-    packet = getattr(target, "overloadpacket", target)
-    return str(getattr(packet, "__name__", packet))
 
 
 def refused(node: Node, name: str) -> ArgumentError:

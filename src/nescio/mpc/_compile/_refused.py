@@ -19,7 +19,8 @@ _LOOKUP = (
 )
 _INDEX = (
     "an order or an index of secrets",
-    "leave it out: the client computes it from the outputs",
+    "leave it out: the client computes it from the outputs; or let torch.argmax(outputs, dim=1) of "
+    "outputs (n, C) be last",
 )
 _PRODUCT = ("a product of two secrets", "replace attention by convolutions and linear layers")
 _RANDOM = ("random numbers", "call dropout with training=self.training")

@@ -1,13 +1,13 @@
 """Models as plans: calibration, the widths of tables, and a report before anything runs."""
 
-import itertools
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..._arrays import Array, as_count
+from ..._arrays import Array, as_count, shown
 from ...errors import ArgumentError
+from .._classes import Classes, check_count, layer_names
 from .._maps import Floats
 from .._quantize import FloatLayer, Quantized, quantize, run, windows_of
 from .._tables import MAX_BITS, MIN_BITS
@@ -23,6 +23,8 @@ _MAX_HELD = 256
 _SEARCH_INPUTS = 32
 _SEARCH_BITS = 8  # of all layers but one, which has 2 fewer
 _AT_ONCE = 32
+
+Outputs = Literal["logits", "class"]
 
 
 class _Data(NamedTuple):
@@ -42,6 +44,7 @@ def compile(  # noqa: A001 - the field's word
     offline_bytes: int | None = None,
     margin: float = 0.25,
     weight_bits: int = 11,
+    outputs: Outputs = "logits",
 ) -> Plan:
     """Turns a PyTorch model into a plan of two parties. The model is not changed.
 
@@ -53,13 +56,20 @@ def compile(  # noqa: A001 - the field's word
     layer with a function). With `offline_bytes` instead, the widths are chosen for the least error
     within so many bytes of the offline phase. Weights have up to `weight_bits` bits and a sign.
 
+    With `outputs="class"` the client learns the class, the place of the largest output (n, C), and
+    no output. So it does if the model ends with torch.argmax(..., dim=1) or max(dim=1).indices.
+
     Raises ArgumentError for a model with an operation that is not supported: the error names it and
     its line. Also raised for calibration without inputs, of another shape, or with numbers that are
-    not finite.
+    not finite, and for classes of outputs of another shape than (n, C).
     """
     from .._compile import read_model  # noqa: PLC0415 - needs PyTorch
 
-    found = read_model(model, example)
+    if outputs not in ("logits", "class"):
+        raise ArgumentError(f"outputs: found {shown(outputs)}, expected 'logits' or 'class'")
+    found = read_model(model, example, as_class=outputs == "class")
+    if found.is_class:
+        check_count(found.outputs)
     data = _gathered(calibration, tuple(example.shape[1:]))
     return plan_of(
         found.layers,
@@ -71,6 +81,7 @@ def compile(  # noqa: A001 - the field's word
         offline_bytes=offline_bytes,
         margin=margin,
         weight_bits=weight_bits,
+        as_class=found.is_class,
     )
 
 
@@ -161,7 +172,8 @@ def _searched(
             f"2^{MIN_BITS} entries"
         )
     errors = _sensitivities(layers, fit, options)
-    order = _upgrades(errors, [row.lookups for row in rows[:-1]], budget - least)
+    counts = [row.lookups for row in rows[: len(widths)]]
+    order = _upgrades(errors, counts, budget - least)
     for layer in order:
         widths[layer] += 1
     while sum(row.offline_bytes for row in _rows(layers, fit, widths, options)) > budget:
@@ -201,7 +213,7 @@ def _sensitivities(
     layers: Sequence[FloatLayer], fit: Floats, options: dict[str, Any]
 ) -> list[float]:
     """Returns the mean squared error of the outputs for each layer with fewer bits."""
-    inputs = fit[:_SEARCH_INPUTS]
+    inputs, options = fit[:_SEARCH_INPUTS], {**options, "as_class": False}
     *_, expected = run(layers, inputs)
     found = []
     for number in range(len(layers) - 1):
@@ -226,23 +238,30 @@ def _report(
 ) -> Report:
     *_, expected = run(layers, held)
     outputs, wraps = _outputs(quantized, held)
-    classes, own = (values.reshape(len(held), -1).argmax(1) for values in (expected, outputs))
-    spread = float(expected.std()) or 1.0
+    classes, own = (_largest(values) for values in (expected, outputs))
+    error = None
+    if quantized.classes is None:
+        error = float(np.abs(outputs - expected).mean()) / (float(expected.std()) or 1.0)
     return Report(
         inputs=len(held),
         agreement=float((classes == own).mean()),
         accuracy=None if labels is None else float((own == labels).mean()),
         float_accuracy=None if labels is None else float((classes == labels).mean()),
-        error=float(np.abs(outputs - expected).mean()) / spread,
-        rounds=len(layers),
+        error=error,
+        rounds=len(quantized.network.layers),
         layers=tuple(_layer_reports(layers, quantized, wraps)),
         notes=notes,
     )
 
 
-def _outputs(quantized: Quantized, inputs: Floats) -> tuple[Floats, list[int]]:
+def _largest(outputs: Floats | Classes) -> Array:
+    """Returns the place of the largest output of each input; classes are those places."""
+    return outputs if outputs.ndim == 1 else outputs.reshape(len(outputs), -1).argmax(1)
+
+
+def _outputs(quantized: Quantized, inputs: Floats) -> tuple[Floats | Classes, list[int]]:
     """Simulates inputs; returns outputs, and the wrong lookups of each layer."""
-    found, wraps = [], [0] * (len(quantized.network.layers) - 1)
+    found, wraps = list[Array](), [0] * (len(quantized.network.layers) - 1)
     for first in range(0, len(inputs), _AT_ONCE):
         part = quantized.network.simulate(quantized.encode(inputs[first : first + _AT_ONCE]))
         found.append(quantized.decode(part.outputs))
@@ -254,13 +273,14 @@ def _layer_reports(
     layers: Sequence[FloatLayer], quantized: Quantized, wraps: list[int]
 ) -> Iterable[LayerReport]:
     rows = costs(quantized.network.public)
-    for layer, row, wrapped in itertools.zip_longest(layers, rows, wraps, fillvalue=0):
-        assert isinstance(layer, FloatLayer)
-        assert not isinstance(row, int)
-        last = row.table_bits is None
+    names = [layer.function.name for layer in layers[:-1]]
+    if quantized.classes is not None:
+        names += layer_names(quantized.classes)
+    own = zip(quantized.network.layers, [*names, "-"], rows, [*wraps, 0], strict=True)
+    for layer, name, row, wrapped in own:
         yield LayerReport(
             row.layer,
-            "-" if last else layer.function.name,
+            name,
             layer.outputs,
             row.lookups,
             row.table_bits,

@@ -43,9 +43,10 @@ class PrivateModel:
     def forward(self, inputs: Any) -> Any:  # noqa: ANN401 - arrays or tensors
         """Returns the outputs (n, *outputs) of inputs (n, *inputs), up to `batch` at once.
 
-        Tensors of PyTorch give tensors (CPU, float32), arrays give arrays (float64). Warns with
-        InputRangeWarning if inputs were cut. Whether a hidden value left its window, neither party
-        can see. Raises ArgumentError, and the errors of `Client.infer`.
+        Tensors of PyTorch give tensors (CPU, float32), arrays give arrays (float64). A plan with
+        the output "class" gives classes (n,), int64. Warns with InputRangeWarning if inputs were
+        cut. Whether a hidden value left its window, neither party can see. Raises ArgumentError,
+        and the errors of `Client.infer`.
         """
         values = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
         encoded = self._public.encode(values)
@@ -57,7 +58,8 @@ class PrivateModel:
             return outputs
         import torch  # noqa: PLC0415 - the caller has it
 
-        return torch.from_numpy(outputs.astype(np.float32))
+        is_class = self._public.classes is not None
+        return torch.from_numpy(outputs if is_class else outputs.astype(np.float32))
 
     __call__ = forward
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._arrays import Array, as_count, shown
 from ...errors import ArgumentError, FileError, MalformedMessageError
+from .._classes import MAX_CLASSES, Classes
 from .._maps import Convolution, Dense, Floats, Map, Ring, Shape
 from .._network import Layer, Network, Term
 from .._public import MAX_BYTES, PublicLayer, PublicNetwork, PublicTerm
@@ -22,16 +23,20 @@ from .._quantize import INPUT_MAX, Quantized, Scaled
 from .report import Report
 
 _KEY = "nescio.mpc"
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, eq=False)
 class PublicPlan(Scaled):
-    """The client's part of a plan: the public network, and the scales of inputs and outputs."""
+    """The client's part of a plan: the public network, and the scales of inputs and outputs.
+
+    `classes` is the number of classes if the outputs are classes, and else None.
+    """
 
     network: PublicNetwork
     input_scale: float
     output_scale: float
+    classes: int | None = None
 
     @property
     def inputs(self) -> Shape:
@@ -64,13 +69,14 @@ class PublicPlan(Scaled):
     def to_bytes(self) -> bytes:
         """Returns the public part for the client: JSON, which has no weights."""
         scales = {"input_scale": self.input_scale, "output_scale": self.output_scale}
-        whole = {"version": _VERSION, "network": json.loads(self.network.to_bytes()), **scales}
+        own = {"version": _VERSION, "classes": self.classes, **scales}
+        whole = {**own, "network": json.loads(self.network.to_bytes())}
         return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "PublicPlan":
         """Reads the bytes of `to_bytes`. Raises MalformedMessageError for any others."""
-        names = {"version", "network", "input_scale", "output_scale"}
+        names = {"version", "network", "classes", "input_scale", "output_scale"}
         try:
             found = json.loads(data) if len(data) <= MAX_BYTES else None
         except (ValueError, RecursionError):
@@ -81,7 +87,20 @@ class PublicPlan(Scaled):
         if not all(type(one) is float and math.isfinite(one) and one > 0 for one in scales):
             raise _malformed(f"scales {shown(scales)}")
         network = PublicNetwork.from_bytes(json.dumps(found["network"]).encode())
-        return cls(network, *scales)
+        _check_classes(network, found["classes"])
+        return cls(network, scales[0], scales[1], found["classes"])
+
+
+def _check_classes(network: PublicNetwork, classes: object) -> None:
+    """Raises MalformedMessageError for a number of classes that the last layer does not have."""
+    if classes is None:
+        return
+    last = network.layers[-1]
+    own = math.prod(last.terms[0].inputs)
+    if type(classes) is not int or not 2 <= classes <= MAX_CLASSES:
+        raise _malformed(f"{shown(classes)} classes")
+    if last.outputs != (1,) or own != classes:
+        raise _malformed(f"{classes} classes with a last layer of {own} to {last.outputs} numbers")
 
 
 def _malformed(found: str) -> MalformedMessageError:
@@ -91,9 +110,9 @@ def _malformed(found: str) -> MalformedMessageError:
 
 
 class Prediction(NamedTuple):
-    """Outputs (n, *outputs) of the simulator, and the wrong lookups of each layer."""
+    """Outputs (n, *outputs) or classes (n,), and the wrong lookups of each layer."""
 
-    outputs: Floats
+    outputs: Floats | Classes
     wraps: list[int]
 
 
@@ -119,7 +138,7 @@ class Plan:
     def public(self) -> PublicPlan:
         """The part that clients get: no weights."""
         own = self.quantized
-        return PublicPlan(own.network.public, own.input_scale, own.output_scale)
+        return PublicPlan(own.network.public, own.input_scale, own.output_scale, own.classes)
 
     def simulate(self, inputs: Floats) -> Prediction:
         """Computes the outputs of inputs (n, *inputs) as two parties would, with random dithers.
@@ -156,7 +175,8 @@ class Plan:
             report = Report.from_json(metadata["report"])
         except (OSError, SafetensorError, KeyError, ArgumentError, MalformedMessageError) as error:
             raise FileError(f"{path}: found {error}, expected a file of Plan.save") from error
-        return cls(Quantized(network, public.input_scale, public.output_scale), report)
+        scales = public.input_scale, public.output_scale
+        return cls(Quantized(network, *scales, classes=public.classes), report)
 
 
 def _arrays(network: Network) -> Any:  # noqa: ANN401 - pairs

@@ -45,14 +45,15 @@ class Report:
 
     `agreement` is the share of inputs whose largest output is that of the float model, `accuracy`
     and `float_accuracy` compare with labels if there were any, `error` is the mean difference of
-    outputs in units of their standard deviation. Print it, or take `to_json()` or `plot(path)`.
+    outputs in units of their standard deviation (None if the outputs are classes). Print it, or
+    take `to_json()` or `plot(path)`.
     """
 
     inputs: int
     agreement: float
     accuracy: float | None
     float_accuracy: float | None
-    error: float
+    error: float | None
     rounds: int
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...] = ()
@@ -88,13 +89,16 @@ class Report:
         right = ""
         if self.accuracy is not None and self.float_accuracy is not None:
             right = f", right {self.accuracy:.1%} (float model {self.float_accuracy:.1%})"
+        differ = []
+        if self.error is not None:
+            differ = [f"          outputs differ by {self.error:.2f} of their standard deviation"]
         lines = [
             _HEAD,
             *rows,
             "",
             f"quality   {self.agreement:.1%} of {self.inputs} inputs agree with the float model"
             f"{right}",
-            f"          outputs differ by {self.error:.2f} of their standard deviation",
+            *differ,
             f"          {self.wraps:,} of {self.lookups * self.inputs:,} lookups were outside the "
             "window of their table",
             f"costs     {self.lookups:,} lookups, {self.online_bytes:,} bytes online in "
