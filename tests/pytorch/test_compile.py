@@ -68,7 +68,6 @@ def test_both_parties_give_tensors(plan, model, inputs, tmp_path):
     def server(channel):
         with Server(channel, plan.network, paths[1], threads=1) as party:
             party.serve()
-            party.serve()
 
     found, _ = together(client, server)
     with torch.no_grad():
