@@ -80,13 +80,12 @@ class _Session(NamedTuple):
 def run(arguments: argparse.Namespace) -> int:
     """Prints the table. Raises FileError, and NescioError for a wrong outcome."""
     check_writable(arguments.json)
-    most = max(arguments.batches)
-    if min(arguments.batches) < 1 or most > 512:
+    if min(arguments.batches) < 1 or max(arguments.batches) > 512:
         raise ArgumentError(f"--batches: found {arguments.batches}, expected sizes from 1 to 512")
     layers = load_layers(Path(arguments.model))
     images = load_images(Path(arguments.images), _CALIBRATION)
     quantized = quantize(layers, images.calibration, bits=8)
-    count = max(_RUNS + 1, 2 * most)
+    count = max(batch * _runs(batch) for batch in arguments.batches)
     inputs = np.resize(quantized.encode(images.test[:count]), (count, *quantized.network.inputs))
     with tempfile.TemporaryDirectory() as folder:
         print(f"dealing {count} inferences", flush=True)
@@ -180,9 +179,14 @@ def _median(ends: Iterator[list[float]]) -> float:
     return statistics.median(gap for own in ends for gap in np.diff(own))
 
 
+def _runs(batch: int) -> int:
+    """Returns the batches of a session: one that is not timed, and some that are."""
+    return 1 + max(1, _RUNS // batch)
+
+
 def _run(place: _Place, batch: int, threads: int, link: Link | None) -> _Session:
-    """Runs a session: a batch that is not timed, then some that are."""
-    runs = 1 + max(1, _RUNS // batch)
+    """Runs a session, in two processes."""
+    runs = _runs(batch)
     parties = replace(place.parties(runs * batch), link=link, threads=threads)
     public = replace(parties, network=place.network.public)
     os.environ["OPENBLAS_NUM_THREADS"] = str(threads)

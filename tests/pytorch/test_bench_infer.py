@@ -59,6 +59,18 @@ def test_a_whole_run_has_both_phases_and_equal_logits(files, tmp_path, capsys):
     assert "1 more images: logits equal to the simulator's" in capsys.readouterr().out
 
 
+def test_batches_have_equal_logits_and_the_rounds_of_one(files, tmp_path):
+    """About 15 s: each link has two new processes."""
+    _, weights, images = files
+    arguments = ["batches", "--model", str(weights), "--images", str(images), "--batches", "4"]
+    arguments += ["--threads", "1", "--repeat", "1", "--json", str(tmp_path / "out.json")]
+    assert main(arguments) == 0
+    cases = json.loads((tmp_path / "out.json").read_text())
+    assert [(case["batch"], case["rounds"]) for case in cases] == [(4, 32)] * 3
+    assert all(7 < case["bytes"] / 303_104 < 7.1 for case in cases)
+    assert cases[-1]["seconds"] > cases[-1]["floor_seconds"] > 1.2
+
+
 def test_official_records_are_read(tmp_path):
     records = np.arange(2 * 3073).reshape(2, 3073).astype(np.uint8)
     for name in ("data_batch_1.bin", "test_batch.bin"):
