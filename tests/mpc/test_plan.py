@@ -1,6 +1,7 @@
 """Plans: quality, widths of tables under a budget, files, and models that another party has."""
 
 import json
+import resource
 
 import numpy as np
 import pytest
@@ -143,6 +144,31 @@ def test_plans_survive_as_files(plan, inputs, tmp_path):
     encoded = plan.public.encode(inputs[:5])
     one, other = (own.network.simulate(encoded, dithers).outputs for own in (plan, found))
     assert np.array_equal(one, other)
+
+
+def test_a_plan_replaces_a_file_that_others_can_read(plan, tmp_path):
+    path = tmp_path / "model.plan"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    plan.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert Plan.load(path).report == plan.report
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_save_leaves_the_old_plan(plan, tmp_path):
+    path = tmp_path / "model.plan"
+    plan.save(path)
+    data = path.read_bytes()
+    found = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(data) // 2, found[1]))  # as a full disk
+        with pytest.raises(FileError, match="the plan cannot be written"):
+            plan.save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, found)
+    assert path.read_bytes() == data
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_files_that_are_no_plans(plan, tmp_path):

@@ -7,8 +7,11 @@ weights, and as metadata the public part and the report.
 import json
 import math
 import os
+import secrets
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,17 +152,29 @@ class Plan:
         return Prediction(self.public.decode(found.outputs), found.wraps)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the plan with its weights, readable by its owner alone. Raises FileError."""
+        """Writes the plan with its weights, readable by its owner alone.
+
+        A file with this name is replaced once the new one is complete on the disk. Raises FileError
+        if it cannot be written.
+        """
         from safetensors.numpy import save  # noqa: PLC0415 - needed by files alone
 
         metadata = {_KEY: self.public.to_bytes().decode(), "report": self.report.to_json()}
         data = save(dict(_arrays(self.network)), metadata)
+        target = Path(path).resolve()  # the file of a link
+        new = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
-            number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(number, "wb") as file:
                 file.write(data)
+                file.flush()
+                os.fsync(number)
+            new.replace(target)
         except OSError as error:
             raise FileError(f"{path}: the plan cannot be written: {error.strerror}") from error
+        finally:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Plan":
