@@ -75,6 +75,14 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         help="maximum connections at the same time (default: %(default)s)",
     )
     add(
+        "--max-clients-per-address",
+        type=count,
+        default=0,
+        metavar="N",
+        help="maximum connections at the same time from one address, or from one IPv6 network of "
+        "64 bits (default: as many as --max-clients)",
+    )
+    add(
         "--max-prepared",
         type=count,
         default=1000,
@@ -116,6 +124,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.max_bytes,
         arguments.max_batch,
         arguments.max_weight_bytes,
+        arguments.max_clients_per_address,
     )
     as_threads(arguments.threads)
     check_file(arguments.plan, "a plan of Plan.save")
@@ -137,8 +146,7 @@ def _run(arguments: argparse.Namespace) -> int:
         with PlanServer(plan, listener, arguments.stores, **options) as server:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: server.stop())
-            digest = plan.public.network.digest[:12]
-            _say(f"serving plan {digest} on {listener.host}:{listener.port}")
+            _say(f"serving plan {server.digest[:12]} on {listener.host}:{listener.port}")
             server.run()
     return 0
 

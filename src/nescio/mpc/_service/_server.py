@@ -21,12 +21,13 @@ from .._plans.plan import Plan
 from .._session import Server, prepare
 from .._store import Store
 from .._weights import DEFAULT_BYTES, PreparedWeights
+from ._arrivals import MAX_ARRIVALS, Arrival, Arrivals
 from ._folder import StoreFolder
 from ._request import RefusalError, Request, confirm, plan_digest, receive_request
 
 __all__ = ["PlanServer", "Served", "ServiceLimits"]
 
-_REFUSED_AT_ONCE = 8
+_ENDING = 8  # connections that end
 _PAUSE_SECONDS = 0.05
 _END_SECONDS = 10.0
 _ANY_SESSION = 64 * "0"
@@ -36,10 +37,11 @@ _ANY_SESSION = 64 * "0"
 class ServiceLimits:
     """The limits of a PlanServer; a client that exceeds one is refused and told so.
 
-    `clients` are connections at the same time, `prepared` inferences in one preparation, `bytes`
-    those of all stores together. `batch` are inputs that a client has run together, as of `Server`:
-    clients then send them in smaller batches. `weight_bytes` is the memory of transformed weights,
-    which all preparations share (`PreparedWeights`).
+    `clients` are connections at the same time, of which `clients_per_address` may come from one
+    address (of IPv6, from one network of 64 bits; 0: any number). `prepared` are inferences in one
+    preparation, `bytes` those of all stores together. `batch` are inputs that a client has run
+    together, as of `Server`: clients then send them in smaller batches. `weight_bytes` is the
+    memory of transformed weights, which all preparations share (`PreparedWeights`).
     """
 
     clients: int = 16
@@ -47,6 +49,7 @@ class ServiceLimits:
     bytes: int = 16 << 30
     batch: int = 0
     weight_bytes: int = DEFAULT_BYTES
+    clients_per_address: int = 0
 
     def __post_init__(self) -> None:
         """Raises ArgumentError for limits that are no numbers, or out of range."""
@@ -55,6 +58,7 @@ class ServiceLimits:
         as_count(self.bytes, "max_bytes", 1, 1 << 60)
         as_count(self.batch, "max_batch", 0, MAX_BATCH)
         as_count(self.weight_bytes, "max_weight_bytes", 0, 1 << 60)
+        as_count(self.clients_per_address, "max_clients_per_address", 0, 4096)
 
 
 class Served(NamedTuple):
@@ -81,9 +85,10 @@ class PlanServer:
                 server.run()
 
     Clients are `RemotePlan`s. Every client has a thread. One that is silent for the listener's
-    timeout is left. `report` gets a Served for each connection, in its thread. Security model as in
-    `Server`: anybody who can connect can ask, unless the listener has `tls_ca`. Raises FileError if
-    the folder cannot be used, or another server uses it.
+    timeout is left, as is one without a request after 10 seconds. `report` gets a Served for each
+    connection, in its thread. Security model as in `Server`: anybody who can connect can ask,
+    unless the listener has `tls_ca`. Raises FileError if the folder cannot be used, or another
+    server uses it.
     """
 
     def __init__(
@@ -97,15 +102,22 @@ class PlanServer:
         report: Callable[[Served], None] | None = None,
     ) -> None:
         self._plan, self._listener, self._report = plan, listener, report
+        self._arrivals = Arrivals(listener)
         self._limits, self._threads = limits or ServiceLimits(), as_threads(threads)
         self._digest = plan_digest(plan.public)
         self._folder = StoreFolder(folder, self._limits.bytes)
         self._weights = _SharedWeights(plan, self._limits.weight_bytes, self._threads)
         self._lock = threading.Lock()
-        self._running: dict[threading.Thread, Channel | None] = {}
+        self._running: set[threading.Thread] = set()
+        self._clients: dict[Channel, str] = {}  # those with a request, and their addresses
         self._stopping = False
         self._wake, self._woken = socket.socketpair()
         self._wake.setblocking(False)
+
+    @property
+    def digest(self) -> str:
+        """The digest of the public plan, which clients name in their requests."""
+        return self._digest
 
     def run(self) -> None:
         """Serves clients until `stop` is called; then ends all connections.
@@ -121,14 +133,14 @@ class PlanServer:
             if not self._wait():
                 continue
             try:
-                accept = self._listener.pending()
+                arrival = self._arrivals.accept()
             except ChannelError:  # the client has left, or there are no more descriptors
                 time.sleep(_PAUSE_SECONDS)
                 continue
             client += 1
-            thread = threading.Thread(target=self._serve, args=(client, accept), daemon=True)
+            thread = threading.Thread(target=self._serve, args=(client, arrival), daemon=True)
             with self._lock:
-                self._running[thread] = None
+                self._running.add(thread)
             thread.start()
         self._end_all()
 
@@ -142,14 +154,15 @@ class PlanServer:
             self._wake.send(b"w")
 
     def _wait(self) -> bool:
-        """Waits for a client, or to be woken; a full server takes no client."""
+        """Waits for a connection, or to be woken; closes those that are late."""
+        left = self._arrivals.expire()
         with self._lock:
-            full = len(self._running) >= self._limits.clients + _REFUSED_AT_ONCE
+            full = len(self._running) >= self._limits.clients + MAX_ARRIVALS + _ENDING
         with selectors.DefaultSelector() as selector:
             woken = selector.register(self._woken, selectors.EVENT_READ)
             if not full:
                 selector.register(self._listener, selectors.EVENT_READ)
-            ready = [key for key, _ in selector.select()]
+            ready = [key for key, _ in selector.select(left)]
         if woken in ready:
             self._woken.recv(4096)
         return len(ready) > (woken in ready) and not self._stopping
@@ -157,44 +170,55 @@ class PlanServer:
     def _end_all(self) -> None:
         """Breaks all connections, and waits until their threads have removed what is incomplete."""
         end = time.monotonic() + _END_SECONDS
+        self._arrivals.close()
         with self._lock:
-            running = {thread: one for thread, one in self._running.items() if one is not None}
-        for channel in running.values():
+            running, clients = list(self._running), list(self._clients)
+        for channel in clients:
             channel.interrupt()
         for thread in running:
             thread.join(max(0.0, end - time.monotonic()))
 
-    def _serve(self, client: int, accept: Callable[[], Channel]) -> None:
+    def _serve(self, client: int, arrival: Arrival) -> None:
         """Serves one connection, to its end, and reports it."""
         one = _Connection(self._plan, self._folder, self._limits, self._threads, self._weights)
         begin, problem = time.perf_counter(), None
         try:
-            with accept() as channel:
-                one.channel = channel
-                self._check_room(channel)
-                one.run(channel, self._digest)
+            with arrival.open() as channel:
+                one.receive(channel, self._digest)
+                self._check_room(channel, arrival)
+                one.run(channel)
         except (NescioError, OSError) as error:
-            problem = str(error)
+            problem = arrival.problem or str(error)
         except Exception as error:
             problem = f"internal error ({type(error).__name__}: {error})"
         finally:
+            self._arrivals.leave(arrival)
             with self._lock:
-                del self._running[threading.current_thread()]
+                self._running.discard(threading.current_thread())
+                if one.channel is not None:
+                    self._clients.pop(one.channel, None)
             self._wake_up()
         if self._report is not None:
             self._report(one.served(client, time.perf_counter() - begin, problem))
 
-    def _check_room(self, channel: Channel) -> None:
-        """Refuses a client if there are too many, or if the server stops."""
+    def _check_room(self, channel: Channel, arrival: Arrival) -> None:
+        """Makes an arrival a client. Refuses it if there are too many, or if the server stops."""
+        limits = self._limits
+        of_address = limits.clients_per_address or limits.clients
         with self._lock:
-            self._running[threading.current_thread()] = channel
-            count = sum(one is not None for one in self._running.values())
-        if self._stopping:
-            channel.interrupt()
-        if count > self._limits.clients:
-            text = f"the server has {self._limits.clients} clients, its most: try again later"
+            text = None
+            if list(self._clients.values()).count(arrival.address) >= of_address:
+                text = f"your address has {of_address} clients, its most: try again later"
+            if len(self._clients) >= limits.clients:
+                text = f"the server has {limits.clients} clients, its most: try again later"
+            if text is None:
+                self._clients[channel] = arrival.address
+        if text is not None:
             channel.abort(text)
             raise RefusalError(text)
+        self._arrivals.leave(arrival)
+        if self._stopping:
+            channel.interrupt()
 
     def close(self) -> None:
         """Lets another server use the folder."""
@@ -233,6 +257,7 @@ class _Connection:
     """One client's connection: a request, and what follows from it."""
 
     channel: Channel | None = None
+    _request: Request
 
     def __init__(
         self,
@@ -246,16 +271,20 @@ class _Connection:
         self._limits, self._threads = limits, threads
         self._what, self._inferences = "-", 0
 
-    def run(self, channel: Channel, digest: str) -> None:
-        """Fulfils the client's request. Raises RefusalError, and the errors of the channel."""
+    def receive(self, channel: Channel, digest: str) -> None:
+        """Receives the client's request. Raises the errors of `receive_request`."""
+        self.channel = channel
         with aborting(channel):
-            request = receive_request(channel, digest)
-        self._what = request.what
+            self._request = receive_request(channel, digest)
+        self._what = self._request.what
+
+    def run(self, channel: Channel) -> None:
+        """Fulfils the client's request. Raises RefusalError, and the errors of the channel."""
         try:
-            if request.what == "prepare":
-                self._prepare(channel, request)
+            if self._request.what == "prepare":
+                self._prepare(channel, self._request)
             else:
-                self._infer(channel, request)
+                self._infer(channel, self._request)
         except RefusalError as error:
             channel.abort(str(error))
             raise
