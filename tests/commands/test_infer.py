@@ -32,8 +32,8 @@ def files(tmp_path_factory):
 class Server:
     """A server process."""
 
-    def __init__(self, process, address):
-        self.process, self.address = process, address
+    def __init__(self, process, line):
+        self.process, self.address, self.plan = process, line.split()[-1], line.split()[2]
 
     def stop(self, number=signal.SIGTERM):
         """Ends it; returns its lines."""
@@ -53,7 +53,7 @@ def serving(files, stores, *options):
     try:
         line = process.stdout.readline()
         assert line.startswith("serving plan "), process.stderr.read()
-        yield Server(process, line.split()[-1])
+        yield Server(process, line)
     finally:
         process.kill()
         process.communicate(timeout=20)
@@ -126,6 +126,25 @@ def test_json(server, files, prepared):
         "outputs": 1,
     }
     assert facts["left"] == 0
+
+
+def test_json_before_an_error_has_the_answers(server, files, prepared):
+    """The server refuses to prepare more than 1,000, which the fourth of 6 inputs needs."""
+    inputs = [files / "three.npy", files / "three.npy"]
+    options = [*inputs, "--json", "--refill", 1001]
+    found = client(nescio_here, "ask", server.address, files, prepared, *options)
+    assert_one_sentence(found)
+    assert "expected at most 1,000" in found.stderr
+    facts = json.loads(found.stdout)
+    outputs = np.array([one["outputs"] for one in facts["answers"]])
+    assert near(PLAN, outputs, INPUTS[:3])
+    assert facts["left"] == 0
+
+
+def test_json_is_empty_without_an_answer(server, files, prepared):
+    inputs = [files / "three.npy", files / "three.npy", "--json"]
+    found = client(nescio_here, "ask", server.address, files, prepared, *inputs)
+    assert (found.returncode, found.stdout) == (1, "")
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])
@@ -302,6 +321,23 @@ def test_a_store_that_is_used_up(server, files, prepared):
     found = client(nescio_here, *ask, files / "one.npy")
     assert_one_sentence(found)
     assert "prepare more" in found.stderr
+    prepare = ["prepare", server.address, files, prepared]
+    found = client(nescio_here, *prepare, "--count", 2)
+    assert found.returncode == 0, found.stderr
+    found = client(nescio_here, *prepare, "--count", 2)
+    assert_one_sentence(found)
+    assert f"2 prepared inferences are left in it: use them, or prepare more in {prepared}.2" in (
+        found.stderr
+    )
+    assert client(nescio_here, *ask, files / "one.npy").returncode == 0
+
+
+def test_a_server_says_which_plan_it_has(files, tmp_path):
+    """By the number that the error of a client with another plan has."""
+    (tmp_path / "public").write_bytes(small_plan(size=4)[0].public.to_bytes())
+    with serving(files, tmp_path / "stores") as server:
+        found = client(nescio_here, "prepare", server.address, tmp_path, tmp_path / "s")
+    assert f"expected {server.plan}: the client has" in found.stderr
 
 
 def test_a_store_of_another_server(files, prepared, tmp_path):

@@ -1,6 +1,5 @@
 """A server of a plan and its clients in one process, over TCP: stores, limits, ends, bad frames."""
 
-import contextlib
 import dataclasses
 import json
 import socket
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpc.plans import near, small_plan
+from mpc.services import INPUTS, PLAN, serving, stores
 from nescio.errors import (
     ArgumentError,
     ChannelError,
@@ -24,56 +24,14 @@ from nescio.errors import (
 from nescio.mpc import (
     PlanServer,
     PreparedWeights,
-    PublicPlan,
     RemotePlan,
     ServiceLimits,
     insecure_dealer,
 )
-from nescio.mpc._service import _folder, _remote, _server
+from nescio.mpc._service import _folder, _server, _stores
 from nescio.mpc._service._request import Request, plan_digest
 from nescio.mpc._store import Store
 from nescio.net import Channel
-
-PLAN, INPUTS = small_plan()
-
-
-class Service:
-    """A running server, and clients of it."""
-
-    def __init__(self, listener, plan=PLAN):
-        self.listener, self.plan, self.served = listener, plan, []
-
-    def connect(self, timeout=20):
-        return Channel.connect("127.0.0.1", self.listener.port, timeout=timeout)
-
-    def remote(self, plan=None):
-        public = PublicPlan.from_bytes((plan or self.plan).public.to_bytes())
-        return RemotePlan(public, self.connect, threads=1)
-
-    def wait_for(self, count):
-        """Waits until `count` connections have ended."""
-        end = time.monotonic() + 20
-        while len(self.served) < count:
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        return self.served
-
-
-@contextlib.contextmanager
-def serving(folder, *, plan=PLAN, timeout=20, limits=None):
-    with Channel.listener(timeout=timeout) as listener:
-        service = Service(listener, plan)
-        options = {"limits": limits, "threads": 1, "report": service.served.append}
-        with PlanServer(plan, listener, folder, **options) as server:
-            service.server = server
-            thread = threading.Thread(target=server.run)
-            thread.start()
-            try:
-                yield service
-            finally:
-                server.stop()
-                thread.join(20)
-                assert not thread.is_alive()
 
 
 @pytest.fixture
@@ -84,10 +42,6 @@ def folder(tmp_path):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "client.store"
-
-
-def stores(folder):
-    return sorted(path.name for path in folder.iterdir() if path.name != "lock")
 
 
 def test_inferences_are_prepared_and_made(folder, store):
@@ -467,7 +421,7 @@ def test_more_are_prepared_in_the_background(folder, store):
 
 
 def test_an_idle_connection_is_made_again(folder, store, monkeypatch):
-    monkeypatch.setattr(_remote, "_IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(_stores, "_IDLE_SECONDS", 0.2)
     with serving(folder, timeout=1.5) as service:
         remote = service.remote()
         remote.prepare(store, 2)

@@ -4,8 +4,8 @@ import argparse
 import json
 import math
 import sys
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -116,19 +116,17 @@ def _run(arguments: argparse.Namespace) -> int:
             if len(facts) == len(inputs):  # what is waited for; else lines would mix
                 bar(done)
 
-        with remote.open(arguments.store, refill=arguments.refill, progress=show) as model:
+        model = remote.open(arguments.store, refill=arguments.refill, progress=show)
+        with _printing_costs(arguments, model, facts), model:
             _check_left(model, inputs, arguments.refill)
             for one in inputs:
                 if cut := public.count_cut(one.values[None]):
                     _warn(one.name, cut)
-            for first in range(0, len(inputs), model.batch):
-                some = inputs[first : first + model.batch]
-                for one, outputs in zip(some, _ask(model, some), strict=True):
-                    fact = answer(one.name, outputs, labels)
-                    facts.append(fact)
-                    if not arguments.json:
-                        print(_line(fact), flush=True)
-        _print_costs(arguments, model, facts)
+            for one, outputs in zip(inputs, _ask(model, inputs), strict=True):
+                fact = answer(one.name, outputs, labels)
+                facts.append(fact)
+                if not arguments.json:
+                    print(_line(fact), flush=True)
     return 0
 
 
@@ -141,12 +139,12 @@ def _check_left(model: "RemoteModel", inputs: Sequence[Input], refill: int) -> N
         )
 
 
-def _ask(model: "RemoteModel", inputs: Sequence[Input]) -> Array:
-    """Returns the outputs (n, numbers) of inputs that run together."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # `_warn` names the file
-        outputs: Array = model(np.stack([one.values for one in inputs]))
-    return outputs.reshape(len(inputs), -1)
+def _ask(model: "RemoteModel", inputs: Sequence[Input]) -> Iterator[Array]:
+    """Yields the outputs (numbers,) of each input; those that run together come together."""
+    for first in range(0, len(inputs), model.batch):
+        some = inputs[first : first + model.batch]
+        for outputs in model.each(np.stack([one.values for one in some])):
+            yield from outputs.reshape(len(outputs), -1)
 
 
 def _warn(name: str, cut: int) -> None:
@@ -182,6 +180,20 @@ def _line(fact: dict[str, Any]) -> str:
         return f"{fact['input']}: {name}"
     largest = ", ".join(f"{name} {value:.4g}" for name, value in fact["largest"])
     return f"{fact['input']}: {name} ({largest})"
+
+
+@contextmanager
+def _printing_costs(
+    arguments: argparse.Namespace, model: "RemoteModel", facts: list[dict[str, object]]
+) -> Iterator[None]:
+    """Prints the costs after the answers; after an error, JSON has the answers that came before."""
+    try:
+        yield
+    except BaseException:
+        if arguments.json and facts:
+            _print_costs(arguments, model, facts)
+        raise
+    _print_costs(arguments, model, facts)
 
 
 def _print_costs(

@@ -320,6 +320,10 @@ class Store:
             raise FileError(
                 f"{self._path} is in use by another process, Client or Server: close that first"
             ) from error
+        with _reporting(self._path):
+            same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        if not same:
+            raise FileError(f"{self._path} was replaced by another process: open it again")
 
     def _read(self) -> tuple[Contents, bytes]:
         """Reads and checks the head and the digests."""
