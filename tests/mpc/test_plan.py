@@ -1,5 +1,6 @@
 """Plans: quality, widths of tables under a budget, files, and models that another party has."""
 
+import dataclasses
 import json
 import resource
 
@@ -9,6 +10,7 @@ import pytest
 from nescio.errors import ArgumentError, FileError, MalformedMessageError
 from nescio.mpc import (
     InputRangeWarning,
+    OutputRangeWarning,
     Plan,
     PrivateModel,
     PublicPlan,
@@ -206,6 +208,7 @@ def test_public_plans_survive_as_bytes(plan):
         json.dumps({**whole, "input_scale": 0.0}).encode(),
         json.dumps({**whole, "input_scale": float("nan")}).encode(),
         json.dumps({**whole, "output_scale": True}).encode(),
+        json.dumps({**whole, "largest": -1.0}).encode(),
         json.dumps({**whole, "network": {}}).encode(),
         data[:-1],
     ):
@@ -234,6 +237,28 @@ def test_a_private_model_is_the_model(plan, inputs, tmp_path):
     assert left == 0
     draws = np.stack([plan.simulate(inputs[:4]).outputs for _ in range(32)])
     assert (np.abs(outputs - draws.mean(0)) <= 8 * draws.std(0) + 1e-6).all()
+
+
+def test_outputs_larger_than_those_of_the_calibration(plan, inputs, tmp_path, recwarn):
+    """Values of hidden layers that wrap can give such outputs; the client is told."""
+    insecure_dealer(plan.network, tmp_path / "client", tmp_path / "server", 2, seed=1)
+    limit = plan.public.largest
+    assert limit >= np.abs(plan.simulate(inputs).outputs).max() / 1.3
+    small = dataclasses.replace(plan.public, largest=limit / 1e3)
+
+    def client(channel):
+        with PrivateModel(channel, plan.public, tmp_path / "client", threads=1) as model:
+            model(inputs[:1])
+            assert not recwarn.list
+            model._public = small
+            with pytest.warns(OutputRangeWarning, match="may have left the window"):
+                model(inputs[1:2])
+
+    def server(channel):
+        with Server(channel, plan.network, tmp_path / "server", threads=1) as party:
+            assert [party.serve() for _ in range(2)] == [1, 1]
+
+    together(client, server)
 
 
 @pytest.mark.parametrize("bad", [np.zeros((2, 8, 8)), np.zeros((1, 2, 8, 7)), np.float64(1)])

@@ -123,6 +123,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 if cut := public.count_cut(one.values[None]):
                     _warn(one.name, cut)
             for one, outputs in zip(inputs, _ask(model, inputs), strict=True):
+                if public.has_large(outputs):
+                    _warn_of_outputs(one.name)
                 fact = answer(one.name, outputs, labels)
                 facts.append(fact)
                 if not arguments.json:
@@ -151,6 +153,14 @@ def _warn(name: str, cut: int) -> None:
     print(
         f"nescio: {name}: {cut:,} numbers are larger than those of the model's calibration, and "
         "were cut: the outputs may be wrong",
+        file=sys.stderr,
+    )
+
+
+def _warn_of_outputs(name: str) -> None:
+    print(
+        f"nescio: {name}: its outputs are larger than those of the model's calibration: a hidden "
+        "value may have left the window of its table, and the outputs be wrong",
         file=sys.stderr,
     )
 

@@ -25,7 +25,7 @@ from ._dealer import insecure_dealer
 from ._maps import Convolution, Dense
 from ._network import Layer, Network, Simulated, Term
 from ._plans.compiler import compile  # noqa: A004 - the field's word
-from ._plans.model import InputRangeWarning, PrivateModel
+from ._plans.model import InputRangeWarning, OutputRangeWarning, PrivateModel
 from ._plans.plan import Plan, Prediction, PublicPlan
 from ._plans.report import LayerReport, Report
 from ._public import PublicNetwork
@@ -43,6 +43,7 @@ __all__ = [
     "Layer",
     "LayerReport",
     "Network",
+    "OutputRangeWarning",
     "Plan",
     "PlanServer",
     "Prediction",

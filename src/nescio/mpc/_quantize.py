@@ -129,13 +129,15 @@ class Scaled:
 class Quantized(Scaled):
     """A network of integers, the scale of its inputs, and that of its outputs.
 
-    If its outputs are classes, `classes` is their number, and the scale is 1.
+    `largest` is the largest magnitude of an output in the calibration, and a margin. If the outputs
+    are classes, `classes` is their number, the scale is 1, and `largest` is None.
     """
 
     network: Network
     input_scale: float
     output_scale: float
     classes: int | None = None
+    largest: float | None = None
 
 
 def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
@@ -186,7 +188,8 @@ def quantize(
     largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
     last, output_scale = _last_layer(layers[-1], scales, largest, weight_bits)
     made.append(last)
-    return Quantized(Network(calibration.shape[1:], tuple(made)), input_scale, output_scale)
+    network = Network(calibration.shape[1:], tuple(made))
+    return Quantized(network, input_scale, output_scale, largest=largest)
 
 
 def windows_of(layers: Sequence[FloatLayer], calibration: Floats) -> Windows:

@@ -11,11 +11,15 @@ from .._session import Client
 from .._steps import Step
 from .plan import PublicPlan
 
-__all__ = ["InputRangeWarning", "PrivateModel"]
+__all__ = ["InputRangeWarning", "OutputRangeWarning", "PrivateModel"]
 
 
 class InputRangeWarning(UserWarning):
     """Inputs are larger than those of the calibration: they were cut, and outputs may be wrong."""
+
+
+class OutputRangeWarning(UserWarning):
+    """Outputs are larger than those of the calibration: a hidden value may have left its window."""
 
 
 class PrivateModel:
@@ -45,8 +49,9 @@ class PrivateModel:
 
         Tensors of PyTorch give tensors (CPU, float32), arrays give arrays (float64). A plan with
         the output "class" gives classes (n,), int64. Warns with InputRangeWarning if inputs were
-        cut. Whether a hidden value left its window, neither party can see. Raises ArgumentError,
-        and the errors of `Client.infer`.
+        cut, with OutputRangeWarning if outputs are larger than those of the calibration. Whether a
+        hidden value left its window, neither party can see. Raises ArgumentError, and the errors of
+        `Client.infer`.
         """
         values = inputs.detach().cpu().numpy() if hasattr(inputs, "detach") else inputs
         encoded = self._public.encode(values)
@@ -54,6 +59,12 @@ class PrivateModel:
             text = f"{cut} numbers are larger than those of the calibration, and were cut"
             warnings.warn(InputRangeWarning(text), stacklevel=2)
         outputs = self._public.decode(self._client.infer_batch(encoded))
+        if self._public.has_large(outputs):
+            text = (
+                "found outputs larger than those of the calibration: a hidden value may have left "
+                "the window of its table, and the outputs be wrong"
+            )
+            warnings.warn(OutputRangeWarning(text), stacklevel=2)
         if not hasattr(inputs, "detach"):
             return outputs
         import torch  # noqa: PLC0415 - the caller has it

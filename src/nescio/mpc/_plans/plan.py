@@ -33,13 +33,15 @@ _VERSION = 2
 class PublicPlan(Scaled):
     """The client's part of a plan: the public network, and the scales of inputs and outputs.
 
-    `classes` is the number of classes if the outputs are classes, and else None.
+    `classes` is the number of classes if the outputs are classes, and else None. `largest` is the
+    largest magnitude of an output in the calibration, and a margin; None for classes.
     """
 
     network: PublicNetwork
     input_scale: float
     output_scale: float
     classes: int | None = None
+    largest: float | None = None
 
     @property
     def inputs(self) -> Shape:
@@ -69,17 +71,25 @@ class PublicPlan(Scaled):
         most = (INPUT_MAX + 0.5) * self.input_scale
         return int((np.abs(np.asarray(inputs, np.float64)) > most).sum())
 
+    def has_large(self, outputs: Floats | Classes) -> bool:
+        """Tells if an output is larger than those of the calibration and the margin.
+
+        Then a hidden value may have left the window of its table, and the outputs be wrong. It may
+        also have done so without this sign.
+        """
+        return self.largest is not None and bool((np.abs(outputs) > self.largest).any())
+
     def to_bytes(self) -> bytes:
         """Returns the public part for the client: JSON, which has no weights."""
         scales = {"input_scale": self.input_scale, "output_scale": self.output_scale}
-        own = {"version": _VERSION, "classes": self.classes, **scales}
+        own = {"version": _VERSION, "classes": self.classes, "largest": self.largest, **scales}
         whole = {**own, "network": json.loads(self.network.to_bytes())}
         return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "PublicPlan":
         """Reads the bytes of `to_bytes`. Raises MalformedMessageError for any others."""
-        names = {"version", "network", "classes", "input_scale", "output_scale"}
+        names = {"version", "network", "classes", "largest", "input_scale", "output_scale"}
         try:
             found = json.loads(data) if len(data) <= MAX_BYTES else None
         except (ValueError, RecursionError):
@@ -87,11 +97,13 @@ class PublicPlan(Scaled):
         if not isinstance(found, dict) or set(found) != names or found["version"] != _VERSION:
             raise _malformed("bytes of another kind, or of another version")
         scales = [found[name] for name in ("input_scale", "output_scale")]
-        if not all(type(one) is float and math.isfinite(one) and one > 0 for one in scales):
-            raise _malformed(f"scales {shown(scales)}")
+        largest = found["largest"]
+        sizes = scales if largest is None else [*scales, largest]
+        if not all(type(one) is float and math.isfinite(one) and one > 0 for one in sizes):
+            raise _malformed(f"scales {shown(sizes)}")
         network = PublicNetwork.from_bytes(json.dumps(found["network"]).encode())
         _check_classes(network, found["classes"])
-        return cls(network, scales[0], scales[1], found["classes"])
+        return cls(network, scales[0], scales[1], found["classes"], largest)
 
 
 def _check_classes(network: PublicNetwork, classes: object) -> None:
@@ -141,7 +153,8 @@ class Plan:
     def public(self) -> PublicPlan:
         """The part that clients get: no weights."""
         own = self.quantized
-        return PublicPlan(own.network.public, own.input_scale, own.output_scale, own.classes)
+        scales = own.input_scale, own.output_scale
+        return PublicPlan(own.network.public, *scales, own.classes, own.largest)
 
     def simulate(self, inputs: Floats) -> Prediction:
         """Computes the outputs of inputs (n, *inputs) as two parties would, with random dithers.
@@ -191,7 +204,7 @@ class Plan:
         except (OSError, SafetensorError, KeyError, ArgumentError, MalformedMessageError) as error:
             raise FileError(f"{path}: found {error}, expected a file of Plan.save") from error
         scales = public.input_scale, public.output_scale
-        return cls(Quantized(network, *scales, classes=public.classes), report)
+        return cls(Quantized(network, *scales, public.classes, public.largest), report)
 
 
 def _arrays(network: Network) -> Any:  # noqa: ANN401 - pairs
