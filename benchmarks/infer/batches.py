@@ -28,7 +28,7 @@ from nescio.mpc import Client, Network, PublicNetwork, Server, insecure_dealer
 from nescio.mpc._maps import Ring
 from nescio.mpc._material import decode_client
 from nescio.mpc._online import dithers_of
-from nescio.mpc._quantize import quantize
+from nescio.mpc._plans.quantize import quantize
 from nescio.mpc._store import Store
 from nescio.net import Channel, Link
 

@@ -15,8 +15,9 @@ from nescio.errors import NescioError
 from nescio.mpc import Step
 from nescio.mpc._maps import Convolution, Floats
 from nescio.mpc._plans.costs import costs
-from nescio.mpc._quantize import FloatLayer, FloatTerm, Function, Quantized, quantize
-from nescio.mpc._quantize import run as run_floats
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm, Function
+from nescio.mpc._plans.floats import run as run_floats
+from nescio.mpc._plans.quantize import Quantized, quantize
 
 __all__ = ["PHASES", "feed_forward", "measure"]
 

@@ -14,8 +14,9 @@ from nescio._report import Case
 from nescio.mpc import Plan
 from nescio.mpc._compile import read_model
 from nescio.mpc._maps import Floats
-from nescio.mpc._quantize import FloatLayer, Quantized, quantize, windows_of
-from nescio.mpc._quantize import run as run_floats
+from nescio.mpc._plans.floats import FloatLayer, windows_of
+from nescio.mpc._plans.floats import run as run_floats
+from nescio.mpc._plans.quantize import Quantized, quantize
 
 __all__ = ["compiled", "quality"]
 

@@ -17,8 +17,9 @@ from benchmarks.infer.party import run as run_parties
 from benchmarks.infer.resnet_model import Images, load_images, load_layers
 from nescio._report import Case, Report, check_writable
 from nescio.mpc._maps import Floats, Ring
-from nescio.mpc._quantize import FloatLayer, Quantized, quantize
-from nescio.mpc._quantize import run as run_floats
+from nescio.mpc._plans.floats import FloatLayer
+from nescio.mpc._plans.floats import run as run_floats
+from nescio.mpc._plans.quantize import Quantized, quantize
 from nescio.net import Link
 
 __all__ = ["run"]

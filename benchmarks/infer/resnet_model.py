@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nescio._arrays import Array
 from nescio.errors import FileError
 from nescio.mpc._maps import Convolution, Dense, Floats, Shape
-from nescio.mpc._quantize import FloatLayer, FloatTerm
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm
 
 __all__ = ["Images", "load_images", "load_layers", "load_state"]
 

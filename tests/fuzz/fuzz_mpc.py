@@ -25,7 +25,7 @@ from nescio.mpc import _store as store
 from nescio.mpc._plans import plan as plans
 from nescio.mpc._plans import report as reports
 from nescio.mpc._plans.compiler import plan_of
-from nescio.mpc._quantize import FloatLayer, FloatTerm
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm
 from nescio.mpc._service import _request as request
 
 # By function: atheris's import hook does not see packages that are installed in place.

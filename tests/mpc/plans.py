@@ -4,7 +4,7 @@ import numpy as np
 
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._plans.compiler import plan_of
-from nescio.mpc._quantize import FloatLayer, FloatTerm
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm
 
 
 def small_plan(seed=5, *, size=6):

@@ -11,7 +11,7 @@ from nescio.mpc import Network, PublicPlan
 from nescio.mpc import _classes as own
 from nescio.mpc._maps import Dense
 from nescio.mpc._plans.compiler import plan_of
-from nescio.mpc._quantize import FloatLayer, FloatTerm
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm
 from spec.classes import largest, ranks_of
 
 EDGES = [0, 1, 2, 511, 512, 1021, 1022, 1023]

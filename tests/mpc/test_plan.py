@@ -22,7 +22,7 @@ from nescio.mpc import (
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._plans.compiler import _gathered, plan_of
 from nescio.mpc._plans.costs import costs
-from nescio.mpc._quantize import FloatLayer, FloatTerm, Function, run
+from nescio.mpc._plans.floats import FloatLayer, FloatTerm, Function, run
 from ot.parties import together
 
 GELU = Function("gelu", lambda x: x * 0.5 * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x**3))))
@@ -277,6 +277,10 @@ def test_calibration_is_taken_from_batches():
     data = _gathered(batches, (3,))
     assert (len(data.fit), len(data.held), len(data.labels)) == (75, 25, 25)
     assert len(_gathered(np.ones((2000, 3)), (3,)).fit) == 1024 - 256
+    sorted_inputs = np.repeat(np.arange(40.0)[:, None], 3, axis=1)
+    found = _gathered(sorted_inputs, (3,))
+    assert found.held[:, 0].tolist() == [2, 6, 10, 14, 18, 22, 26, 30, 34, 38]  # from all of them
+    assert sorted({*found.held[:, 0], *found.fit[:, 0]}) == [*range(40)]
 
 
 @pytest.mark.parametrize(
@@ -286,7 +290,9 @@ def test_calibration_is_taken_from_batches():
         ([np.ones((1, 3))], "found 1 inputs"),
         ([np.ones((5, 4))], "found a batch of shape"),
         ([np.full((5, 3), np.inf)], "not finite"),
-        ([(np.ones((5, 3)), np.ones(4))], "found 4 labels for 5 inputs"),
+        ([(np.ones((5, 3)), np.ones(4))], r"labels of shape \(4,\) for 5 inputs"),
+        ([(np.ones((5, 3)), np.ones((5, 3)))], r"labels of shape \(5, 3\) for 5 inputs"),
+        ([(np.ones((5, 3)), np.ones(5)), np.ones((5, 3))], "labels with some batches"),
     ],
 )
 def test_calibration_without_data(batches, said):

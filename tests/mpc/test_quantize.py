@@ -1,5 +1,6 @@
 """Networks of floats as networks of integers."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,10 @@ import pytest
 
 from nescio.errors import ArgumentError
 from nescio.mpc._maps import Convolution, Dense
-from nescio.mpc._quantize import FloatLayer, FloatTerm, Function, quantize, run
+from nescio.mpc._network import Network, Term
+from nescio.mpc._plans.floats import RELU, FloatLayer, FloatTerm, Function, run
+from nescio.mpc._plans.quantize import quantize
+from nescio.mpc._products import overloaded
 
 
 def convolution(random, source, shape, outputs, **options):
@@ -114,3 +118,87 @@ def test_a_layer_of_zeros(random):
 def test_options_that_cannot_be(layers, options, said):
     with pytest.raises(ArgumentError, match=said):
         quantize(layers, **{"calibration": np.ones((1, 3, 10, 10))} | options)
+
+
+# ---- scales and limits ---------------------------------------------------------------------------
+
+
+def two_layers(first, last, function):
+    """Returns layers of two matrices without biases."""
+    layers = []
+    for source, weights in enumerate((first, last)):
+        geometry = Dense(np.zeros(weights.shape, int), (weights.shape[1],))
+        own = {"function": function} if source == 0 else {}
+        layers.append(
+            FloatLayer((FloatTerm(source, geometry, weights),), np.zeros(len(weights)), **own)
+        )
+    return layers
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-7, 1.0, 1e9])
+@pytest.mark.parametrize("outputs", [1e-9, 1.0])
+def test_the_size_of_values_does_not_matter(size, outputs):
+    random = np.random.default_rng(3)
+    first, last = random.normal(size=(16, 8)) * size, random.normal(size=(3, 16)) * outputs / size
+    layers = two_layers(first, last, RELU)
+    inputs = random.normal(size=(200, 8))
+    quantized = quantize(layers, inputs, bits=8, margin=0.25)
+    *_, expected = run(layers, inputs[:50])
+    found = quantized.decode(quantized.network.simulate(quantized.encode(inputs[:50])).outputs)
+    assert np.abs(found - expected).mean() < 0.05 * expected.std()
+
+
+def test_a_channel_without_values_has_the_scale_of_its_layer():
+    """Its weights are not refused as too large."""
+    random = np.random.default_rng(3)
+    inputs = random.normal(size=(200, 8)) * (np.arange(8) < 4)
+    first = np.eye(8)
+    layers = two_layers(first, random.normal(size=(3, 8)), RELU)
+    quantized = quantize(layers, inputs)
+    *_, expected = run(layers, inputs)
+    found = quantized.decode(quantized.network.simulate(quantized.encode(inputs)).outputs)
+    assert np.abs(found - expected).mean() < 0.05 * expected.std()
+
+
+def test_sums_of_many_weights_get_fewer_bits():
+    """The engine's bounds for an output polynomial hold, so that the plan can be prepared."""
+    random = np.random.default_rng(3)
+    last = np.ones((2, 50_000)) / 50_000
+    geometry = Dense(np.zeros(last.shape, int), (50_000,))
+    layers = [FloatLayer((FloatTerm(0, geometry, last),), np.zeros(2))]
+    inputs = random.normal(size=(8, 50_000))
+    network = quantize(layers, inputs, weight_bits=11).network
+    weights = network.layers[0].terms[0].map.weights.astype(np.int64)
+    assert np.abs(weights).sum(1).max() <= 1 << 25  # 9 bits fit, 10 would not
+    assert 400 < weights.max() < 512
+    assert overloaded(network) == []
+    too_large = replace(network.layers[0], terms=(Term(0, Dense(np.full(last.shape, 2047))),))
+    assert overloaded(Network((50_000,), (too_large,))) == [0]
+
+
+@pytest.mark.parametrize("function", [np.log, lambda values: np.exp(350 * values)])
+def test_functions_that_are_not_finite_in_the_window(function):
+    random = np.random.default_rng(3)
+    layers = two_layers(np.eye(4), np.ones((2, 4)), Function("mine", function))
+    with pytest.raises(
+        ArgumentError, match=r"layer 1: found a function \(mine\) that is not finite"
+    ):
+        quantize(layers, random.uniform(0.5, 2, (20, 4)))
+
+
+def test_values_that_are_not_finite_in_the_calibration():
+    layers = two_layers(np.eye(4), np.ones((2, 4)), Function("mine", lambda values: values / 0.0))
+    with (
+        np.errstate(all="ignore"),
+        pytest.raises(ArgumentError, match="layer 2: found values that are not finite"),
+    ):
+        quantize(layers, np.ones((4, 4)))
+
+
+def test_public_scales_have_8_bits():
+    """They do not tell the largest weight and the largest number of the calibration."""
+    layers = two_layers(np.eye(4), np.ones((2, 4)) / 3, RELU)
+    quantized = quantize(layers, np.random.default_rng(3).normal(size=(20, 4)))
+    for scale in (quantized.input_scale, quantized.output_scale, quantized.largest):
+        fraction, _ = math.frexp(scale)
+        assert fraction * 256 == int(fraction * 256)

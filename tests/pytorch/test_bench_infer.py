@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.infer.__main__ import main
 from benchmarks.infer.resnet_model import load_images, load_layers
-from nescio.mpc._quantize import run
+from nescio.mpc._plans.floats import run
 
 torch = pytest.importorskip("torch")
 nn = torch.nn

@@ -19,7 +19,7 @@ from benchmarks.infer.protocol import LINKS  # noqa: E402
 from benchmarks.infer.published import garbled  # noqa: E402
 from benchmarks.infer.spu_peer import _run, has_spu, weights_of  # noqa: E402
 from nescio.mpc._compile import read_model  # noqa: E402
-from nescio.mpc._quantize import quantize  # noqa: E402
+from nescio.mpc._plans.quantize import quantize  # noqa: E402
 from pytorch.networks import randomized  # noqa: E402
 
 LOOKUPS = {"LeNet": 58_624, "ResNet-32": 303_104, "VGG-16": 276_480, "ResNet-34": 966_656}

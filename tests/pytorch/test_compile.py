@@ -129,8 +129,16 @@ def test_the_model_is_left_as_it_was(model, inputs):
         ({"calibration": torch.zeros(9, 2, 12, 12), "table_bits": 13}, "bits"),
         ({"calibration": torch.zeros(9, 2, 12, 12), "table_bits": [8, 8]}, "one for each layer"),
         ({"calibration": torch.ones(9, 2, 12, 12), "offline_bytes": 5}, "expected at least"),
-        ({"calibration": torch.zeros(9, 2, 12, 12)}, "too small in the calibration"),
+        ({"calibration": torch.zeros(9, 2, 12, 12)}, "found zeros alone"),
         ({"calibration": torch.zeros(9, 2, 12, 12), "margin": -1}, "margin"),
+        ({"calibration": torch.ones(9, 2, 12, 12), "margin": "a"}, "margin: found 'a'"),
+        ({"calibration": torch.ones(9, 2, 12, 12), "margin": 1e300}, "from 0 to 1000"),
+        ({"calibration": torch.ones(9, 2, 12, 12), "table_bits": "8"}, "expected an integer"),
+        ({"calibration": torch.ones(9, 2, 12, 12), "table_bits": True}, "expected an integer"),
+        ({"calibration": None}, "found NoneType, expected a tensor, or batches"),
+        ({"calibration": [{"x": torch.ones(2)}]}, "found inputs of dict"),
+        ({"calibration": [["a"]]}, "found inputs of str"),
+        ({"calibration": torch.ones(9, 2, 12, 12, dtype=torch.complex64)}, "of real numbers"),
     ],
 )
 def test_bad_options_are_refused(model, inputs, change, said):

@@ -40,7 +40,7 @@ MODELS = {count: classifier(count) for count in (2, 3, 10, 100, 200)}
 
 
 def compiled(model, **options):
-    options = {"outputs": "class", "table_bits": 11} | options
+    options = {"outputs": "class", "table_bits": 11, "margin": 1.0} | options
     return nescio.mpc.compile(model, INPUTS[:1], calibration=INPUTS, **options)
 
 

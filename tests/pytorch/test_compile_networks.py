@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from nescio.mpc._compile import read_model
-from nescio.mpc._quantize import quantize, run
+from nescio.mpc._plans.floats import run
+from nescio.mpc._plans.quantize import quantize
 from pytorch.networks import (
     VGG16,
     Branches,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nescio.mpc._compile import read_model
-from nescio.mpc._quantize import RELU, run
+from nescio.mpc._plans.floats import RELU, run
 from pytorch.networks import F, nn, randomized, torch
 
 IMAGE = (3, 8, 8)

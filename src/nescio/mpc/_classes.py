@@ -33,7 +33,6 @@ MOST_PAIRED = 128
 MAX_CLASSES = (1 << MAX_BITS - 1) - 1
 _RANKS = 1 << RANK_BITS
 _UNIT = 4  # of the last number: a product may be 1 off
-_SMALLEST = 1e-6  # of a window, in units of the outputs
 
 _Numbers = npt.NDArray[np.int64]
 _Sum = dict[int, _Numbers]  # a matrix for each earlier result
@@ -58,7 +57,7 @@ def ranking(low: float, high: float, margin: float) -> tuple[Activation, float, 
     The outputs and a margin have all ranks, with two places each, in one half of the window. In the
     other half are outputs that are lower or higher: they have the first or the last rank.
     """
-    half = max((high - low) / 2 * (1 + margin), _SMALLEST)
+    half = (high - low) / 2 * (1 + margin) or 1.0
 
     def rank(places: _Numbers) -> _Numbers:
         return (places + _RANKS >> 1).clip(0, _RANKS - 1)

@@ -14,11 +14,16 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import Array
 from ..errors import ArgumentError
 from ._encoding import RESULT_BITS, Encoding, cheapest
 from ._layout import ConvolutionShape, Layout, N, Pair, linear
 from ._maps import Convolution, Dense, Map, Ring, Shape
+from ._network import Layer as NetworkLayer
+from ._network import Network
 from ._public import PublicLayer, PublicNetwork, PublicTerm
+
+MAX_MAGNITUDES, MAX_NORM = 1 << 25, 1 << 19
 
 
 class Message(NamedTuple):
@@ -193,6 +198,45 @@ class ProductPlan:
         numbers = (*messages, *range(len(self.messages), len(self.messages) + len(new)))
         cost = encoding.bytes_out + sum(message.layout.bytes for message in new)
         return _Choice(cost, Product(encoding, numbers, parts), new)
+
+
+def overloaded(network: Network) -> list[int]:
+    """Returns the layers, from 0, whose weights exceed the bounds of core/rlwe/layer.h.
+
+    They are for all weights of an output polynomial: the sum of magnitudes, and the norm.
+    """
+    sums = [_sums(layer) for layer in network.layers]
+    if all(_within(*(own.sum(1, keepdims=True) for own in pair)) for pair in sums):
+        return []  # also if all channels share a polynomial
+    plan = ProductPlan.of(network.public)
+    return [
+        number
+        for number, (products, pair) in enumerate(zip(plan.layers, sums, strict=True))
+        if not all(_fits(product, *pair) for product in products)
+    ]
+
+
+def _sums(layer: NetworkLayer) -> tuple[Array, Array]:
+    """Returns the sums of magnitudes and of squares (terms, channels) of a layer's weights."""
+    flat = [own.map.weights.reshape(len(own.map.weights), -1) for own in layer.terms]
+    magnitudes = np.array([np.abs(own).sum(1, dtype=np.float64) for own in flat])
+    squares = np.array([np.square(own, dtype=np.float64).sum(1) for own in flat])
+    return magnitudes, squares
+
+
+def _fits(product: Product, magnitudes: Array, squares: Array) -> bool:
+    """Tests the bounds for the terms of a product, by output polynomials."""
+    own = [part.number for part in product.parts]
+    starts = np.arange(0, product.encoding.out_channels, product.encoding.packed)
+    packed = (np.add.reduceat(sums[own], starts, axis=1) for sums in (magnitudes, squares))
+    return _within(*packed)
+
+
+def _within(magnitudes: Array, squares: Array) -> bool:
+    """Tests the bounds for sums of the terms (terms, polynomials); terms may share places."""
+    return bool(
+        (magnitudes.sum(0) <= MAX_MAGNITUDES).all() and (np.sqrt(squares).sum(0) <= MAX_NORM).all()
+    )
 
 
 def _fresh(needs: Sequence[_Need]) -> list[_Need]:

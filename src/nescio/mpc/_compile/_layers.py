@@ -8,8 +8,8 @@ import torch
 
 from ...errors import ArgumentError
 from .._maps import Convolution, Dense, Floats, Shape
+from .._plans.floats import RELU, FloatLayer, FloatTerm, Function
 from .._public import MAX_LAYERS, MAX_TERMS
-from .._quantize import RELU, FloatLayer, FloatTerm, Function
 from ._values import Expression, Op, Pointwise, Term, Value, plain
 
 MOST_NUMBERS = 1 << 24

@@ -9,10 +9,11 @@ from ..._arrays import Array, as_count, shown
 from ...errors import ArgumentError
 from .._classes import Classes, check_count, layer_names
 from .._maps import Floats
-from .._quantize import FloatLayer, Quantized, quantize, run, windows_of
 from .._tables import MAX_BITS, MIN_BITS
 from .costs import LayerCost, costs, table_bytes
+from .floats import FloatLayer, run, windows_of
 from .plan import Plan
+from .quantize import Quantized, quantize
 from .report import LayerReport, Report
 
 if TYPE_CHECKING:
@@ -99,12 +100,7 @@ def plan_of(
     """Returns the plan of layers of floats: `compile` without PyTorch."""
     if table_bits is not None and offline_bytes is not None:
         raise ArgumentError("found table_bits and offline_bytes, expected one of them")
-    widths: int | Sequence[int] = 8 if table_bits is None else table_bits
-    if not isinstance(widths, int) and len(widths) != len(layers) - 1:
-        raise ArgumentError(
-            f"table_bits: found {len(widths)} numbers, expected one, or {len(layers) - 1}: one for "
-            "each layer with a function"
-        )
+    widths = _widths(8 if table_bits is None else table_bits, len(layers) - 1)
     options["windows"] = windows_of(layers, fit)
     if offline_bytes is not None:
         widths = _searched(layers, fit, offline_bytes, options)
@@ -112,43 +108,91 @@ def plan_of(
     return Plan(quantized, _report(layers, quantized, held, labels, notes))
 
 
+def _widths(table_bits: Any, count: int) -> list[int]:  # noqa: ANN401 - anything a caller has
+    """Returns the width of each layer's tables. Raises ArgumentError."""
+    if not isinstance(table_bits, list | tuple | np.ndarray):
+        table_bits = [table_bits] * count
+    if len(table_bits) != count:
+        raise ArgumentError(
+            f"table_bits: found {len(table_bits)} numbers, expected one, or {count}: one for each "
+            "layer with a function"
+        )
+    return [as_count(one, "table_bits", MIN_BITS, MAX_BITS) for one in table_bits]
+
+
 # ---- calibration ---------------------------------------------------------------------------------
 
 
 def _gathered(calibration: Iterable[Any], shape: tuple[int, ...]) -> _Data:
-    """Takes inputs and labels from batches."""
+    """Takes inputs and labels from batches; inputs that are held out are spread over all."""
     inputs, labels, count = [], [], 0
-    batches = [calibration] if hasattr(calibration, "shape") else calibration
-    for batch in batches:
-        pair = batch if isinstance(batch, list | tuple) else (batch,)
-        values = np.asarray(_array(pair[0]), np.float64)
-        if values.shape[1:] != shape:
+    for batch in _batches(calibration):
+        pair = batch if isinstance(batch, list | tuple) and len(batch) else (batch,)
+        values = _array(pair[0], "inputs").astype(np.float64)
+        if values.shape[1:] != shape or not values.ndim:
             raise ArgumentError(
                 f"calibration: found a batch of shape {values.shape}, expected {('n', *shape)} as "
                 "in the example"
             )
         inputs.append(values)
         if len(pair) > 1:
-            labels.append(np.asarray(_array(pair[1])).reshape(-1))
+            labels.append(_labels(pair[1], len(values)))
         count += len(values)
         if count >= _MAX_CALIBRATION:
             break
     if count < 2:
         raise ArgumentError(f"calibration: found {count} inputs, expected 2 or more; 100s are good")
+    if labels and len(labels) != len(inputs):
+        raise ArgumentError("calibration: found labels with some batches, expected all or none")
     whole = np.concatenate(inputs)[:_MAX_CALIBRATION]
     if not np.isfinite(whole).all():
         raise ArgumentError("calibration: found numbers that are not finite; expected finite ones")
     known = np.concatenate(labels)[: len(whole)] if labels else None
-    if known is not None and len(known) != len(whole):
+    held = np.zeros(len(whole), np.bool_)
+    most = min(_MAX_HELD, -(-len(whole) // 4))
+    held[(np.arange(most) * 2 + 1) * len(whole) // (2 * most)] = True
+    return _Data(whole[~held], whole[held], None if known is None else known[held])
+
+
+def _batches(calibration: Any) -> Iterable[Any]:  # noqa: ANN401 - anything a caller has
+    """Returns the batches: one tensor is one batch. Raises ArgumentError."""
+    if hasattr(calibration, "shape"):
+        return [calibration]
+    if isinstance(calibration, str | bytes | dict) or not hasattr(calibration, "__iter__"):
         raise ArgumentError(
-            f"calibration: found {len(known)} labels for {len(whole)} inputs; expected one each"
+            f"calibration: found {type(calibration).__name__}, expected a tensor, or batches of "
+            "inputs, or of (inputs, labels), such as a DataLoader"
         )
-    held = min(_MAX_HELD, -(-len(whole) // 4))
-    return _Data(whole[:-held], whole[-held:], None if known is None else known[-held:])
+    batches: Iterable[Any] = calibration
+    return batches
 
 
-def _array(values: Any) -> Any:  # noqa: ANN401 - a tensor, or what NumPy takes
-    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+def _labels(labels: Any, count: int) -> Array:  # noqa: ANN401 - a tensor, or what NumPy takes
+    """Returns the classes of a batch's inputs. Raises ArgumentError."""
+    found = _array(labels, "labels")
+    if found.shape not in ((count,), (count, 1)) or found.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"calibration: found labels of shape {found.shape} for {count} inputs, expected "
+            f"{(count,)}: the number of a class for each"
+        )
+    return found.reshape(-1)
+
+
+def _array(values: Any, what: str) -> Array:  # noqa: ANN401 - a tensor, or what NumPy takes
+    """Returns an array of real numbers. Raises ArgumentError."""
+    try:
+        if hasattr(values, "detach"):
+            values = values.detach().cpu()
+            values = values.double().numpy() if values.is_floating_point() else values.numpy()
+        found = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        found = np.asarray(None)
+    if found.dtype.kind not in "biuf":
+        raise ArgumentError(
+            f"calibration: found {what} of {type(values).__name__}, expected a tensor or an array "
+            "of real numbers; batches are inputs, or pairs of inputs and labels"
+        )
+    return found
 
 
 # ---- widths of tables ----------------------------------------------------------------------------
@@ -239,12 +283,14 @@ def _report(
     *_, expected = run(layers, held)
     outputs, wraps = _outputs(quantized, held)
     classes, own = (_largest(values) for values in (expected, outputs))
+    if expected[0].size == 1:
+        labels = None  # there is no largest one of one output
     error = None
     if quantized.classes is None:
         error = float(np.abs(outputs - expected).mean()) / (float(expected.std()) or 1.0)
     return Report(
         inputs=len(held),
-        agreement=float((classes == own).mean()),
+        agreement=None if expected[0].size == 1 else float((classes == own).mean()),
         accuracy=None if labels is None else float((own == labels).mean()),
         float_accuracy=None if labels is None else float((classes == labels).mean()),
         error=error,

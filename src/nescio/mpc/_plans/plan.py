@@ -22,7 +22,7 @@ from .._classes import MAX_CLASSES, Classes
 from .._maps import Convolution, Dense, Floats, Map, Ring, Shape
 from .._network import Layer, Network, Term
 from .._public import MAX_BYTES, PublicLayer, PublicNetwork, PublicTerm
-from .._quantize import INPUT_MAX, Quantized, Scaled
+from .quantize import INPUT_MAX, Quantized, Scaled
 from .report import Report
 
 _KEY = "nescio.mpc"

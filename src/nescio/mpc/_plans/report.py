@@ -43,14 +43,14 @@ class LayerReport:
 class Report:
     """Quality on inputs that were held out of the calibration, and costs of one inference.
 
-    `agreement` is the share of inputs whose largest output is that of the float model, `accuracy`
-    and `float_accuracy` compare with labels if there were any, `error` is the mean difference of
-    outputs in units of their standard deviation (None if the outputs are classes). Print it, or
-    take `to_json()` or `plot(path)`.
+    `agreement` is the share of inputs whose largest output is that of the float model (None for
+    one output), `accuracy` and `float_accuracy` compare with labels if there were any. `error` is
+    the mean difference of outputs in units of their standard deviation (None if the outputs are
+    classes). Print it, or take `to_json()` or `plot(path)`.
     """
 
     inputs: int
-    agreement: float
+    agreement: float | None
     accuracy: float | None
     float_accuracy: float | None
     error: float | None
@@ -86,27 +86,35 @@ class Report:
     def __str__(self) -> str:
         """Returns the report as a table, and the sums."""
         rows = [_row(layer) for layer in self.layers]
-        right = ""
-        if self.accuracy is not None and self.float_accuracy is not None:
-            right = f", right {self.accuracy:.1%} (float model {self.float_accuracy:.1%})"
-        differ = []
-        if self.error is not None:
-            differ = [f"          outputs differ by {self.error:.2f} of their standard deviation"]
         lines = [
             _HEAD,
             *rows,
             "",
-            f"quality   {self.agreement:.1%} of {self.inputs} inputs agree with the float model"
-            f"{right}",
-            *differ,
-            f"          {self.wraps:,} of {self.lookups * self.inputs:,} lookups were outside the "
-            "window of their table",
+            *self._quality(),
             f"costs     {self.lookups:,} lookups, {self.online_bytes:,} bytes online in "
             f"{self.rounds} round trips, {self.offline_bytes:,} bytes offline",
             f"memory    {self.weight_bytes:,} bytes of transformed weights at the server",
             *(f"note      {note}" for note in self.notes),
         ]
         return "\n".join(lines)
+
+    def _quality(self) -> list[str]:
+        """Returns the lines on quality."""
+        found = []
+        if self.agreement is not None:
+            found = [f"{self.agreement:.1%} of {self.inputs} inputs agree with the float model"]
+        if self.accuracy is not None and self.float_accuracy is not None:
+            found[0] += f", right {self.accuracy:.1%} (float model {self.float_accuracy:.1%})"
+        if self.error is not None:
+            found.append(
+                f"outputs of {self.inputs} inputs differ by {self.error:.2f} of their standard "
+                "deviation"
+            )
+        found.append(
+            f"{self.wraps:,} of {self.lookups * self.inputs:,} lookups were outside the window of "
+            "their table"
+        )
+        return [f"{'' if k else 'quality':<10}{line}" for k, line in enumerate(found)]
 
     def to_json(self) -> str:
         """Returns the report as JSON, with the sums."""

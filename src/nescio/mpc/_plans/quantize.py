@@ -6,100 +6,29 @@ The window of places holds the lowest and the highest value of the calibration, 
 value outside of it wraps, and its result is wrong.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from numbers import Real
 
 import numpy as np
 
-from .._arrays import Array, as_count
-from ..errors import ArgumentError
-from ._activation import Activation
-from ._classes import Classes, class_layers, classes_of, ranking
-from ._maps import MAX_WEIGHT, Convolution, Dense, Floats, Ring, Shape
-from ._network import Layer, Network, Term
+from ..._arrays import Array, as_count, shown
+from ...errors import ArgumentError
+from .._activation import Activation
+from .._classes import Classes, class_layers, classes_of, ranking
+from .._maps import MAX_WEIGHT, Floats, Ring
+from .._network import Layer, Network, Term
+from .._products import overloaded
+from .floats import RELU, FloatLayer, Function, Windows, windows_of
 
 MIN_WEIGHT_BITS, MAX_WEIGHT_BITS = 2, 15
-_SMALLEST = 1e-6  # of a window, in units of the values
+MAX_MARGIN = 1000
+_SMALLEST = 1e-6  # of the values of a channel, in units of those of its layer
+_ZERO = 2.0**-64  # in place of 0, before a division
+_COARSE_BITS = 8  # of scales that are public
 _VALUE_BITS = 31  # of values, with their signs: one less than the ring has
-_CHUNK = 64
 INPUT_MAX = 127
-
-Windows = list[tuple[Floats, Floats]]
-
-
-class FloatTerm(NamedTuple):
-    """A linear map with float weights: `geometry` is a map of the same shapes."""
-
-    source: int
-    geometry: Convolution | Dense
-    weights: Floats
-
-    def __call__(self, values: Floats) -> Floats:
-        """Maps a batch of values."""
-        return self.geometry.floats(values, self.weights)
-
-    def scaled(self, scales: Floats, results: Floats) -> Floats:
-        """Returns the weights for inputs and results that are multiples of a scale a channel."""
-        geometry, after = self.geometry, (1,) * (self.weights.ndim - 2)
-        if isinstance(geometry, Dense):
-            own = np.repeat(scales, self.weights.shape[1] // len(scales))[None]
-        else:
-            groups, each = geometry.groups, len(self.weights) // geometry.groups
-            own = np.repeat(scales.reshape(groups, -1), each, axis=0)
-        found: Floats = self.weights * own.reshape(*own.shape, *after)
-        return found / results.reshape(-1, 1, *after)
-
-    def rounded(self, scales: Floats, results: Floats) -> Term:
-        """Returns the map with rounded weights for them."""
-        whole = np.rint(self.scaled(scales, results)).astype(np.int64)
-        geometry = replace(self.geometry, weights=whole)
-        return Term(self.source, geometry)
-
-
-@dataclass(frozen=True, eq=False)
-class Function:
-    """A function of one number. `scales` says that f(s x) = s f(x) for all s above 0.
-
-    A function that scales may have another scale for each channel.
-    """
-
-    name: str
-    of: Callable[[Floats], Floats]
-    scales: bool = False
-
-    def __call__(self, values: Floats) -> Floats:
-        """Maps each number."""
-        return self.of(values)
-
-
-RELU = Function("relu", lambda values: np.maximum(values, 0), scales=True)
-
-
-@dataclass(frozen=True, eq=False)
-class FloatLayer:
-    """Terms and a bias, then a function unless it is the last layer.
-
-    The bias has one number a channel, or the shape of a result.
-    """
-
-    terms: tuple[FloatTerm, ...]
-    bias: Floats
-    function: Function = RELU
-
-    @property
-    def outputs(self) -> Shape:
-        """The shape of a result."""
-        return self.terms[0].geometry.outputs
-
-    def values(self, results: Sequence[Floats]) -> Floats:
-        """Returns the values of the layer, before its activation."""
-        first, *others = (term(results[term.source]) for term in self.terms)
-        for other in others:
-            first = first + other
-        if self.bias.ndim > 1:
-            return first + self.bias
-        return first + self.bias.reshape(-1, *(1,) * (first.ndim - 2))
 
 
 class Scaled:
@@ -140,15 +69,6 @@ class Quantized(Scaled):
     largest: float | None = None
 
 
-def run(layers: Sequence[FloatLayer], inputs: Floats) -> Iterator[Floats]:
-    """Yields the values of every layer for inputs (n, *inputs)."""
-    results = [inputs]
-    for layer in layers:
-        values = layer.values(results)
-        yield values
-        results.append(layer.function(values))
-
-
 def quantize(
     layers: Sequence[FloatLayer],
     calibration: Floats,
@@ -167,50 +87,98 @@ def quantize(
     `as_class`, further layers find the largest output. Raises ArgumentError.
     """
     as_count(weight_bits, "weight_bits", MIN_WEIGHT_BITS, MAX_WEIGHT_BITS)
-    if not margin >= 0:
-        raise ArgumentError(f"margin: found {margin}, expected a number of at least 0")
+    if not isinstance(margin, Real) or not 0 <= margin <= MAX_MARGIN:
+        raise ArgumentError(
+            f"margin: found {shown(margin)}, expected a number from 0 to {MAX_MARGIN}"
+        )
     if not len(calibration) or not np.isfinite(calibration).all():
         raise ArgumentError("calibration: found no inputs, or numbers that are not finite")
-    input_scale = float(np.abs(calibration).max()) * (1 + margin) / INPUT_MAX or 1.0
-    scales = [np.full(calibration.shape[1], input_scale)]
+    if not calibration.any():
+        raise ArgumentError(
+            "calibration: found zeros alone, expected inputs like those that clients will have"
+        )
     windows = windows_of(layers, calibration) if windows is None else windows
-    widths = [bits] * (len(layers) - 1) if isinstance(bits, int) else bits
-    made = []
-    for layer, (low, high), width in zip(layers[:-1], windows[:-1], widths, strict=True):
-        activation, own, results = _tabled(layer.function, low, high, width, margin)
-        made.append(_layer(layer, activation, scales, own, weight_bits))
+    count = len(layers) - 1
+    widths = [bits] * count if isinstance(bits, int) else [*bits]
+    precisions = [weight_bits] * len(layers)
+    while True:
+        own = _Quantizer(layers, windows, widths, float(margin), precisions)
+        found = own.quantized(calibration, as_class=as_class)
+        excess = [number for number in overloaded(found.network) if number < len(layers)]
+        if not excess:
+            return found
+        for number in excess:
+            precisions[number] -= 1
+        if min(precisions) < MIN_WEIGHT_BITS:
+            raise ArgumentError(
+                f"layer {excess[0] + 1}: found sums of too many weights, also with "
+                f"{MIN_WEIGHT_BITS} bits each; divide the layer, or average fewer numbers"
+            )
+
+
+class _Quantizer:
+    """The parts of `quantize`, for widths of tables and bits of weights of each layer."""
+
+    def __init__(
+        self,
+        layers: Sequence[FloatLayer],
+        windows: Windows,
+        widths: Sequence[int],
+        margin: float,
+        precisions: Sequence[int],
+    ) -> None:
+        self._layers, self._windows, self._widths = layers, windows, widths
+        self._margin, self._precisions = margin, precisions
+
+    def quantized(self, calibration: Floats, *, as_class: bool) -> Quantized:
+        """Returns the network, with its scales."""
+        largest = float(np.abs(calibration).max()) * (1 + self._margin)
+        input_scale = coarse(largest / INPUT_MAX)
+        scales = [np.full(calibration.shape[1], input_scale)]
+        made = [self._hidden(number, scales) for number in range(len(self._layers) - 1)]
+        low, high = self._windows[-1]
+        last, bits = self._layers[-1], self._precisions[-1]
+        if as_class:
+            made += _class_layers(last, scales, (low.min(), high.max(), self._margin), bits)
+            network = Network(calibration.shape[1:], tuple(made))
+            return Quantized(network, input_scale, 1.0, int(np.prod(last.outputs)))
+        largest = coarse((1 + self._margin) * _magnitude(low, high))
+        layer, output_scale = _last_layer(last, scales, largest, bits)
+        network = Network(calibration.shape[1:], (*made, layer))
+        return Quantized(network, input_scale, output_scale, largest=largest)
+
+    def _hidden(self, number: int, scales: list[Floats]) -> Layer:
+        """Returns a layer with a table; adds the scales of its results."""
+        layer, (low, high) = self._layers[number], self._windows[number]
+        window = low, high, self._margin
+        try:
+            activation, own, results = _tabled(layer.function, window, self._widths[number])
+        except ArgumentError as error:
+            raise ArgumentError(f"layer {number + 1}: {error}") from error
+        found = _layer(layer, activation, scales, own, self._precisions[number])
         scales.append(results)
-    low, high = windows[-1]
-    if as_class:
-        made += _class_layers(layers[-1], scales, (low.min(), high.max(), margin), weight_bits)
-        network = Network(calibration.shape[1:], tuple(made))
-        return Quantized(network, input_scale, 1.0, int(np.prod(layers[-1].outputs)))
-    largest = (1 + margin) * max(float(high.max()), float(-low.min()), _SMALLEST)
-    last, output_scale = _last_layer(layers[-1], scales, largest, weight_bits)
-    made.append(last)
-    network = Network(calibration.shape[1:], tuple(made))
-    return Quantized(network, input_scale, output_scale, largest=largest)
+        return found
 
 
-def windows_of(layers: Sequence[FloatLayer], calibration: Floats) -> Windows:
-    """Returns the lowest and highest value of each channel, for every layer."""
-    found: Windows = []
-    for first in range(0, len(calibration), _CHUNK):
-        for number, values in enumerate(run(layers, calibration[first : first + _CHUNK])):
-            axes = tuple(axis for axis in range(values.ndim) if axis != 1)
-            low, high = values.min(axes), values.max(axes)
-            if first:
-                low, high = np.minimum(low, found[number][0]), np.maximum(high, found[number][1])
-                found[number] = low, high
-            else:
-                found.append((low, high))
-    return found
+def coarse(scale: float) -> float:
+    """Returns a scale with 8 significant bits, not below it: public ones tell little of weights."""
+    fraction, exponent = math.frexp(scale)
+    return math.ldexp(math.ceil(math.ldexp(fraction, _COARSE_BITS)), exponent - _COARSE_BITS)
+
+
+def _magnitude(low: Floats, high: Floats) -> float:
+    """Returns the largest magnitude of a layer's values, or 1 if all are 0."""
+    return max(float(np.abs(low).max()), float(np.abs(high).max())) or 1.0
 
 
 def _tabled(
-    function: Function, low: Floats, high: Floats, bits: int, margin: float
+    function: Function, window: tuple[Floats, Floats, float], bits: int
 ) -> tuple[Activation, Floats, Floats]:
-    """Chooses a table and its window; returns them, and the scales of places and of results."""
+    """Chooses a table and its window; returns them, and the scales of places and of results.
+
+    `window` has the lowest and highest value of each channel, and the margin.
+    """
+    low, high, margin = window
     if function.scales:
         first, own = _window(low, high, bits, margin)
         real = 1.0
@@ -218,7 +186,15 @@ def _tabled(
         first, scale = _window(low.min(keepdims=True), high.max(keepdims=True), bits, margin)
         own, real = np.repeat(scale, len(low)), float(scale[0])
     places = np.arange(-first, (1 << bits) - first, dtype=np.float64)
-    found = function(real * places)
+    with np.errstate(all="ignore"):  # what is not finite is refused
+        found = function(real * places)
+    if not np.isfinite(found).all():
+        bad = float(real * places[~np.isfinite(found)][0])
+        raise ArgumentError(
+            f"found a function ({function.name}) that is not finite at {bad:.6g}, expected finite "
+            f"numbers from {real * places[0]:.6g} to {real * places[-1]:.6g}, which are the values "
+            "of the calibration and a margin; clamp its input in the model, or lower `margin`"
+        )
     signed = bool(found.min() < 0)
     unit = 1.0 if function is RELU else _unit(found, bits, signed=signed)
     entries = np.rint(found / unit).astype(np.int64)
@@ -229,12 +205,17 @@ def _tabled(
 def _unit(found: Floats, bits: int, *, signed: bool) -> float:
     """Returns the finest unit of entries of so many bits."""
     most = (1 << bits - 1) - 1 if signed else (1 << bits) - 1
-    return max(float(np.abs(found).max()) / most, _SMALLEST)
+    return float(np.abs(found).max()) / most or 1.0
 
 
 def _window(low: Floats, high: Floats, bits: int, margin: float) -> tuple[int, Floats]:
-    """Chooses the places below zero, and the finest scales of the channels."""
-    below, above = np.maximum(-low, _SMALLEST), np.maximum(high, _SMALLEST)
+    """Chooses the places below zero, and the finest scales of the channels.
+
+    A channel without values but 0 has the scale of the layer.
+    """
+    most = _magnitude(low, high)
+    dead = np.maximum(np.abs(low), np.abs(high)) <= _SMALLEST * most
+    below, above = (np.where(dead, most, np.maximum(own, _SMALLEST * most)) for own in (-low, high))
     size = 1 << bits
     choices = []
     for first in range(max(2, size // 16), size - 1, max(1, size // 16)):
@@ -270,7 +251,7 @@ def _last_layer(
     """Rounds the weights of the last layer; returns it and the scale of its outputs."""
     ones = np.ones(len(layer.bias))
     finest = _largest(layer, scales, ones) / ((1 << weight_bits) - 1)
-    scale = max(largest / (1 << _VALUE_BITS - 1), finest)
+    scale = coarse(max(largest / (1 << _VALUE_BITS - 1), finest))
     return Layer(*_rounded(layer, scales, ones * scale)), scale
 
 
@@ -290,7 +271,7 @@ def _class_layers(
 
 def _largest(layer: FloatLayer, scales: Sequence[Floats], own: Floats) -> float:
     weights = (np.abs(term.scaled(scales[term.source], own)) for term in layer.terms)
-    return max(_SMALLEST, *(float(one.max()) for one in weights))
+    return max(_ZERO, *(float(one.max()) for one in weights))
 
 
 def _rounded(
