@@ -101,7 +101,7 @@ def _party(role: str, pipe: Connection, port: int | None, model: Path | bytes, w
             cpu = time.process_time() - begin
         path = work.folder / role
         steps = prepare(channel, network, path, work.inferences, threads=threads, weights=weights)
-        size = 0 if weights is None else weights.bytes
+        size = 0 if weights is None else weights.kept_bytes
         own = {"before": before, "peak": _peak(), "weight_bytes": size, "prepare_cpu": cpu}
         pipe.send({**own, "steps": steps})
 

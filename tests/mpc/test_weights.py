@@ -60,15 +60,15 @@ def test_products_are_the_same_within_any_limit(network, random, share):  # noqa
 def test_kept_weights_fill_the_limit_and_no_more(network):  # noqa: F811
     """The rest is 4 bytes a weight, with the zeros that fill a polynomial's channels up."""
     sizes = [own.polynomials * POLYNOMIAL_BYTES for own in products_of(network)]
-    integers = PreparedWeights(network, max_bytes=0, threads=1).bytes
+    integers = PreparedWeights(network, max_bytes=0, threads=1).kept_bytes
     assert integers < 16 * sum(
         term.map.weights.size for layer in network.layers for term in layer.terms
     )
-    assert PreparedWeights(network, threads=1).bytes == sum(sizes) == whole(network)
+    assert PreparedWeights(network, threads=1).kept_bytes == sum(sizes) == whole(network)
     for limit in (min(sizes) - 1, min(sizes), sum(sizes) - 1):
         prepared = PreparedWeights(network, max_bytes=limit, threads=1)
-        assert prepared.bytes <= limit + integers
-        assert (prepared.bytes > integers) == (limit >= min(sizes))
+        assert prepared.kept_bytes <= limit + integers
+        assert (prepared.kept_bytes > integers) == (limit >= min(sizes))
 
 
 def test_polynomials_between_groups_take_nothing(random):  # noqa: F811
@@ -100,7 +100,7 @@ def test_preparations_at_once_share_weights(tmp_path):
     own = small_network(random_)
     public = PublicNetwork.from_bytes(own.public.to_bytes())
     shared = PreparedWeights(own, max_bytes=2 * POLYNOMIAL_BYTES, threads=1)
-    size, wrong = shared.bytes, []
+    size, wrong = shared.kept_bytes, []
 
     def prepared(number):
         paths = tmp_path / f"client{number}", tmp_path / f"server{number}"
@@ -118,10 +118,12 @@ def test_preparations_at_once_share_weights(tmp_path):
     for thread in threads:
         thread.join(60)
     assert wrong == []
-    assert shared.bytes == size
+    assert shared.kept_bytes == size
     for number in range(2):
         x = small_input(own, random_)
-        assert np.abs(_outputs(own, public, tmp_path, number, x) - _clear(own, x)).max() < 400
+        draws = np.stack([_clear(own, x) for _ in range(64)])  # roundings by chance
+        found = _outputs(own, public, tmp_path, number, x)
+        assert (np.abs(found - draws.mean(0)) <= 8 * draws.std(0) + 8).all()
 
 
 def _outputs(own, public, folder, number, x):

@@ -54,7 +54,7 @@ class PreparedWeights:
         return found
 
     @property
-    def bytes(self) -> int:
+    def kept_bytes(self) -> int:
         """The bytes that all weights take, transformed or not."""
         return sum(own.kept_bytes for layer in self.layers for own in layer)
 
