@@ -172,6 +172,16 @@ def test_inputs_outside_the_calibration_are_named(server, files, prepared, tmp_p
     assert "the outputs may be wrong" in found.stderr
 
 
+def test_outputs_larger_than_those_of_the_calibration_are_named(server, files, prepared):
+    found = client(nescio_here, "ask", server.address, files, prepared, files / "one.npy")
+    assert "its outputs are larger" not in found.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nescio.mpc.PublicPlan.has_large", lambda *_: True)
+        found = client(nescio_here, "ask", server.address, files, prepared, files / "one.npy")
+    assert found.returncode == 0
+    assert "one.npy: its outputs are larger than those of the model's calibration" in found.stderr
+
+
 def test_refilling(server, files, prepared):
     ask = ["ask", server.address, files, prepared, files / "three.npy", "--refill", 4]
     for left, numbers in ((4, ("", ".2")), (5, (".2", ".3"))):  # 3 and 4, then 4 and 4
