@@ -210,6 +210,12 @@ def test_public_plans_survive_as_bytes(plan):
         json.dumps({**whole, "output_scale": True}).encode(),
         json.dumps({**whole, "largest": -1.0}).encode(),
         json.dumps({**whole, "network": {}}).encode(),
+        json.dumps({**whole, "inputs": [2, 8, 7]}).encode(),
+        json.dumps({**whole, "inputs": [-2, -8, 8]}).encode(),
+        json.dumps({**whole, "inputs": [1] * 17 + [128]}).encode(),
+        json.dumps({**whole, "outputs": [5.0]}).encode(),
+        json.dumps({**whole, "outputs": 5}).encode(),
+        json.dumps({**whole, "outputs": []}).encode(),
         data[:-1],
     ):
         with pytest.raises(MalformedMessageError):

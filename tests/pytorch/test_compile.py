@@ -5,7 +5,7 @@ import pytest
 
 import nescio.mpc
 from nescio.errors import ArgumentError
-from nescio.mpc import PrivateModel, Server, insecure_dealer, prepare
+from nescio.mpc import Plan, PrivateModel, PublicPlan, Server, insecure_dealer, prepare
 from ot.parties import together
 
 torch = pytest.importorskip("torch")
@@ -106,6 +106,43 @@ def test_inputs_of_one_or_two_dimensions(shape):
     assert found.report.inputs == 10
     outputs = found.simulate(inputs.numpy()).outputs
     assert np.abs(outputs - expected).mean() < 0.1 * expected.std()
+
+
+@pytest.mark.parametrize(
+    ("own", "shape"),
+    [
+        (nn.Sequential(nn.Conv1d(3, 5, 3, padding=1), nn.ReLU(), nn.Conv1d(5, 4, 3)), (3, 16)),
+        (nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Linear(6, 2)), (7, 5)),
+        (nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)), (8,)),
+    ],
+    ids=["signals", "tokens", "numbers"],
+)
+def test_shapes_are_the_models(own, shape, tmp_path):
+    """In the simulator, in a plan from a file, and between two parties."""
+    inputs = torch.randn(40, *shape, generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        expected = own(inputs)
+    nescio.mpc.compile(own, inputs[:1], calibration=inputs, table_bits=10).save(tmp_path / "plan")
+    plan = Plan.load(tmp_path / "plan")
+    public = PublicPlan.from_bytes(plan.public.to_bytes())
+    assert public.inputs == plan.public.inputs == shape
+    assert ("n", *public.outputs) == ("n", *expected.shape[1:])
+    assert plan.simulate(inputs.numpy()).outputs.shape == expected.shape
+    with pytest.raises(ArgumentError, match="expected"):
+        public.encode(inputs.numpy()[:, None])
+    insecure_dealer(plan.network, tmp_path / "client", tmp_path / "server", 2, seed=5)
+
+    def client(channel):
+        with PrivateModel(channel, public, tmp_path / "client", threads=1) as private:
+            return private(inputs[:2])
+
+    def server(channel):
+        with Server(channel, plan.network, tmp_path / "server", threads=1) as party:
+            party.serve()
+
+    found, _ = together(client, server)
+    assert found.shape == expected[:2].shape
+    assert (found - expected[:2]).abs().mean() < 0.2 * expected.std()
 
 
 def test_the_model_is_left_as_it_was(model, inputs):

@@ -59,12 +59,49 @@ REFUSED = {
     "mask": (lambda x: x[x > 0], [], IMAGE, r"\(index\)"),
     "batch": (lambda x: x.view(-1), [], IMAGE, r"the dimension of the batch.*flatten\(1\)"),
     "pool": (lambda x: F.max_pool2d(x, 2, 2, 1), [], IMAGE, "max pooling of 2 with a padding of 1"),
-    "average": (
-        lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False),
+    "rounded quotients": (
+        lambda x, m: torch.div(x, m(x), rounding_mode="floor"),
+        [nn.Conv2d(3, 3, 1)],
+        IMAGE,
+        "a rounded quotient of several secrets",
+    ),
+    "places": (
+        lambda x: F.max_pool2d(x, 2, return_indices=True)[1].float(),
         [],
         IMAGE,
-        "counts fewer pixels at the borders",
+        "the places of a maximum",
     ),
+    "whole sums": (lambda x: x.sum(1, dtype=torch.int64), [], IMAGE, r"a result of torch\.int64"),
+    "truth": (
+        lambda x, m: ((x > 0) + (m(x) > 0)).float(),
+        [nn.Conv2d(3, 3, 1)],
+        IMAGE,
+        r"add with a result of torch\.bool",
+    ),
+    "bits": (lambda x: x.view(torch.float64), [], IMAGE, "a view of bits"),
+    "no batch": (lambda x: F.max_pool2d(x, 2), [], (8, 8), r"a shape \(1, 8, 8\), expected 4"),
+    "no batch, 1d": (lambda x: F.avg_pool1d(x, 2), [], (8,), r"a shape \(1, 8\), expected 3"),
+    "transposed": (
+        lambda x: torch.convolution(
+            x, torch.ones(3, 3, 2, 2), None, [1, 1], [0, 0], [1, 1], True, [0, 0], 1
+        ),
+        [],
+        IMAGE,
+        "a transposed convolution",
+    ),
+    "trained batch norm": (
+        lambda x: F.batch_norm(x, torch.zeros(3), torch.ones(3), training=True),
+        [],
+        IMAGE,
+        "statistics of its input",
+    ),
+    "crop": (
+        lambda x, m: m(x[:, :, 80:, 80:]),
+        [nn.Conv2d(3, 3, 3)],
+        (3, 96, 96),
+        r"a kernel of 83 x 83 taps.*a crop that starts at \(80, 80\).*crop the inputs before",
+    ),
+    "upsampling": (lambda x: F.interpolate(x, scale_factor=2), [], IMAGE, r"\(upsample_nearest2d"),
     "sqrt": (lambda x: F.relu(x).log(), [], IMAGE, "log, which is not finite.*clamp its input"),
     "reflection": (lambda x: F.pad(x, (1, 1, 1, 1), mode="reflect"), [], IMAGE, "mode reflect"),
     "permutation": (

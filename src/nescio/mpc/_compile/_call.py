@@ -30,6 +30,11 @@ class Call:
         found = self._arguments.get(name, default)
         return default if found is None else found
 
+    def having(self, **arguments: Any) -> "Call":  # noqa: ANN401
+        """Returns the call with other arguments."""
+        own = {**self._arguments, **arguments}
+        return Call(self.layers, own, self.shape, alone=self.alone)
+
     @property
     def x(self) -> Any:  # noqa: ANN401
         """The first argument."""

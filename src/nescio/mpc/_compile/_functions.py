@@ -6,22 +6,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._directions import RISING, direction_of
 from ._layers import Layers
 from ._linear import added, multiplied, shifted
 from ._values import Expression, Op, Pointwise, Value
 
-_MONOTONE = {
-    *("relu", "relu6", "leaky_relu", "sigmoid", "tanh", "hardtanh", "hardsigmoid", "softplus"),
-    *("elu", "selu", "celu", "clamp", "clamp_min", "clamp_max", "atan", "log_sigmoid", "exp"),
-    *("erf", "sqrt", "log", "floor", "ceil", "round", "sinh", "asinh", "expm1", "log1p", "prelu"),
-}
 _OTHERS = {
+    *("leaky_relu", "softplus", "elu", "celu", "prelu", "floor_divide", "remainder", "fmod"),
     *("abs", "gelu", "silu", "hardswish", "mish", "square", "pow", "sin", "cos", "rsqrt", "sign"),
     *("reciprocal", "cosh", "hardshrink", "softshrink", "threshold", "where", "gt", "ge", "lt"),
     *("le", "eq", "ne", "trunc", "frac", "exp2", "log2", "log10", "tan", "erfc", "logical_not"),
     *("logical_and", "logical_or", "bitwise_and", "bitwise_or", "bitwise_not"),
 }
-FUNCTIONS = frozenset(_MONOTONE | _OTHERS)
+FUNCTIONS = frozenset(RISING | _OTHERS)
 NUMERIC = frozenset({"add", "sub", "rsub", "mul", "div", "neg", "maximum", "minimum"})
 """Linear with constants, and functions of one number if both sides are of the same number."""
 
@@ -71,13 +68,13 @@ def joined(target: Any, name: str, arguments: Sequence[Any], options: Any) -> Po
         return found
 
     own = secrets([arguments, options])
-    inner = [value for value in own if isinstance(value, Pointwise) and value.base is common]
     names = [value.name for value in own if isinstance(value, Pointwise)]
     label = " then ".join([*sorted(names, key=len)[-1:], name])
-    monotone = len(own) == 1 and name in _MONOTONE | NUMERIC
-    return Pointwise(
-        common, function, label, monotone and all(value.is_monotone for value in inner)
-    )
+    direction = 0
+    if len(own) == 1:
+        inner = own[0].direction if isinstance(own[0], Pointwise) else 1
+        direction = inner * direction_of(target, name, arguments, options)
+    return Pointwise(common, function, label, direction)
 
 
 def _is_tensor(item: object) -> bool:
@@ -140,6 +137,7 @@ def numeric(
     is_linear = name in ("add", "sub", "rsub", "neg") or (
         len(own) == 1 and (name == "mul" or (name == "div" and own[0] is arguments[0]))
     )
+    is_linear &= options.get("rounding_mode") is None
     found = None
     if is_open or not is_linear:
         found = joined(target, name, arguments, options)
@@ -148,15 +146,17 @@ def numeric(
     if name in ("maximum", "minimum"):
         return _extreme(layers, arguments, name)
     if not is_linear:
-        raise _product(layers, name)
+        raise _product(layers, name, options)
     result = _linear(layers, name, arguments, options)
     if len(own) == 1 and all(map(is_one_number, constants)) and isinstance(own[0], Expression):
         result.root = joined(target, name, arguments, options)
     return result
 
 
-def _product(layers: Layers, name: str) -> Exception:
+def _product(layers: Layers, name: str, options: Any) -> Exception:  # noqa: ANN401
     verb = "division by a secret" if name == "div" else "product of two secrets"
+    if options.get("rounding_mode") is not None:
+        verb = "rounded quotient of several secrets, or by several numbers"
     return layers.refusal(
         f"found a {verb} ({name})",
         "products with constants, and functions of one number",
@@ -171,8 +171,12 @@ def _linear(
     options: Any,  # noqa: ANN401
 ) -> Expression:
     """Computes an operator that is linear in its secrets."""
-    rest = dict(options)
+    rest = {key: value for key, value in options.items() if value is not None}
     factor = float(rest.pop("alpha", 1))
+    if rest:
+        raise layers.refusal(
+            f"found {name} with the options {', '.join(rest)}", "none but alpha", "leave them out"
+        )
     if name == "neg":
         return multiplied(layers, arguments[0], _tensor(-1.0))
     first, second = arguments[:2]
@@ -216,4 +220,4 @@ def _extreme(layers: Layers, arguments: Sequence[Any], name: str) -> Expression:
 
 def relu(expression: Expression) -> Pointwise:
     """Returns relu of an expression."""
-    return Pointwise(expression, torch.relu, "relu", is_monotone=True)
+    return Pointwise(expression, torch.relu, "relu", direction=1)

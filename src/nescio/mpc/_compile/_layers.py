@@ -1,5 +1,6 @@
 """Layers from expressions: what is closed by a function becomes a result."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -7,10 +8,12 @@ import numpy as np
 import torch
 
 from ...errors import ArgumentError
+from .._layout import N
 from .._maps import Convolution, Dense, Floats, Shape
 from .._plans.floats import RELU, FloatLayer, FloatTerm, Function
 from .._public import MAX_LAYERS, MAX_TERMS
 from ._values import Expression, Op, Pointwise, Term, Value, plain
+from ._windows import Window
 
 MOST_NUMBERS = 1 << 24
 """Numbers of a matrix that replaces other maps."""
@@ -94,7 +97,22 @@ class Layers:
             return None
         sources = [term.source for term in expression.terms]
         pairs: list[tuple[Convolution, Floats]] = [window.geometry() for window in windows]
+        for window, (geometry, _) in zip(windows, pairs, strict=True):
+            self._check_taps(window, geometry)
         return tuple(FloatTerm(source, *pair) for source, pair in zip(sources, pairs, strict=True))
+
+    def _check_taps(self, window: Window, geometry: Convolution) -> None:
+        """Raises ArgumentError for a kernel that does not fit into a polynomial."""
+        sizes = zip(geometry.weights.shape[2:], geometry.dilation, geometry.stride, strict=True)
+        taps = [-(-(apart * (count - 1) + 1) // step) for count, apart, step in sizes]
+        if math.prod(taps) <= N:
+            return
+        why = f", for a crop that starts at {window.offset}" if max(window.offset) > 0 else ""
+        raise self.refusal(
+            f"found a kernel of {taps[0]} x {taps[1]} taps in a phase of the stride{why}",
+            f"up to {N:,}",
+            "crop the inputs before the model, or use a smaller kernel or dilation",
+        )
 
     def _matrices(self, expression: Expression) -> tuple[FloatTerm, ...]:
         return tuple(self._matrix(term, expression.size) for term in expression.terms)

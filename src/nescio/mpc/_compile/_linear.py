@@ -75,7 +75,7 @@ def reshaped(layers: Layers, value: Value, shape: Shape, *, alone: bool = False)
         if alone and value.closed is None:
             base = reshaped(layers, value.base, shape)
             assert isinstance(base, Expression)
-            return Pointwise(base, value.function, value.name, value.is_monotone)
+            return Pointwise(base, value.function, value.name, value.direction)
         value = layers.expression(value)
     terms = tuple(
         term.then(lambda x: x.reshape(len(x), *shape), term.window, term.matrix)

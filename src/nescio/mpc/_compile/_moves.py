@@ -83,6 +83,21 @@ def concatenate(call: Call) -> Value:
     return shifted(found, torch.cat(constant, axis + 1))
 
 
+def stack(call: Call) -> Value:
+    """Puts values beside each other along a new axis."""
+    axis = call["dim"] % (len(call.shape) + 1) - 1
+    if axis < 0:
+        raise call.batch()
+    parts: list[Any] = []
+    for part in call["tensors"]:
+        if isinstance(part, Expression | Pointwise):
+            shape = (*part.shape[:axis], 1, *part.shape[axis:])
+            parts.append(reshaped(call.layers, part, shape))
+        else:
+            parts.append(part.unsqueeze(axis + 1))
+    return concatenate(call.having(tensors=parts))
+
+
 def pad(call: Call) -> Value:
     """Adds numbers around."""
     if call.get("mode", "constant") != "constant":
@@ -118,6 +133,7 @@ MOVES: dict[str, Callable[[Call], Any]] = {
     "select": select,
     **dict.fromkeys(("split", "split_with_sizes"), split),
     "cat": concatenate,
+    "stack": stack,
     "pad": pad,
     "constant_pad_nd": pad,
     "expand": expand,

@@ -31,6 +31,10 @@ def convolution(call: Call) -> Value:
     """Convolves along one or two axes."""
     weight, bias = call.constant("weight"), call.constant("bias")
     assert weight is not None
+    if call.get("transposed", False):
+        raise call.layers.refusal(
+            "found a transposed convolution", "convolutions", "use another kind of layer"
+        )
     flat = weight.ndim == 3
     kernel = weight[:, :, None] if flat else weight
     stride, dilation = call.pair("stride", 1), call.pair("dilation", 1)
@@ -114,16 +118,24 @@ def average(call: Call) -> Value:
     kernel = call.pair("kernel_size")
     stride, padding = call.pair("stride", 0), call.pair("padding", 0)
     stride = (stride[0] or kernel[0], stride[1] or kernel[1]) if call.get("stride") else kernel
-    divisor = call.get("divisor_override") or kernel[0] * kernel[1]
-    ends = _beyond(call, kernel, stride, padding)
-    if ends or (any(padding) and not call.get("count_include_pad", True)):
-        raise call.layers.refusal(
-            "found an average pooling that counts fewer pixels at the borders",
-            "count_include_pad=True and ceil_mode=False",
-            "change these options, or pad first",
-        )
+    divisor = call.get("divisor_override")
+    counts = divisor is None and not call.get("count_include_pad", True)
+    if _beyond(call, kernel, stride, padding) or (any(padding) and counts):
+        return _uneven(call)
+    divisor = divisor or kernel[0] * kernel[1]
     sizes = Sizes(stride, padding)
     return pooled(call.layers, call.x, kernel, sizes, shape=call.shape, divisor=float(divisor))
+
+
+def _uneven(call: Call) -> Value:
+    """Averages under kernels that have fewer pixels at the borders: no convolution."""
+    own = [call[name] for name in ("kernel_size", "stride", "padding", "ceil_mode")]
+    own.append(call["count_include_pad"])
+    own[1] = own[1] or own[0]
+    if len(call.shape) == 2:
+        return mapped(call.layers, call.x, lambda x: F.avg_pool1d(x, *own), call.shape)
+    own.append(call["divisor_override"])
+    return mapped(call.layers, call.x, lambda x: F.avg_pool2d(x, *own), call.shape)
 
 
 def _beyond(call: Call, kernel: Pair, stride: Pair, padding: Pair) -> bool:
@@ -228,7 +240,7 @@ def prelu(call: Call) -> Value:
     assert weight is not None
     slopes = _a_channel(weight, call.shape)
     own = call.layers.expression(call.x)
-    over = Pointwise(own, torch.relu, "relu", is_monotone=True)
+    over = Pointwise(own, torch.relu, "relu", direction=1)
     left = multiplied(call.layers, own, slopes)
     return added(call.layers, left, multiplied(call.layers, over, 1 - slopes))
 

@@ -32,9 +32,9 @@ class _Tap(NamedTuple):
 
 def max_pooled(layers: Layers, value: Value, lines: list[Line], *, alone: bool) -> Value:
     """Pools a value along axes. A function that `alone` the pooling uses comes after it."""
-    if isinstance(value, Pointwise) and alone and value.rises and value.closed is None:
+    if isinstance(value, Pointwise) and alone and value.direction == 1 and value.closed is None:
         base = _pooled(layers, value.base, lines)
-        return Pointwise(base, value.function, value.name, value.is_monotone)
+        return Pointwise(base, value.function, value.name, value.direction)
     return _pooled(layers, layers.expression(value), lines)
 
 

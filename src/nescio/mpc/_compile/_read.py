@@ -8,6 +8,7 @@ import torch
 from ...errors import ArgumentError
 from .._maps import Shape
 from ._call import Call
+from ._checks import check_call
 from ._endings import without_ending
 from ._functions import FUNCTIONS, NUMERIC, function_of, numeric, secrets, substituted
 from ._graph import Graph, Node, as_constant, graph_of, name_of, place_of
@@ -17,12 +18,12 @@ from ._operators import OPERATORS
 from ._refused import ATTENTION, ATTENTION_MODULES, RANDOM, REFUSED, UNKNOWN
 from ._values import Expression, Pointwise, Value, natural_shape, plain
 
-_ALIASES = {
+ALIASES = {
     *("alias", "clone", "contiguous", "detach", "lift_fresh_copy", "dropout", "feature_dropout"),
     *("alpha_dropout", "feature_alpha_dropout", "to", "_to_copy", "type_as", "native_dropout"),
 }
 _CHECKS = {"_assert_tensor_metadata", "_assert_scalar", "_assert_async", "sym_constrain_range"}
-_KNOWN = OPERATORS.keys() | FUNCTIONS | NUMERIC | _ALIASES | {"getitem"}
+_KNOWN = OPERATORS.keys() | FUNCTIONS | NUMERIC | ALIASES | {"getitem"}
 
 
 def read(model: torch.nn.Module, example: torch.Tensor, *, as_class: bool = False) -> Model:
@@ -117,7 +118,8 @@ class _Walk:
     def _secret(self, node: Node, name: str, arguments: Sequence[Any], options: Any) -> Any:  # noqa: ANN401
         """Computes an operator of secrets."""
         call = self._call(node, arguments, options)
-        if name in _ALIASES:
+        check_call(call, node, name)
+        if name in ALIASES:
             return self._alias(node, name, call)
         if name == "prelu" and call["weight"].numel() > 1:
             return OPERATORS[name](call)
@@ -167,7 +169,7 @@ class _Walk:
             raise self._layers.refusal(f"found {said}", "a model without them", remedy)
         if isinstance(found, Pointwise) and name in ("to", "_to_copy"):
             inner = found.function
-            return Pointwise(found.base, lambda x: inner(x).double(), found.name, found.is_monotone)
+            return Pointwise(found.base, lambda x: inner(x).double(), found.name, found.direction)
         return found
 
     def _is_open(self, node: Node) -> bool:
@@ -190,7 +192,7 @@ class _Walk:
 def _is_alone(node: Node) -> bool:
     """Tests if a value has one user, and so had the values of which it is a copy."""
     while sum(name_of(user) not in _CHECKS for user in node.users) == 1:
-        if node.op != "call_function" or name_of(node) not in _ALIASES | {"view", "squeeze"}:
+        if node.op != "call_function" or name_of(node) not in ALIASES | {"view", "squeeze"}:
             return True
         node = node.all_input_nodes[0]
     return False

@@ -32,7 +32,8 @@ REFUSED: dict[str, tuple[str, str]] = {
         (
             *("layer_norm", "native_layer_norm", "group_norm", "native_group_norm"),
             *("instance_norm", "rms_norm", "_fused_rms_norm", "local_response_norm"),
-            *("_native_batch_norm_legit", "norm", "linalg_vector_norm", "var", "std", "var_mean"),
+            *("_native_batch_norm_legit", "_native_batch_norm_legit_functional", "norm"),
+            *("linalg_vector_norm", "var", "std", "var_mean"),
         ),
         _NORM,
     ),

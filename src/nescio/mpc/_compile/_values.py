@@ -85,25 +85,19 @@ class Expression:
 class Pointwise:
     """A function of each number of an expression, which a layer computes once it is needed.
 
-    `is_monotone` says that it is a chain of functions that nowhere turn.
+    `direction` is 1 if the function nowhere falls, -1 if it nowhere rises, 0 if that is unknown.
     """
 
     base: Expression
     function: Op
     name: str
-    is_monotone: bool = False
+    direction: int = 0
     closed: Expression | None = None
 
     @property
     def shape(self) -> Shape:
         """The shape, without the batch."""
         return self.base.shape
-
-    @property
-    def rises(self) -> bool:
-        """True if the function does not fall, so that it may come after a maximum."""
-        ends = self.function(torch.tensor([-1.0, 0.0, 1.0, 8.0], dtype=torch.float64))
-        return self.is_monotone and bool((ends.diff() >= 0).all())
 
     @property
     def scales(self) -> bool:

@@ -12,7 +12,7 @@ from .._maps import Floats
 from .._tables import MAX_BITS, MIN_BITS
 from .costs import LayerCost, costs, table_bytes
 from .floats import FloatLayer, run, windows_of
-from .plan import Plan
+from .plan import Plan, Shapes
 from .quantize import Quantized, quantize
 from .report import LayerReport, Report
 
@@ -49,8 +49,8 @@ def compile(  # noqa: A001 - the field's word
 ) -> Plan:
     """Turns a PyTorch model into a plan of two parties. The model is not changed.
 
-    `example` is one input (1, *shape); with a shape of two lengths (channels, length), the plan's
-    arrays have (channels, 1, length). `calibration` has inputs, or pairs of inputs and labels, in
+    `example` is one input (1, *shape); the plan takes and gives arrays of the model's shapes.
+    `calibration` has inputs, or pairs of inputs and labels, in
     batches: a DataLoader, a list, or one tensor. Up to 1,024 inputs are used. Three quarters of
     them decide the windows of the tables, which get `margin` more on both sides; the others are
     held out for `plan.report`. Tables have 2^`table_bits` entries (default 8; or a number for each
@@ -82,6 +82,7 @@ def compile(  # noqa: A001 - the field's word
         offline_bytes=offline_bytes,
         margin=margin,
         weight_bits=weight_bits,
+        shapes=Shapes(tuple(example.shape[1:]), () if found.is_class else found.outputs),
         as_class=found.is_class,
     )
 
@@ -95,6 +96,7 @@ def plan_of(
     notes: tuple[str, ...] = (),
     table_bits: int | Sequence[int] | None = None,
     offline_bytes: int | None = None,
+    shapes: Shapes | None = None,
     **options: Any,  # noqa: ANN401 - those of quantize
 ) -> Plan:
     """Returns the plan of layers of floats: `compile` without PyTorch."""
@@ -105,7 +107,7 @@ def plan_of(
     if offline_bytes is not None:
         widths = _searched(layers, fit, offline_bytes, options)
     quantized = quantize(layers, fit, bits=widths, **options)
-    return Plan(quantized, _report(layers, quantized, held, labels, notes))
+    return Plan(quantized, _report(layers, quantized, held, labels, notes), shapes)
 
 
 def _widths(table_bits: Any, count: int) -> list[int]:  # noqa: ANN401 - anything a caller has

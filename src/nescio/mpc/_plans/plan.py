@@ -27,6 +27,18 @@ from .report import Report
 
 _KEY = "nescio.mpc"
 _VERSION = 2
+_NAMES = {
+    *("version", "network", "classes", "largest", "input_scale", "output_scale", "inputs"),
+    "outputs",
+}
+_MAX_LENGTHS = 16  # of a shape
+
+
+class Shapes(NamedTuple):
+    """The shapes of an input and of an output of the model, as its users know them."""
+
+    inputs: Shape
+    outputs: Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +46,8 @@ class PublicPlan(Scaled):
     """The client's part of a plan: the public network, and the scales of inputs and outputs.
 
     `classes` is the number of classes if the outputs are classes, and else None. `largest` is the
-    largest magnitude of an output in the calibration, and a margin; None for classes.
+    largest magnitude of an output in the calibration, and a margin; None for classes. `shapes` are
+    those of the model, with as many numbers as the network's; None for the network's own.
     """
 
     network: PublicNetwork
@@ -42,21 +55,26 @@ class PublicPlan(Scaled):
     output_scale: float
     classes: int | None = None
     largest: float | None = None
+    shapes: Shapes | None = None
 
     @property
     def inputs(self) -> Shape:
-        """The shape of an input."""
-        return self.network.inputs
+        """The shape of an input of the model."""
+        return self.network.inputs if self.shapes is None else self.shapes.inputs
+
+    @property
+    def outputs(self) -> Shape:
+        """The shape of an output of the model: () for a class."""
+        if self.shapes is not None:
+            return self.shapes.outputs
+        return self.network.layers[-1].outputs if self.classes is None else ()
 
     def encode(self, inputs: Floats) -> Ring:
         """Rounds inputs (n, *inputs) to integers of 8 bits; larger ones are cut.
 
-        An input (channels, 1, length) may leave the 1 out, as its model does. Raises ArgumentError
-        for another shape, and for numbers that are not finite.
+        Raises ArgumentError for another shape, and for numbers that are not finite.
         """
         values = np.asarray(inputs, np.float64)
-        if values.ndim == 3 and self.inputs[1:2] == (1,):
-            values = values[:, :, None]
         if values.shape[1:] != self.inputs or not values.ndim:
             raise ArgumentError(
                 f"inputs: found shape {values.shape}, expected {('n', *self.inputs)}, inputs of "
@@ -64,7 +82,14 @@ class PublicPlan(Scaled):
             )
         if not np.isfinite(values).all():
             raise ArgumentError("inputs: found numbers that are not finite; expected finite ones")
-        return super().encode(values)
+        return super().encode(values.reshape(len(values), *self.network.inputs))
+
+    def decode(self, outputs: Ring) -> Floats | Classes:
+        """Returns the outputs (n, *outputs) as floats, or the classes (n,).
+
+        Raises ConsistencyError for a number that is no class.
+        """
+        return super().decode(outputs).reshape(len(outputs), *self.outputs)
 
     def count_cut(self, inputs: Floats) -> int:
         """Counts the numbers of inputs that `encode` cuts: larger than those of the calibration."""
@@ -83,18 +108,18 @@ class PublicPlan(Scaled):
         """Returns the public part for the client: JSON, which has no weights."""
         scales = {"input_scale": self.input_scale, "output_scale": self.output_scale}
         own = {"version": _VERSION, "classes": self.classes, "largest": self.largest, **scales}
-        whole = {**own, "network": json.loads(self.network.to_bytes())}
+        shapes = {"inputs": self.inputs, "outputs": self.outputs}
+        whole = {**own, **shapes, "network": json.loads(self.network.to_bytes())}
         return json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "PublicPlan":
         """Reads the bytes of `to_bytes`. Raises MalformedMessageError for any others."""
-        names = {"version", "network", "classes", "largest", "input_scale", "output_scale"}
         try:
             found = json.loads(data) if len(data) <= MAX_BYTES else None
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict) or set(found) != names or found["version"] != _VERSION:
+        if not isinstance(found, dict) or set(found) != _NAMES or found["version"] != _VERSION:
             raise _malformed("bytes of another kind, or of another version")
         scales = [found[name] for name in ("input_scale", "output_scale")]
         largest = found["largest"]
@@ -103,7 +128,8 @@ class PublicPlan(Scaled):
             raise _malformed(f"scales {shown(sizes)}")
         network = PublicNetwork.from_bytes(json.dumps(found["network"]).encode())
         _check_classes(network, found["classes"])
-        return cls(network, scales[0], scales[1], found["classes"], largest)
+        shapes = _shapes(network, found)
+        return cls(network, scales[0], scales[1], found["classes"], largest, shapes)
 
 
 def _check_classes(network: PublicNetwork, classes: object) -> None:
@@ -116,6 +142,21 @@ def _check_classes(network: PublicNetwork, classes: object) -> None:
         raise _malformed(f"{shown(classes)} classes")
     if last.outputs != (1,) or own != classes:
         raise _malformed(f"{classes} classes with a last layer of {own} to {last.outputs} numbers")
+
+
+def _shapes(network: PublicNetwork, found: dict[str, Any]) -> Shapes:
+    """Returns the model's shapes. Raises MalformedMessageError if the network has other sizes."""
+    sizes = math.prod(network.inputs), math.prod(network.layers[-1].outputs)
+    for name, size in zip(("inputs", "outputs"), sizes, strict=True):
+        shape = found[name]
+        fits = type(shape) is list and len(shape) <= _MAX_LENGTHS
+        if not fits or not all(type(one) is int and 1 <= one <= size for one in shape):
+            raise _malformed(f"a shape {shown(shape)} of {name}")
+        if math.prod(shape) != size:
+            raise _malformed(f"a shape {shape} of {name} for {size} numbers")
+    if found["classes"] is not None and found["outputs"]:
+        raise _malformed(f"a shape {found['outputs']} of classes")
+    return Shapes(tuple(found["inputs"]), tuple(found["outputs"]))
 
 
 def _malformed(found: str) -> MalformedMessageError:
@@ -143,6 +184,7 @@ class Plan:
 
     quantized: Quantized
     report: Report
+    shapes: Shapes | None = None
 
     @property
     def network(self) -> Network:
@@ -154,7 +196,7 @@ class Plan:
         """The part that clients get: no weights."""
         own = self.quantized
         scales = own.input_scale, own.output_scale
-        return PublicPlan(own.network.public, *scales, own.classes, own.largest)
+        return PublicPlan(own.network.public, *scales, own.classes, own.largest, self.shapes)
 
     def simulate(self, inputs: Floats) -> Prediction:
         """Computes the outputs of inputs (n, *inputs) as two parties would, with random dithers.
@@ -204,7 +246,8 @@ class Plan:
         except (OSError, SafetensorError, KeyError, ArgumentError, MalformedMessageError) as error:
             raise FileError(f"{path}: found {error}, expected a file of Plan.save") from error
         scales = public.input_scale, public.output_scale
-        return cls(Quantized(network, *scales, public.classes, public.largest), report)
+        quantized = Quantized(network, *scales, public.classes, public.largest)
+        return cls(quantized, report, public.shapes)
 
 
 def _arrays(network: Network) -> Any:  # noqa: ANN401 - pairs
