@@ -163,3 +163,35 @@ def test_outputs_before_an_error_are_given(folder, store):
             with pytest.raises(ResourceError):
                 next(answers)
     assert near(PLAN, found, INPUTS[:2])
+
+
+def test_a_store_without_its_other_half_does_not_stop_the_next(folder, store):
+    """The server's half is lost; the client goes on with the next store, also in a new process."""
+    with serving(folder) as service:
+        remote = service.remote()
+        remote.prepare(store, 2)
+        for path in folder.glob("*.store"):
+            path.unlink()
+        with remote.open(store) as model, pytest.raises(PeerRefusedError, match="has no store"):
+            model(INPUTS[:1])
+        remote.prepare(store.with_name(f"{store.name}.2"), 2)
+        for number in range(2):
+            with remote.open(store) as model:
+                own = INPUTS[number : number + 1]
+                assert near(PLAN, model(own), own)
+
+
+def test_what_the_server_has_used_is_used_on_the_clients_disk(folder, store):
+    """Otherwise the client would try the store for ever."""
+    with serving(folder) as service:
+        remote = service.remote()
+        remote.prepare(store, 2)
+        (other,) = folder.glob("*.store")
+        use_up(other)
+        with remote.open(store) as model, pytest.raises((ResourceError, PeerRefusedError)):
+            model(INPUTS[:1])
+        with Store(store) as found:
+            assert found.left == 0
+        remote.prepare(store, 1)  # replaces it
+        with remote.open(store) as model:
+            assert near(PLAN, model(INPUTS[:1]), INPUTS[:1])

@@ -10,6 +10,7 @@ from mpc.plans import small_plan
 from mpc.sessions import POOL, small_network
 from nescio import _core
 from nescio.mpc import PlanServer, RemotePlan
+from nescio.mpc._blas import one_blas_thread
 from nescio.mpc._dealer import insecure_deal
 from nescio.mpc._maps import Convolution, Dense
 from nescio.mpc._online import dithers_of, infer, serve
@@ -90,4 +91,32 @@ def test_a_service_has_one_thread_of_linear_algebra_until_it_stops(tmp_path, mon
             server.stop()
             running.join(20)
     assert set(found) == {1}
+    assert set(blas_threads()) == {2}
+
+
+def test_blocks_that_overlap_leave_the_number_of_before():
+    """Of two blocks, the first one ends before the second one does."""
+    inner, outer = threading.Event(), threading.Event()
+    found = []
+
+    def block(begin, end):
+        begin.wait(10)
+        with one_blas_thread():
+            (outer if begin is inner else inner).set()
+            end.wait(10)
+            found.append(blas_threads())
+
+    first_leaves, second_leaves = threading.Event(), threading.Event()
+    started = threading.Event()
+    started.set()
+    first = threading.Thread(target=block, args=(started, first_leaves))
+    second = threading.Thread(target=block, args=(inner, second_leaves))
+    first.start()
+    second.start()
+    assert outer.wait(10)
+    first_leaves.set()
+    first.join()
+    second_leaves.set()
+    second.join()
+    assert {number for own in found for number in own} == {1}
     assert set(blas_threads()) == {2}

@@ -3,6 +3,10 @@
 import re
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("torch")
+
 from nescio.mpc._compile._functions import FUNCTIONS, NUMERIC
 from nescio.mpc._compile._operators import OPERATORS
 from nescio.mpc._compile._read import ALIASES

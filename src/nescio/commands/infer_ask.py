@@ -146,7 +146,7 @@ def _ask(model: "RemoteModel", inputs: Sequence[Input]) -> Iterator[Array]:
     for first in range(0, len(inputs), model.batch):
         some = inputs[first : first + model.batch]
         for outputs in model.each(np.stack([one.values for one in some])):
-            yield from outputs.reshape(len(outputs), -1)
+            yield from outputs.reshape(len(outputs), math.prod(outputs.shape[1:]))
 
 
 def _warn(name: str, cut: int) -> None:

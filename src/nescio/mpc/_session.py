@@ -151,6 +151,7 @@ class _Session:
         if self._following is None:
             own = self._store.contents, self._store.next, self._batch
             self._following, self._batch = agree_to_infer(self._channel, self._role, *own)
+            self._store.skip_to(self._following)
             self._steps.end("agreement")
         number = max(self._store.next, self._following)
         self._store.check(number, count)

@@ -265,6 +265,15 @@ class Store:
             for own, pieces in enumerate(parts, number):
                 self._read_part(own, pieces)
 
+    def skip_to(self, number: int) -> None:
+        """Marks parts before `number` as used, on the disk: those that the other party has used.
+
+        Raises FileError if they cannot be marked.
+        """
+        with self._turn:
+            if number > self.next:
+                self._mark(number, 0)
+
     def _mark(self, number: int, count: int) -> None:
         """Marks `count` parts from `number` on as used, and all before them."""
         contents, end = self.contents, number + count
@@ -293,7 +302,8 @@ class Store:
 
     def wipe_behind(self) -> None:
         """Overwrites the parts that were used last, in a thread: nobody waits for the disk."""
-        threading.Thread(target=self._try_to_wipe).start()
+        with suppress(RuntimeError):  # no more threads: the next use wipes
+            threading.Thread(target=self._try_to_wipe).start()
 
     def _try_to_wipe(self) -> None:
         """Wipes now; if that fails, the next use tries again, and reports the error."""
@@ -390,9 +400,14 @@ class Store:
 
     def close(self) -> None:
         """Closes the file, which another process may then use."""
-        if not self._file.closed and os.getpid() == self._process:
-            self._try_to_wipe()
-        self._file.close()
+        if os.getpid() != self._process:
+            self._file.close()
+            return
+        with self._turn:  # no thread writes to another file of the same number
+            if not self._file.closed:
+                with suppress(OSError):
+                    self._wipe()
+            self._file.close()
 
     def __enter__(self) -> Self:
         """Returns the store."""

@@ -85,10 +85,7 @@ class PublicPlan(Scaled):
         return super().encode(values.reshape(len(values), *self.network.inputs))
 
     def decode(self, outputs: Ring) -> Floats | Classes:
-        """Returns the outputs (n, *outputs) as floats, or the classes (n,).
-
-        Raises ConsistencyError for a number that is no class.
-        """
+        """Returns the outputs (n, *outputs) as floats, or the classes (n,)."""
         return super().decode(outputs).reshape(len(outputs), *self.outputs)
 
     def count_cut(self, inputs: Floats) -> int:
@@ -216,7 +213,7 @@ class Plan:
 
         metadata = {_KEY: self.public.to_bytes().decode(), "report": self.report.to_json()}
         data = save(dict(_arrays(self.network)), metadata)
-        target = Path(path).resolve()  # the file of a link
+        target = _plan_file(path)
         new = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
             number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -248,6 +245,18 @@ class Plan:
         scales = public.input_scale, public.output_scale
         quantized = Quantized(network, *scales, public.classes, public.largest)
         return cls(quantized, report, public.shapes)
+
+
+def _plan_file(path: str | os.PathLike[str]) -> Path:
+    """Returns the file of a link. Raises FileError for a device, a folder and the like."""
+    try:
+        target = Path(path).resolve()
+        is_file = target.is_file() or not target.exists()
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that go round
+        raise FileError(f"{path}: the plan cannot be written: {error}") from error
+    if not is_file:
+        raise FileError(f"{path}: found something else than a file, expected a file or a free name")
+    return target
 
 
 def _arrays(network: Network) -> Any:  # noqa: ANN401 - pairs

@@ -44,10 +44,7 @@ class Scaled:
         return whole.astype(np.int32).view(np.uint32)
 
     def decode(self, outputs: Ring) -> Floats | Classes:
-        """Returns the outputs as floats, or the classes (n,).
-
-        Raises ConsistencyError for a number that is no class.
-        """
+        """Returns the outputs as floats, or the classes (n,)."""
         if self.classes is not None:
             return classes_of(outputs, self.classes)
         floats: Floats = outputs.view(np.int32).astype(np.float64)

@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from .._store import Store
 
 __all__ = ["check_new", "left_in", "new_path", "publish", "remove_used_up", "stores_of"]
 
+_CONFLICT_SECONDS = 1.0
 _NUMBER = r"\.([2-9]|[1-9][0-9]{1,8})"
 
 
@@ -67,11 +69,20 @@ def publish(new: Path, path: Path) -> None:
 
     Raises FileError as `check_new` does: the name may have been taken meanwhile.
     """
-    try:
-        os.link(new, path)
-    except FileExistsError:
-        with _used_up(path):
-            new.replace(path)
+    end = time.monotonic() + _CONFLICT_SECONDS
+    while True:
+        try:
+            os.link(new, path)
+        except FileExistsError:
+            try:
+                with _used_up(path):
+                    new.replace(path)
+            except FileError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)  # another process may have looked at it
+                continue
+        return
 
 
 def remove_used_up(path: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ...errors import FileError
 from .._store import Store
-from ._request import RefusalError
+from ._request import NO_STORE, RefusalError
 
 __all__ = ["StoreFolder"]
 
@@ -100,7 +100,7 @@ class StoreFolder:
                 raise RefusalError("another connection uses this preparation: try again later")
             if not self._path(session).is_file():
                 raise RefusalError(
-                    f"this server has no store of the preparation {session[:12]}: it was used up, "
+                    f"{NO_STORE} {session[:12]}: it was used up, "
                     "or made with another server; prepare more in a new store"
                 )
             self._used.add(session)

@@ -16,15 +16,21 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..._arrays import shown
-from ...errors import MalformedMessageError, MismatchError, ResourceError
+from ...errors import MalformedMessageError, MismatchError, PeerRefusedError, ResourceError
 from ...net import Channel
 from .._plans.plan import PublicPlan
 from .._store import MAX_COUNT
 
+NO_STORE = "this server has no store of the preparation"
+OTHER_WEIGHTS = "this preparation was made with other weights of the model"
+
 __all__ = [
+    "NO_STORE",
+    "OTHER_WEIGHTS",
     "RefusalError",
     "Request",
     "confirm",
+    "is_gone",
     "plan_digest",
     "receive_request",
     "wait_for_server",
@@ -98,6 +104,12 @@ def _malformed(found: str) -> MalformedMessageError:
     return MalformedMessageError(
         f"first message of a client: found {found}, expected a request to prepare or to infer"
     )
+
+
+def is_gone(error: BaseException) -> bool:
+    """Tells if a server refused because it does not have its half of a client's store."""
+    text = str(error)
+    return isinstance(error, PeerRefusedError) and (NO_STORE in text or OTHER_WEIGHTS in text)
 
 
 def receive_request(channel: Channel, plan: str) -> Request:

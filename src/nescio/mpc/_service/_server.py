@@ -23,7 +23,7 @@ from .._store import Store
 from .._weights import DEFAULT_BYTES, PreparedWeights
 from ._arrivals import MAX_ARRIVALS, Arrival, Arrivals
 from ._folder import StoreFolder
-from ._request import RefusalError, Request, confirm, plan_digest, receive_request
+from ._request import OTHER_WEIGHTS, RefusalError, Request, confirm, plan_digest, receive_request
 
 __all__ = ["PlanServer", "Served", "ServiceLimits"]
 
@@ -325,10 +325,7 @@ class _Connection:
         with Store(path) as store:
             weights = store.contents.weights
         if weights != self._plan.network.weights_digest:
-            raise RefusalError(
-                "this preparation was made with other weights of the model: prepare more in a new "
-                "store"
-            )
+            raise RefusalError(f"{OTHER_WEIGHTS}: prepare more in a new store")
 
     def _serve_all(self, server: Server) -> None:
         try:

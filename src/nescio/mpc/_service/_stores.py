@@ -14,6 +14,7 @@ from .._maps import Ring
 from .._session import Client
 from .._steps import Step
 from ._files import left_in, new_path, remove_used_up, stores_of
+from ._request import is_gone
 
 if TYPE_CHECKING:
     from ._remote import RemotePlan
@@ -74,7 +75,8 @@ class Stores:
             self._refill_if_low(len(some) - 1)
             found = self._infer(some)
             done += len(found)
-            yield found
+            if len(found):  # the other party may have used the rest of a store
+                yield found
 
     def _infer(self, inputs: Ring) -> Ring:
         """Runs as many inputs together as the store has prepared inferences for."""
@@ -99,11 +101,21 @@ class Stores:
         try:
             self._client = self._remote.infer_on(self._channel, self._own)
             self._client.agree()
-        except BaseException:
+        except BaseException as error:
             self._leave()
-            raise
+            if not is_gone(error) or not self._has_other(self._own):
+                raise
+            return self._ready()
         self._add(self._client.counts)
         return self._client
+
+    def _has_other(self, gone: Path) -> bool:
+        """Leaves a store out whose other half the server does not have, if there is another."""
+        others = any(left for path, left in self._waiting.items() if path != gone)
+        if others or self._refill is not None:
+            del self._waiting[gone]
+            return True
+        return False
 
     def _next(self) -> Path:
         """Returns the first store that is not used up, and removes those that are."""
