@@ -27,6 +27,7 @@ from nescio.mpc._plans import report as reports
 from nescio.mpc._plans.compiler import plan_of
 from nescio.mpc._plans.floats import FloatLayer, FloatTerm
 from nescio.mpc._service import _request as request
+from nescio.mpc._store_writer import StoreWriter
 
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (public, public.PublicNetwork, public.PublicLayer, public.PublicTerm, agreement, store)
@@ -71,7 +72,7 @@ REQUESTS = [
 ]
 PARTS = [bytes([number]) * 40 for number in range(3)]
 INFERENCES = Path(FOLDER.name, "inferences")
-with store.StoreWriter(
+with StoreWriter(
     INFERENCES, store.Contents("client", NETWORK.digest, "ab" * 32, len(PARTS), len(PARTS[0]))
 ) as writer:
     for part in PARTS:

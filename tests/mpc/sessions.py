@@ -13,7 +13,7 @@ from nescio.mpc._network import Layer, Network, Term
 from nescio.mpc._online import dithers_of
 from nescio.mpc._public import PublicNetwork
 from nescio.mpc._session import Client, Server, prepare
-from nescio.mpc._store import StoreWriter
+from nescio.mpc._store_writer import StoreWriter
 
 POOL = _core.ThreadPool(1)
 

@@ -16,7 +16,8 @@ from mpc.relay import relayed
 from mpc.sessions import Dealt, input_of, small_network
 from nescio.errors import FileError, MismatchError, NescioError, PeerRefusedError, ResourceError
 from nescio.mpc._session import Client, Server, prepare
-from nescio.mpc._store import Contents, Store, StoreWriter
+from nescio.mpc._store import Contents, Store
+from nescio.mpc._store_writer import StoreWriter
 from nescio.net import Channel
 
 COUNT = 4
@@ -198,7 +199,8 @@ def test_devices_are_no_stores(path):
 FULL = """
     import pathlib, resource, sys
     from nescio.errors import FileError
-    from nescio.mpc._store import Contents, StoreWriter
+    from nescio.mpc._store import Contents
+    from nescio.mpc._store_writer import StoreWriter
 
     folder, limit, size, count = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:])
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))

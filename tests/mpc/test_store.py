@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from nescio.errors import FileError, ResourceError
-from nescio.mpc._store import Contents, Store, StoreWriter
+from nescio.mpc._store import Contents, Store
+from nescio.mpc._store_writer import StoreWriter
 
 SIZE = 3000
 

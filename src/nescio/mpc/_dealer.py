@@ -11,7 +11,8 @@ from ._activation import ClientLookups
 from ._maps import Ring
 from ._network import Layer, Network
 from ._online import ClientLayer, ClientMaterial, ServerLayer, ServerMaterial
-from ._store import MAX_COUNT, StoreWriter
+from ._store import MAX_COUNT
+from ._store_writer import StoreWriter
 from ._tables import Tables
 
 

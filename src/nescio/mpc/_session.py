@@ -31,7 +31,8 @@ from ._offline import OfflineClient, OfflineServer
 from ._online import infer, receive_inputs, serve
 from ._public import PublicNetwork
 from ._steps import Step, Steps
-from ._store import MAX_COUNT, Role, Store, StoreWriter
+from ._store import MAX_COUNT, Role, Store
+from ._store_writer import StoreWriter
 from ._tables import TableMaker
 from ._weights import PreparedWeights
 

@@ -20,20 +20,17 @@ an old copy of the file. Their bytes in the file are overwritten with zeros behi
 or, after a crash, when the store is opened and used or closed.
 """
 
-import errno
 import fcntl
 import hashlib
 import json
 import os
-import secrets
 import struct
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Literal, Self
+from typing import Literal, Self
 
 import xxhash
 
@@ -42,9 +39,9 @@ from ..errors import FileError, ResourceError
 
 Role = Literal["server", "client"]
 
-_MAGIC = b"NESCIOMT"
-_VERSION = 1
-_HEAD = struct.Struct("<8sII32s")
+MAGIC = b"NESCIOMT"
+VERSION = 1
+HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _DIGEST_BYTES = 32
 _SUM_BYTES = 16
@@ -107,97 +104,6 @@ class Contents:
         return None
 
 
-class StoreWriter:
-    """Writes a new store, part by part; the file has its name only when all parts are on the disk.
-
-    A context manager: an exception removes what was written. Raises FileError if the file exists,
-    or cannot be written.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], contents: Contents) -> None:
-        self._path, self._contents = Path(path), contents
-        self._temporary = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}.part")
-        if self._path.exists():
-            raise FileError(f"{self._path} exists: use it, or choose another name")
-        self._digests: list[bytes] = []
-        with _reporting(self._path):
-            number = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file: BinaryIO = os.fdopen(number, "wb")
-            try:
-                self._reserve()
-            except BaseException:
-                self._close()
-                raise
-            self._file.seek(contents.parts_at)
-
-    def _reserve(self) -> None:
-        """Takes the space of the whole file, so that a full disk is found before the work."""
-        if not hasattr(os, "posix_fallocate"):
-            return
-        try:
-            os.posix_fallocate(self._file.fileno(), 0, self._contents.file_bytes)
-        except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
-                raise
-
-    def _close(self) -> None:
-        """Closes the file and removes its temporary name."""
-        with suppress(OSError):  # of bytes that a full disk did not take
-            self._file.close()
-        self._temporary.unlink(missing_ok=True)
-
-    def add(self, part: bytes | bytearray | memoryview) -> None:
-        """Writes the next part. Raises FileError for more or longer parts than were announced."""
-        contents = self._contents
-        if len(part) != contents.size or len(self._digests) == contents.count:
-            raise FileError(
-                f"{self._path}: found part {len(self._digests) + 1} of {len(part)} bytes, expected "
-                f"{contents.count} of {contents.size}"
-            )
-        with _reporting(self._path):
-            self._file.write(part)
-        self._digests.append(xxhash.xxh3_128_digest(part))
-
-    def __enter__(self) -> Self:
-        """Returns the writer."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Finishes the file, or removes it after an exception or if parts are missing."""
-        try:
-            if kind is None:
-                self._finish()
-        finally:
-            self._close()
-
-    def _finish(self) -> None:
-        contents, digests = self._contents, b"".join(self._digests)
-        if len(self._digests) != contents.count:
-            raise FileError(
-                f"{self._path}: found {len(self._digests)} parts, expected {contents.count}"
-            )
-        text = json.dumps(asdict(contents), sort_keys=True).encode()
-        checked = hashlib.sha256(text + digests).digest()
-        head = _HEAD.pack(_MAGIC, _VERSION, len(text), checked) + text
-        with _reporting(self._path):
-            for offset, data in (
-                (0, head),
-                (contents.flags_at, bytes(contents.count)),
-                (contents.digests_at, digests),
-            ):
-                self._file.seek(offset)
-                self._file.write(data)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            os.link(self._temporary, self._path)  # fails if the name was taken meanwhile
-            _sync_folder(self._path.parent)
-
-
 class Store:
     """One party's store, open for use by this process alone. A context manager.
 
@@ -210,12 +116,12 @@ class Store:
         self._path = Path(path)
         check_file(self._path, "a store of prepared inferences: prepare makes one")
         self._process, self._turn = os.getpid(), threading.Lock()
-        with _reporting(self._path):
+        with reporting(self._path):
             self._file = self._path.open("r+b", buffering=0)
         try:
             self._lock()
             self.contents, self._digests = self._read()
-            with _reporting(self._path):
+            with reporting(self._path):
                 marks = self._pread(self.contents.flags_at, self.contents.count)
         except BaseException:
             self._file.close()
@@ -280,7 +186,7 @@ class Store:
         self.check(number, count)
         if number < self.next:
             raise FileError(f"{self._path}: prepared inference {number} was used before")
-        with _reporting(self._path):
+        with reporting(self._path):
             self._wipe()
             self._pwrite(contents.flags_at + self.next, _USED * (end - self.next))
             os.fsync(self._file.fileno())
@@ -290,7 +196,7 @@ class Store:
     def _read_part(self, number: int, pieces: Sequence[memoryview]) -> None:
         """Reads a part in pieces, and checks it."""
         contents, digest = self.contents, xxhash.xxh3_128()
-        with _reporting(self._path):
+        with reporting(self._path):
             self._read_into(pieces, contents.parts_at + number * contents.size)
         for piece in pieces:
             digest.update(piece)
@@ -330,29 +236,29 @@ class Store:
             raise FileError(
                 f"{self._path} is in use by another process, Client or Server: close that first"
             ) from error
-        with _reporting(self._path):
+        with reporting(self._path):
             same = os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
         if not same:
             raise FileError(f"{self._path} was replaced by another process: open it again")
 
     def _read(self) -> tuple[Contents, bytes]:
         """Reads and checks the head and the digests."""
-        with _reporting(self._path):
-            head = self._pread(0, _HEAD.size)
+        with reporting(self._path):
+            head = self._pread(0, HEAD.size)
             size = self._path.stat().st_size
-        magic, version, length, checked = _HEAD.unpack(head)
-        if magic != _MAGIC:
+        magic, version, length, checked = HEAD.unpack(head)
+        if magic != MAGIC:
             raise self._invalid("found another kind of file")
-        if version != _VERSION:
-            raise self._invalid(f"found version {version} of the format, which is not {_VERSION}")
+        if version != VERSION:
+            raise self._invalid(f"found version {version} of the format, which is not {VERSION}")
         if not 0 < length <= _MAX_JSON:
             raise self._invalid(f"found a head of {length} bytes")
-        with _reporting(self._path):
-            text = bytes(self._pread(_HEAD.size, length))
+        with reporting(self._path):
+            text = bytes(self._pread(HEAD.size, length))
         contents = self._contents(text)
         if size != contents.file_bytes:
             raise self._invalid(f"found {size} bytes, expected {contents.file_bytes}")
-        with _reporting(self._path):
+        with reporting(self._path):
             digests = bytes(self._pread(contents.digests_at, contents.count * _SUM_BYTES))
         if hashlib.sha256(text + digests).digest() != checked:
             raise self._invalid("found a head that is damaged")
@@ -419,7 +325,7 @@ class Store:
 
 
 @contextmanager
-def _reporting(path: Path) -> Iterator[None]:
+def reporting(path: Path) -> Iterator[None]:
     """Raises FileError, which names the file, for an OSError."""
     try:
         yield
@@ -429,11 +335,3 @@ def _reporting(path: Path) -> Iterator[None]:
 
 def _aligned(offset: int) -> int:
     return -(-offset // _ALIGNMENT) * _ALIGNMENT
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -134,7 +134,7 @@ class Stores:
     def _first(self) -> Path | None:
         """Returns the first store that is not used up, also by other processes.
 
-        Raises the FileError of a store that cannot be opened if there is no other.
+        Raises FileError if no store is left but one that cannot be opened.
         """
         problem: FileError | None = None
         for path in [path for path, left in self._waiting.items() if left]:
