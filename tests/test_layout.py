@@ -47,7 +47,7 @@ SHARED = {
     "nescio.pir._tops",
     "nescio.pir._wire",
     "nescio.pir._layout_kind",
-    "nescio.service._app",
+    "nescio.service._served",
     "nescio.service._connections",
     "nescio.service._exchange",
     "nescio.service._serve",

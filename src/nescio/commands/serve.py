@@ -7,22 +7,12 @@ from pathlib import Path
 
 from .._arrays import check_file
 from .._device import describe, parse_device_list
-from ..dpf import OUTPUTS
 from ..errors import ArgumentError, FileError
 from ..pir._layout_kind import layout_kind
 from ..pir.batch import Layout
-from . import Subparsers, devices, generator
+from . import Subparsers
+from ._serve_options import add_options
 from ._tables import open_table, progress_of, table_files
-
-
-class _RefusedToken(argparse.Action):
-    """Refuses a token on the command line without printing it."""
-
-    def __call__(self, *_: object) -> None:
-        raise ArgumentError(
-            "--admin-token: every user of this machine can list the arguments of its processes; "
-            "put a new token into a file for --admin-token-file, or into NESCIO_ADMIN_TOKEN"
-        )
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -33,172 +23,17 @@ def add_parser(commands: Subparsers) -> None:
         description="Serves tables for private lookups as one of two parties. Another operator "
         "must run the other party: anyone who sees both servers' queries learns the rows.",
     )
-    add = parser.add_argument
-    add(
-        "tables",
-        nargs="+",
-        type=Path,
-        metavar="TABLE.npy",
-        help="file of a table: a NumPy array, or a table that Table.save wrote",
-    )
-    add(
-        "--name",
-        action="append",
-        default=[],
-        help="name of a table for clients; repeat the option once per table (default: the file "
-        "name without its extension)",
-    )
-    add(
-        "--keys",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="file of the keys of a table's rows, which clients look up instead of row numbers: a "
-        "text file with a key on each line, or a NumPy array of integers, of text, or of bytes: "
-        "uint8 with a key in each row, or S with keys of one length that do not end with zeros; "
-        "with several tables, NAME=FILE for each table that has keys. Such a table is not cached",
-    )
-    add(
-        "--layout",
-        action="append",
-        default=[],
-        metavar="[NAME=]FILE",
-        help="layout of a table for lookups of all rows of an inference, which nescio tune or "
-        "Layout.save wrote; with several tables, NAME=FILE for each table that has one",
-    )
-    add(
-        "--party",
-        type=int,
-        choices=(0, 1),
-        required=True,
-        help="number of this server: one of the two servers must be party 0, the other party 1",
-    )
-    add("--version", help="version of the tables; must be the same on both servers (default: 1)")
-    add(
-        "--output",
-        choices=OUTPUTS,
-        help="group in which the shares of answers are added (default: bit)",
-    )
-    add(
-        "--generator",
-        type=generator,
-        help="pseudorandom generator of the DPF keys (default: chacha20)",
-    )
-    add(
-        "--threads",
-        type=int,
-        default=0,
-        help="number of worker threads; 0 uses all processors (default: 0)",
-    )
-    add(
-        "--device",
-        type=devices,
-        default="auto",
-        metavar="NAME",
-        help="device that computes answers: cpu, cuda, cuda:1; cuda:0+cuda:1 split the rows; auto: "
-        "the first GPU if the table fits in its memory, otherwise the CPU (default: auto)",
-    )
-    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    add(
-        "--port",
-        type=int,
-        default=8080,
-        help="port to listen on; 0 chooses a free port (default: %(default)s)",
-    )
-    add("--tls-cert", type=Path, metavar="FILE", help="PEM file of the TLS certificate chain")
-    add("--tls-key", type=Path, metavar="FILE", help="PEM file of the private key of --tls-cert")
-    _add_quotas(parser)
-    _add_connection_limits(parser)
-    add(
-        "--cache",
-        action="store_true",
-        help="store each prepared table next to its file as TABLE.npy.nescio; the next start "
-        "checks it and maps it into memory, instead of preparing it again",
-    )
-    add(
-        "--admin-token-file",
-        type=Path,
-        metavar="FILE",
-        help="accept changes to rows from clients that send the token in this file (default: the "
-        "token in the environment variable NESCIO_ADMIN_TOKEN, if it is set)",
-    )
-    add("--admin-token", action=_RefusedToken, help=argparse.SUPPRESS)
-    add(
-        "--exit-with-stdin", action="store_true", help="stop the service when standard input closes"
-    )
+    add_options(parser)
     parser.set_defaults(run=_run)
-
-
-def _add_quotas(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("limits").add_argument
-    add(
-        "--max-keys", type=int, default=1024, help="maximum keys per request (default: %(default)s)"
-    )
-    add(
-        "--max-body",
-        type=int,
-        default=4 << 20,
-        metavar="BYTES",
-        help="maximum length of a request (default: %(default)s)",
-    )
-    add(
-        "--max-answer",
-        type=int,
-        default=64 << 20,
-        metavar="BYTES",
-        help="maximum length of an answer (default: %(default)s)",
-    )
-    add(
-        "--max-waiting",
-        type=int,
-        default=16384,
-        metavar="KEYS",
-        help="maximum keys that wait for an answer, over all requests (default: %(default)s)",
-    )
-    add(
-        "--timeout",
-        type=float,
-        default=30.0,
-        metavar="SECONDS",
-        help="maximum time until a request is answered (default: %(default)s)",
-    )
-    add(
-        "--batch-window",
-        type=float,
-        default=2.0,
-        metavar="MS",
-        help="milliseconds that a request waits for other requests to form a batch "
-        "(default: %(default)s)",
-    )
-
-
-def _add_connection_limits(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("connections").add_argument
-    add(
-        "--max-connections",
-        type=int,
-        default=1024,
-        metavar="N",
-        help="maximum open connections; at the maximum, a new one closes the one that has been "
-        "idle for the longest time (default: %(default)s)",
-    )
-    add(
-        "--max-connections-per-address",
-        type=int,
-        default=256,
-        metavar="N",
-        help="maximum open connections from one address, such as that of a proxy "
-        "(default: %(default)s)",
-    )
 
 
 def _run(arguments: argparse.Namespace) -> int:
     from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
     from ..service import Quotas, create_app  # noqa: PLC0415
-    from ..service._app import check_name  # noqa: PLC0415
     from ..service._connections import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
+    from ..service._served import check_name  # noqa: PLC0415
 
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
     quotas = Quotas(

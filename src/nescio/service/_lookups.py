@@ -1,0 +1,118 @@
+"""The endpoints of clients, who look up rows."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..pir import Table
+from ..pir._tops import encode_tops, max_message_bytes
+from ..pir._wire import estimate
+from . import _quotas as refuse
+from ._batcher import Batcher
+from ._requests import read_body
+from ._responses import AnswerResponse, Budget, Holding
+from ._served import Served
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class Lookups:
+    """The endpoints that describe the tables of one party and answer queries."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._quotas = served.quotas
+        self.budget = Budget(self._quotas.max_held_bytes)
+        self._batchers = {
+            name: Batcher(served[name].answer_batch, self._quotas, served[name].batch_keys)
+            for name in served
+        }
+
+    def routes(self) -> list[Route]:
+        """Lists the endpoints."""
+        return [
+            Route("/healthz", self.health),
+            Route("/v1/tables", self.tables),
+            Route("/v1/tables/{name}", self.table),
+            Route("/v1/tables/{name}/tops", self.tops),
+            Route("/v1/tables/{name}/layout", self.layout),
+            Route("/v1/tables/{name}/answer", self.answer, methods=["POST"]),
+        ]
+
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Ends the answering threads with the application."""
+        try:
+            yield
+        finally:
+            for batcher in self._batchers.values():
+                await batcher.stop()
+
+    async def health(self, _: Request) -> Response:
+        """Tells if the service is healthy."""
+        healthy = all(batcher.healthy for batcher in self._batchers.values())
+        return JSONResponse({"status": "ok" if healthy else "failed"}, 200 if healthy else 500)
+
+    async def tables(self, _: Request) -> Response:
+        """Describes all tables."""
+        return JSONResponse({"tables": [self._served.describe(name) for name in self._served]})
+
+    async def table(self, request: Request) -> Response:
+        """Describes one table."""
+        return JSONResponse(self._served.describe(self._served.known(request)))
+
+    async def tops(self, request: Request) -> Response:
+        """Sends the tops of a table."""
+        table = self._served[self._served.known(request)].table
+        since = request.query_params.get("since", "")
+        known = bytes.fromhex(since) if _ID.fullmatch(since) else None
+        with self.budget.holding() as held:
+            held.add(max_message_bytes(table.params))
+            message = await asyncio.to_thread(_tops_message, table, known)
+            held.keep()
+        return AnswerResponse(message, 0, seconds=self._quotas.write_seconds, sent=held.release)
+
+    async def layout(self, request: Request) -> Response:
+        """Sends the layout of a table."""
+        name = self._served.known(request)
+        layout = self._served.table(name).layout
+        if not layout:
+            raise refuse.no_layout(name)
+        with self.budget.holding() as held:
+            held.add(len(layout))
+            held.keep()
+        return AnswerResponse(layout, 0, seconds=self._quotas.write_seconds, sent=held.release)
+
+    async def answer(self, request: Request) -> Response:
+        """Answers a query."""
+        return await self.answer_from(self._served.known(request), request)
+
+    async def answer_from(self, name: str, request: Request) -> Response:
+        """Answers a query to the table of a name."""
+        with self.budget.holding() as held:
+            return await self._answer(request, name, held)
+
+    async def _answer(self, request: Request, name: str, held: Holding) -> Response:
+        server = self._served[name]
+        params = server.params
+        quotas = self._quotas
+        body = await read_body(request, quotas.max_body_bytes, quotas.read_seconds, held)
+        keys, answer_bytes = estimate(params, body)
+        if keys > self._quotas.keys(params):
+            raise refuse.too_many_keys(keys, self._quotas.keys(params))
+        held.add(answer_bytes)
+        query = server.check(body)
+        answer, seconds = await self._batchers[name].submit(query)
+        held.keep()
+        return AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
+
+
+def _tops_message(table: Table, since: bytes | None) -> bytes:
+    with table.reading() as state:
+        return encode_tops(state, since)
