@@ -1,9 +1,8 @@
 """Tables of rows, which may change while they are served."""
 
 import builtins
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ import numpy as np
 
 from .. import _core
 from .._arrays import Array, ByteArray, as_indices, as_threads
-from .._locks import SharedLock
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
@@ -19,12 +17,13 @@ from ._bins import Bins, check_bins
 from ._checksums import Progress
 from ._hash_tree import TreeChange
 from ._params import TableParams, layout_digest
-from ._rows import RowKind, Target, as_values, new_params, parts_of, rows_as_bytes, servable
+from ._rows import RowKind, as_values, new_params, parts_of, rows_as_bytes, servable
 from ._state import DENSE, TableState, build_state, new_version, part_spans
-from ._versions import LastChange, UsedVersions
+from ._versioned import VersionedTable
+from ._versions import LastChange
 
 
-class Table:
+class Table(VersionedTable):
     """A table of rows for lookups: an array of numbers, bools or fixed-length strings of any shape.
 
     The first axis counts the rows. NumPy arrays (memory-mapped ones included), PyTorch and other
@@ -123,40 +122,6 @@ class Table:
                 threads=self._pool.threads,
             )
 
-    def _begin(self, state: TableState, pool: _core.ThreadPool) -> None:
-        self._state = state
-        self._pool = pool
-        self._lock = SharedLock()
-        self._changes = threading.RLock()
-        self._versions = UsedVersions(state.params.version)
-        self._last: LastChange | None = None
-        self.target: Target | None = None
-
-    @property
-    def params(self) -> TableParams:
-        """The public parameters of the current version."""
-        return self._state.params
-
-    @property
-    def layout(self) -> "bytes":
-        """The text that tells clients which content is where; empty for most tables."""
-        return self._state.layout
-
-    @property
-    def bytes(self) -> int:
-        """The memory of the rows and of the hash tables in bytes."""
-        return self._state.records.bytes + self._state.tree.bytes
-
-    @property
-    def tops(self) -> ByteArray:
-        """The hashes that clients check rows against, uint8 (n, 32): `Client(params, tops)`.
-
-        They hash to `params.digest`, and change with every version.
-        """
-        tops = self._state.tree.tops.view()
-        tops.flags.writeable = False
-        return tops
-
     def __len__(self) -> int:
         """The number of rows."""
         return self.params.rows
@@ -170,23 +135,6 @@ class Table:
         with self.reading() as state:
             wanted = as_indices(indices, state.params.rows, "an index")
             return as_values(state.load(wanted.reshape(-1)), wanted.shape, state.params)
-
-    @contextmanager
-    def reading(self) -> Iterator[TableState]:
-        """Gives the current version, and blocks changes until the block ends."""
-        with self._lock.reading():
-            yield self._state
-
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Lets one thread at a time prepare a change. Raises ArgumentError in one that reads."""
-        if self._lock.is_mine:
-            raise ArgumentError(
-                "found a change of a table inside `reading()` by the same thread, which would wait "
-                "for itself; expected the change after the block"
-            )
-        with self._changes:
-            yield
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Overwrites the rows at `indices` in place; returns the parameters of the new version.
@@ -308,17 +256,6 @@ class Table:
     def last_change(self) -> LastChange | None:
         """The message of the last change; None if there was none, or no message made it."""
         return self._last
-
-    @property
-    def next_version(self) -> str | None:
-        """The version that the next change gets if it names none; None if it would be too long."""
-        with suppress(ArgumentError):
-            return self._versions.choose(None, self.params.version)
-        return None
-
-    def has_had(self, version: str) -> bool:
-        """Tests if the table has, or had before, a version."""
-        return version in self._versions
 
     def _changed(self, params: TableParams) -> TableParams:
         """Notes a change that is done."""
