@@ -174,6 +174,28 @@ def row_kind(table: Table) -> RowKind:
     return RowKind.of(table.params) if table.target is None else table.target.row_kind
 
 
+class Summary(NamedTuple):
+    """The head of a change to any table, which its sender has made: for the sender's records."""
+
+    operation: Operation
+    version: str
+    rows: int
+    changed: bytes
+    """The id of the table to change."""
+    name: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> "Summary":
+        """Reads the head of an encoded change. Raises MalformedMessageError."""
+        if len(data) < HEADER_BYTES or data[:3] != bytes((*b"NC", VERSION)):
+            raise MalformedMessageError(f"not a change: it begins with {data[:4]!r}")
+        _, _, operation, length, rows, changed, name = _HEADER.unpack_from(data)
+        if operation >= len(OPERATIONS) or not 1 <= length <= len(data) - HEADER_BYTES:
+            raise MalformedMessageError("not a change that this release supports")
+        version = _Head.version(data[HEADER_BYTES : HEADER_BYTES + length])
+        return cls(OPERATIONS[operation], version, rows, changed, name)
+
+
 def content_of(data: bytes) -> bytes:
     """Hashes all of an encoded change but its name: equal changes to equal tables are equal."""
     content = hashlib.sha256(data[: _NAME.start])

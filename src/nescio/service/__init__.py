@@ -1,7 +1,8 @@
 """Private lookups over HTTP: the service and its clients.
 
     RemoteTable, AsyncRemoteTable     look up rows on two servers
-    TableAdmin                        changes rows on both servers
+    TableAdmin                        changes rows on both servers, and repairs one that is behind
+    TableStatus, PartyStatus          the state of both servers
     create_app                        makes the ASGI application of one server
     Quotas                            limits what a server accepts
 
@@ -11,6 +12,7 @@ Needs the extra `service`: pip install 'nescio[service]'.
 try:
     from ._admin import TableAdmin
     from ._app import create_app
+    from ._operator import PartyStatus, TableStatus
     from ._quotas import Quotas
     from ._remote import AsyncRemoteTable, RemoteTable
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
@@ -20,4 +22,12 @@ except ModuleNotFoundError as error:  # pragma: no cover - depends on what is in
         ) from error
     raise
 
-__all__ = ["AsyncRemoteTable", "Quotas", "RemoteTable", "TableAdmin", "create_app"]
+__all__ = [
+    "AsyncRemoteTable",
+    "PartyStatus",
+    "Quotas",
+    "RemoteTable",
+    "TableAdmin",
+    "TableStatus",
+    "create_app",
+]

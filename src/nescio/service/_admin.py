@@ -1,10 +1,12 @@
 """Changes a table on both of its servers."""
 
 import contextlib
+import os
 import ssl
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from .._arrays import as_count
 from ..errors import (
     ArgumentError,
     IndexRangeError,
@@ -13,13 +15,19 @@ from ..errors import (
     ServerRefusedError,
 )
 from ..pir import TableParams
-from ..pir._change import Change, content_of, head_of
+from ..pir._change import Change, content_of
 from ..pir._params import MAX_ROWS
 from ..pir._rows import Operation
 from ..pir._versions import check_version, next_version
-from ._exchange import Description, check_servers, check_token, table_url
-from ._http import Closing, Http, LoopThread
+from ._exchange import Description
+from ._http import Closing, LoopThread
+from ._operator import Entry, Journal, Parties, Repairs, TableStatus, status_of
+from ._operator.repair import different, settle
 from ._row_names import RowNames
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_NOT_MADE = frozenset({400, 401, 403, 404, 413, 422, 507})
 
 
 class _Call(NamedTuple):
@@ -40,15 +48,19 @@ class TableAdmin(Closing):
 
     `tokens` are the servers' admin tokens, in the order of `servers`. Both servers are asked first
     if they would make the change: the token, the version, which must be new, and the limits. Only
-    then is it made, at one server after the other; clients that ask in between are refused by one
-    of them and retry. If the second server fails at that point, the same call finishes the change
-    later, also from another process: it recognizes the change that only one server has. Until
-    then, lookups fail. An insertion or a deletion that both servers made last is refused unless it
+    then is it made, at one server after the other. If the second server fails at that point, the
+    same call finishes the change later, also from another process: it recognizes the change that
+    only one server has. An insertion or a deletion that both servers made last is refused unless it
     names a version, because it may repeat a call whose reply was lost. Raises MismatchError if
     another operator was faster.
 
     In a keyed table, `update`, `insert` and `delete` take keys, and do what `nescio.pir.KeyedTable`
     does; the keys' hashes travel, and both servers move the same rows.
+
+    `journal` is the operator's file, made if it does not exist. It gets every change, and is on the
+    disk, before any server gets it. With it, a party that is behind by any number of changes gets
+    them by `repair`. Raises FileError if it is the journal of another table, is damaged, or another
+    process uses it for more than 10 seconds. `tokens` of None allow nothing but `status`.
 
     Both tokens together allow reading and writing the table, but reveal nothing about lookups.
     """
@@ -57,49 +69,112 @@ class TableAdmin(Closing):
         self,
         servers: Sequence[str],
         table: str,
-        tokens: Sequence[str],
+        tokens: Sequence[str] | None,
         *,
         timeout: float = 300.0,
         retries: int = 2,
         tls: bool | ssl.SSLContext = True,
+        journal: str | os.PathLike[str] | None = None,
     ) -> None:
-        check_servers(servers)
-        if len(tokens) != 2:
-            raise ArgumentError(f"tokens: found {len(tokens)}, expected two tokens, one per server")
-        for token in tokens:
-            check_token(token)
-        urls = [table_url(server, table) for server in servers]
-        self._tokens = dict(zip(urls, tokens, strict=True))
-        self._http = Http(timeout=timeout, retries=retries, tls=tls)
+        self._table = table
+        self._parties = Parties(servers, table, tokens, timeout=timeout, retries=retries, tls=tls)
+        self._journal = None if journal is None else Journal(journal, table)
         self._loop = LoopThread()
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.update` on both servers; returns the new parameters."""
-        return self._loop.call(self._change(_Call("update", indices, rows, version)))
+        return self._locked(self._change, _Call("update", indices, rows, version))
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.insert` on both servers; returns the new parameters."""
-        return self._loop.call(self._change(_Call("insert", indices, rows, version)))
+        return self._locked(self._change, _Call("insert", indices, rows, version))
 
     def delete(self, indices: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.delete` on both servers; returns the new parameters."""
-        return self._loop.call(self._change(_Call("delete", indices, None, version)))
+        return self._locked(self._change, _Call("delete", indices, None, version))
+
+    def repair(self) -> dict[str, int]:
+        """Sends each server the changes of the journal that it lacks, in order.
+
+        Returns how many changes each server got, by the address of its table. A change that no
+        server has made is made at both. A server that lacks nothing gets no change. Raises
+        MismatchError, before anything changes, if the journal does not know a server's table.
+        """
+        return self._locked(lambda journal: Repairs(self._parties, journal).repair(), self._noted())
+
+    def drop_last(self) -> str:
+        """Drops the newest change of the journal, which no server has made; returns its version.
+
+        Raises ArgumentError if there is none.
+        """
+        entry = self._locked(
+            lambda journal: Repairs(self._parties, journal).drop_last(), self._noted()
+        )
+        return entry.head.version
+
+    def compact(self, keep: int = 1000) -> int:
+        """Removes all changes but the last `keep` from the journal; returns how many.
+
+        A server that restarts from a file that is older than that can no longer be repaired. Raises
+        ArgumentError unless both servers have all changes.
+        """
+        keep = as_count(keep, "keep", 0, 1 << 40)
+        return self._locked(
+            lambda journal: Repairs(self._parties, journal).compact(keep), self._noted()
+        )
+
+    def status(self) -> TableStatus:
+        """Describes the state of both servers, and says how to mend it.
+
+        A server that does not answer is a part of the answer. Waits for no lock of the journal.
+        """
+        return self._loop.call(self._status())
 
     def close(self) -> None:
         """Closes the connections; a second call has no effect."""
-        self._loop.close(self._http.close)
+        self._loop.close(self._parties.http.close)
+
+    def _locked(self, work: Callable[[_T], Coroutine[Any, Any, _R]], argument: _T) -> _R:
+        """Runs a coroutine while no other process uses the journal."""
+        self._parties.check_tokens()
+        with contextlib.nullcontext() if self._journal is None else self._journal.locked():
+            return self._loop.call(work(argument))
+
+    def _noted(self) -> Journal:
+        """Returns the journal. Raises ArgumentError if there is none."""
+        if self._journal is None:
+            raise ArgumentError(
+                "journal: found None, expected the file of the operator's journal, which has the "
+                "changes that a server may lack"
+            )
+        return self._journal
+
+    async def _status(self) -> TableStatus:
+        found = await self._parties.try_describe()
+        ready = [await self._parties.is_ready(url) for url in self._parties.urls]
+        journal = None if self._journal is None else Journal(self._journal.path, self._table)
+        if journal is not None:
+            journal.look()
+            settle(journal, [one for one in found if isinstance(one, Description)], write=False)
+        return status_of(self._table, self._parties.urls, found, ready, journal)
 
     async def _change(self, call: _Call) -> TableParams:
         version = call.version
         if version is not None:
             check_version(version)
-        servers = await self._describe()
-        names = {server.url: await RowNames.fetch(self._http, server) for server in servers}
+        servers = await self._parties.describe()
+        if self._journal is not None:
+            settle(self._journal, servers)
+        names = {server.url: await RowNames.fetch(self._parties.http, server) for server in servers}
         first, second = (server.params for server in servers)
         if first != second:
             behind, body = _unfinished(servers, names, call)
-            await self._check(behind, body)
+            await self._parties.check(behind, body)
             return await self._make_all(servers, behind, body)
+        unmade = self._unmade(first, names[servers[0].url], call)
+        if unmade is not None:
+            await self._parties.check(servers, unmade)
+            return await self._make_all(servers, servers, unmade)
         if version in (None, first.version) and _made_last(servers, names, call):
             if version is not None:
                 return first
@@ -109,60 +184,78 @@ class TableAdmin(Closing):
             raise ArgumentError(
                 f"both servers have version {version!r} already: choose another version"
             )
-        versions = [version] if version is not None else _next_versions(servers)
+        return await self._make_all(servers, servers, await self._chosen(servers, names, call))
+
+    async def _chosen(
+        self, servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call
+    ) -> bytes:
+        """Encodes a change of both servers under a version that none of them has had."""
+        versions = [call.version] if call.version is not None else _next_versions(servers)
         for new in versions:
-            body = call.change(names[servers[0].url], new).encode(first)
+            body = call.change(names[servers[0].url], new).encode(servers[0].params)
             try:
-                await self._check(servers, body)
+                await self._parties.check(servers, body)
                 break
             except ServerRefusedError as error:
                 if new == versions[-1] or error.code != "impossible_change":
                     raise
-        return await self._make_all(servers, servers, body)
+        return body
 
-    async def _check(self, servers: Sequence[Description], body: bytes) -> None:
-        """Asks servers if they would make a change, before it is made at any of them."""
-        for server in servers:
-            await self._post(server.url, "rows/check", head_of(body))
+    def _unmade(self, params: TableParams, names: RowNames, call: _Call) -> bytes | None:
+        """Returns the change of the journal that no server has made, if a call repeats it.
+
+        Raises ArgumentError if the journal has other changes that both servers lack.
+        """
+        lacking = None if self._journal is None else self._journal.lacking(params.id)
+        if self._journal is None or not lacking:
+            return None
+        last = lacking[-1]
+        if lacking == [last] and last.open and call.version in (None, last.head.version):
+            with contextlib.suppress(ArgumentError):  # it does not fit the table
+                body = call.change(names, last.head.version).encode(params)
+                if content_of(body).hex() == self._journal.content(last):
+                    return self._journal.change(last)
+        raise _behind(self._journal, lacking)
 
     async def _make_all(
         self, servers: Sequence[Description], behind: Sequence[Description], body: bytes
     ) -> TableParams:
         """Makes a change at the servers that lack it; returns the parameters of both."""
         changed = [server for server in servers if server not in behind]
+        entry = None
+        if self._journal is not None:
+            entry = self._journal.find(body) or self._journal.append(body)
+            body = self._journal.change(entry)
         for server in behind:
             try:
-                changed.append(await self._post(server.url, "rows", body))
+                after = await self._parties.make(server.url, body)
             except NescioError as error:
                 if changed:
                     error.add_note(_incomplete(changed[0], server.url))
+                elif self._journal is not None and entry is not None and _refused(error):
+                    self._journal.drop(entry)
                 raise
+            if self._journal is not None and entry is not None:
+                self._journal.made(entry, after.params.id)
+            changed.append(after)
         if changed[0].params != changed[1].params:
-            raise _different(changed, " after the change")
+            raise different(changed, " after the change")
         return changed[0].params
 
-    async def _post(self, url: str, path: str, body: bytes) -> Description:
-        """Sends a change, which a server applies only once, or its head; returns the table."""
-        authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
-        reply = await self._http.post(f"{url}/{path}", body, headers=authorization)
-        return Description.parse(url, reply.body)
 
-    async def _describe(self) -> list[Description]:
-        """Describes both servers, party 0 first, so that all operators change them in one order."""
-        found = [Description.parse(url, await self._http.get(url)) for url in self._tokens]
-        first, second = sorted(found, key=lambda server: server.party)
-        if first.party == second.party:
-            raise ArgumentError(
-                f"servers: found two of party {first.party}, {first.url} and {second.url}, "
-                "expected one of each party"
-            )
-        return [first, second]
+def _refused(error: NescioError) -> bool:
+    """Tests if the error of the first server that gets a change says that it is not made."""
+    if isinstance(error, ServerRefusedError):
+        return error.status in _NOT_MADE
+    return isinstance(error, MismatchError)
 
 
-def _different(servers: Sequence[Description], advice: str) -> MismatchError:
-    first, second = (server.params.describe() for server in servers)
-    return MismatchError(
-        f"the servers differ{advice}: {first} and {second}", found=second, expected=first
+def _behind(journal: Journal, lacking: Sequence[Entry]) -> ArgumentError:
+    newest = lacking[-1].head.version
+    return ArgumentError(
+        f"both servers lack {len(lacking)} change(s) of the journal {journal.path}, up to version "
+        f"{newest!r}: repair() makes them; drop_last() forgets a last one that no server has made; "
+        "to give them up, begin another journal"
     )
 
 
@@ -215,6 +308,8 @@ def _unfinished(
                 body = call.change(names[behind.url], new).encode(behind.params)
                 if content_of(body).hex() == ahead.last_change:
                     return [behind], body
-    raise _different(
-        servers, "; if a change was interrupted, repeat the same call to finish it at both"
+    raise different(
+        servers,
+        "; if a change was interrupted, repeat the same call to finish it at both, or "
+        "repair() with its journal",
     )

@@ -1,0 +1,93 @@
+"""Both servers of a table, as their operator reaches them."""
+
+import ssl
+from collections.abc import Sequence
+
+from ...errors import ArgumentError, NescioError
+from ...pir._change import head_of
+from .._exchange import Description, check_servers, check_token, table_url
+from .._http import Http
+
+
+class Parties:
+    """Sends requests with the operator's tokens to both servers of a table.
+
+    `servers` may be the addresses of the operator's ports: nothing else is asked of them. Raises
+    ArgumentError for servers or tokens that are none.
+    """
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        table: str,
+        tokens: Sequence[str] | None,
+        *,
+        timeout: float,
+        retries: int,
+        tls: bool | ssl.SSLContext,
+    ) -> None:
+        check_servers(servers)
+        if tokens is not None and len(tokens) != 2:
+            raise ArgumentError(f"tokens: found {len(tokens)}, expected two tokens, one per server")
+        for token in tokens or ():
+            check_token(token)
+        self.urls = [table_url(server, table) for server in servers]
+        self._tokens = dict(zip(self.urls, tokens or (), strict=tokens is not None))
+        self._roots = dict(zip(self.urls, (url.rstrip("/") for url in servers), strict=True))
+        self.http = Http(timeout=timeout, retries=retries, tls=tls)
+
+    def check_tokens(self) -> None:
+        """Raises ArgumentError if there are no tokens."""
+        if not self._tokens:
+            raise ArgumentError("tokens: found None, expected two tokens, one per server")
+
+    async def describe(self) -> list[Description]:
+        """Describes both servers, party 0 first, so that all operators change them in one order."""
+        return in_order([await self.describe_one(url) for url in self.urls])
+
+    async def try_describe(self) -> list[Description | NescioError]:
+        """Describes each server, in the order of `urls`, or says why it cannot be described."""
+        found: list[Description | NescioError] = []
+        for url in self.urls:
+            try:
+                found.append(await self.describe_one(url))
+            except NescioError as error:
+                found.append(error)
+        return found
+
+    async def describe_one(self, url: str) -> Description:
+        """Describes one server."""
+        return Description.parse(url, await self.http.get(url))
+
+    async def is_ready(self, url: str) -> bool:
+        """Tests if the server of a table's address says that it is healthy."""
+        try:
+            await self.http.get(f"{self._roots[url]}/healthz")
+        except NescioError:
+            return False
+        return True
+
+    async def check(self, servers: Sequence[Description], body: bytes) -> None:
+        """Asks servers if they would make a change, before it is made at any of them."""
+        for server in servers:
+            await self._post(server.url, "rows/check", head_of(body))
+
+    async def make(self, url: str, body: bytes) -> Description:
+        """Makes a change at one server, which applies it only once; returns the table."""
+        return await self._post(url, "rows", body)
+
+    async def _post(self, url: str, path: str, body: bytes) -> Description:
+        authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
+        reply = await self.http.post(f"{url}/{path}", body, headers=authorization)
+        return Description.parse(url, reply.body)
+
+
+def in_order(servers: Sequence[Description]) -> list[Description]:
+    """Returns descriptions, party 0 first. Raises ArgumentError for two servers of one party."""
+    first, second = sorted(servers, key=lambda server: server.party)
+    if first.party == second.party:
+        raise ArgumentError(
+            f"servers: found two of party {first.party}, {first.url} and {second.url}, "
+            "expected one of each party"
+        )
+    return [first, second]

@@ -1,0 +1,423 @@
+"""The states that two parties can be in, of docs/operating.md, and how each is mended."""
+
+import contextlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nescio
+from nescio.errors import (
+    ArgumentError,
+    MismatchError,
+    ServerRefusedError,
+    ServerUnreachableError,
+)
+from nescio.service import RemoteTable, TableAdmin, create_app
+from service.conftest import QUOTAS, TOKENS, VALUES, make_app, running
+
+NOWHERE = "http://127.0.0.1:9"
+
+
+class Party:
+    """A party that can be restarted from any table; it counts the changes that it is sent."""
+
+    def __init__(self, party):
+        self.party = party
+        self.url = None
+        self.fails = False
+        self.start(nescio.Table(VALUES))
+
+    def start(self, table):
+        self.table, self.changes = table, 0
+        server = nescio.Server(table, party=self.party, threads=1)
+        self.app = create_app(
+            {"words": server},
+            party=self.party,
+            quotas=QUOTAS,
+            admin_token=TOKENS[self.party],
+        )
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http" and scope["path"].endswith("/rows"):
+            if self.fails:
+                raise ConnectionError("the party fails before it makes a change")
+            self.changes += 1
+        await self.app(scope, receive, send)
+
+
+@pytest.fixture
+def parties():
+    both = [Party(0), Party(1)]
+    with running(both[0]) as first, running(both[1]) as second:
+        both[0].url, both[1].url = first, second
+        yield both
+
+
+@pytest.fixture
+def journal(tmp_path):
+    return tmp_path / "words.journal"
+
+
+def opened(parties, journal=None, tokens=TOKENS):
+    urls = [party.url for party in parties]
+    return TableAdmin(urls, "words", tokens, retries=0, journal=journal)
+
+
+def change(admin, count, first=0):
+    for i in range(first, first + count):
+        admin.update([i, 999], VALUES[[i + 1, i]])
+
+
+def state(parties, journal=None):
+    with opened(parties, journal, None) as admin:
+        return admin.status()
+
+
+def assert_mended(parties, journal, version):
+    """Both parties have one table, the journal knows it, and lookups are answered."""
+    status = state(parties, journal)
+    assert (status.state, status.agree, status.advice) == ("equal", True, "")
+    assert [party.version for party in status.parties] == [version, version]
+    assert [party.behind for party in status.parties] == [0, 0]
+    with RemoteTable([party.url for party in parties], "words") as table:
+        assert np.array_equal(table.lookup([0, 999]), parties[0].table[[0, 999]])
+
+
+@contextlib.contextmanager
+def failing(party):
+    party.fails = True
+    yield
+    party.fails = False
+
+
+def test_equal(parties, journal):
+    with opened(parties, journal) as admin:
+        assert list(admin.repair().values()) == [0, 0]
+        change(admin, 3)
+        assert list(admin.repair().values()) == [0, 0]
+    assert_mended(parties, journal, "4")
+    assert [party.changes for party in parties] == [3, 3]
+    assert journal.stat().st_mode & 0o777 == 0o600
+
+
+def test_one_behind_by_one(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        with failing(parties[1]), pytest.raises(ServerRefusedError):
+            admin.insert([5], VALUES[[6]])
+    status = state(parties, journal)
+    assert (status.state, status.agree) == ("behind", False)
+    assert [(party.version, party.behind) for party in status.parties] == [("4", 0), ("3", 1)]
+    assert "nescio admin repair" in status.advice
+    sent = parties[0].changes
+    with opened(parties, journal) as admin:
+        with pytest.raises(MismatchError, match=r"repair\(\)"):
+            admin.update([1], VALUES[[1]])
+        assert admin.repair() == {f"{parties[i].url}/v1/tables/words": i for i in (0, 1)}
+        assert list(admin.repair().values()) == [0, 0]
+        change(admin, 1)
+    assert_mended(parties, journal, "5")
+    assert parties[0].changes == sent + 1  # the repair sent it nothing
+
+
+def test_one_restarted_from_its_file(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 85)
+        admin.insert([3, 1000], VALUES[[4, 5]])
+        admin.delete([0, 7])
+        admin.update([5], VALUES[[6]], version="named")
+        admin.update([6], VALUES[[7]])
+    for i in (1, 0):
+        parties[i].start(nescio.Table(VALUES))
+        other = parties[1 - i].changes
+        assert [party.behind for party in state(parties, journal).parties][i] == 89
+        with opened(parties, journal) as admin:
+            assert admin.repair()[f"{parties[i].url}/v1/tables/words"] == 89
+        assert parties[1 - i].changes == other
+        assert_mended(parties, journal, "named+1")
+
+
+def test_one_restored_from_an_old_snapshot(parties, journal, tmp_path):
+    with opened(parties, journal) as admin:
+        change(admin, 4)
+        parties[0].table.save(tmp_path / "old.nescio")
+        change(admin, 5, 4)
+        parties[0].start(nescio.Table.load(tmp_path / "old.nescio"))
+        assert list(admin.repair().values()) == [5, 0]
+    assert_mended(parties, journal, "10")
+
+
+def test_both_behind_the_journal(parties, journal, tmp_path):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        parties[1].table.save(tmp_path / "old.nescio")
+        change(admin, 2, 2)
+        for party in parties:
+            party.start(nescio.Table.load(tmp_path / "old.nescio"))
+        assert state(parties, journal).state == "behind"
+        with pytest.raises(ArgumentError, match=r"lack 2 change\(s\) of the journal"):
+            admin.update([1], VALUES[[1]])
+        assert list(admin.repair().values()) == [2, 2]
+    assert_mended(parties, journal, "5")
+
+
+def test_both_behind_by_different_numbers(parties, journal, tmp_path):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        parties[1].table.save(tmp_path / "old.nescio")
+        change(admin, 2, 2)
+        parties[0].start(nescio.Table(VALUES))
+        parties[1].start(nescio.Table.load(tmp_path / "old.nescio"))
+        assert list(admin.repair().values()) == [4, 2]
+    assert_mended(parties, journal, "5")
+
+
+def test_a_change_by_hand_at_one(parties, journal, tmp_path):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        parties[1].table.update([5], VALUES[[9]])
+        status = state(parties, journal)
+        assert status.state == "unknown"
+        assert [party.behind for party in status.parties] == [0, None]
+        assert "snapshot of the other party" in status.advice
+        with pytest.raises(MismatchError) as caught:
+            admin.repair()
+        assert str(caught.value).startswith("one party has a table that the journal")
+        assert f"{parties[1].url}/v1/tables/words (party 1) has version '4'" in str(caught.value)
+        assert "expected one of its 2 changes, to versions '2' to '3'" in str(caught.value)
+        assert f"Restart {parties[1].url}" in str(caught.value)
+        assert [party.changes for party in parties] == [2, 2]
+        parties[0].table.save(tmp_path / "other.nescio")  # the advice
+        parties[1].start(nescio.Table.load(tmp_path / "other.nescio"))
+        assert list(admin.repair().values()) == [0, 0]
+    assert_mended(parties, journal, "3")
+
+
+def test_changes_by_hand_at_both(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        for party in parties:
+            party.table.update([5], VALUES[[10 + party.party]])
+        assert state(parties, journal).state == "unknown"
+        with pytest.raises(MismatchError, match="both parties have tables that the journal"):
+            admin.repair()
+        for party in parties:  # the advice
+            party.start(nescio.Table(VALUES))
+        assert list(admin.repair().values()) == [2, 2]
+    assert_mended(parties, journal, "3")
+
+
+def test_equal_changes_without_the_journal(parties, journal):
+    """Both agree, and lookups go on; the journal goes on from there, and cannot mend the gap."""
+    with opened(parties, journal) as admin, opened(parties) as other:
+        change(admin, 2)
+        change(other, 2, 2)
+        status = state(parties, journal)
+        assert (status.state, [party.behind for party in status.parties]) == ("equal", [None] * 2)
+        assert list(admin.repair().values()) == [0, 0]
+        change(admin, 2, 4)
+        assert_mended(parties, journal, "7")
+        parties[0].start(nescio.Table(VALUES))
+        with pytest.raises(MismatchError, match="expected one of its 2 changes, to versions '6'"):
+            admin.repair()
+
+
+def test_one_down(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 3)
+    parties[0].start(nescio.Table(VALUES))
+    url, parties[1].url = parties[1].url, NOWHERE
+    status = state(parties, journal)
+    assert (status.state, status.agree) == ("down", False)
+    assert [party.behind for party in status.parties] == [3, None]
+    assert "cannot be reached" in status.parties[1].problem
+    with opened(parties, journal) as admin:
+        with pytest.raises(ServerUnreachableError):
+            admin.update([1], VALUES[[1]])
+        with pytest.raises(ServerUnreachableError) as caught:
+            admin.repair()  # the other party gets what it lacks
+        assert caught.value.__notes__ == [
+            f"{parties[0].url}/v1/tables/words got 3 change(s) that it lacked"
+        ]
+    parties[1].url = url
+    assert_mended(parties, journal, "4")
+
+
+def test_one_with_another_table(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 1)
+        parties[1].start(nescio.Table(VALUES.astype("f8")))
+        assert state(parties, journal).state == "other table"
+        assert state(parties).state == "other table"
+        with pytest.raises(MismatchError, match="one party has a table that the journal"):
+            admin.repair()
+        assert parties[1].changes == 0
+        parties[1].start(nescio.Table(VALUES))
+        admin.repair()
+    assert_mended(parties, journal, "2")
+
+
+def test_two_servers_of_one_party(parties, journal):
+    with running(make_app(0, token=TOKENS[1])) as url:
+        parties[1].url = url
+        assert state(parties, journal).state == "one party"
+        with opened(parties, journal) as admin:
+            with pytest.raises(ArgumentError, match="found two of party 0"):
+                admin.repair()
+
+
+def stopped_before_sending(parties, journal):
+    """Leaves a change in the journal that no party has got."""
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        with failing(parties[0]), pytest.raises(ServerRefusedError):
+            admin.insert([5], VALUES[[6]])
+
+
+def test_a_change_of_the_journal_that_no_party_has_made(parties, journal):
+    stopped_before_sending(parties, journal)
+    status = state(parties, journal)
+    assert status.state == "unmade"
+    assert "repair makes the last change" in status.advice
+    with opened(parties, journal) as admin:
+        with pytest.raises(ArgumentError, match=r"lack 1 change\(s\) of the journal"):
+            admin.insert([5], VALUES[[7]])
+        assert list(admin.repair().values()) == [1, 1]
+    assert_mended(parties, journal, "4")
+    assert [len(party.table) for party in parties] == [1001, 1001]
+
+
+def test_the_same_call_makes_the_change_that_no_party_has_made(parties, journal):
+    stopped_before_sending(parties, journal)
+    with opened(parties, journal) as admin:
+        assert admin.insert([5], VALUES[[6]]).version == "4"
+    assert_mended(parties, journal, "4")
+    assert [len(party.table) for party in parties] == [1001, 1001]
+
+
+def test_a_change_that_no_party_has_made_is_dropped(parties, journal):
+    stopped_before_sending(parties, journal)
+    with opened(parties, journal) as admin:
+        assert admin.drop_last() == "4"
+        assert list(admin.repair().values()) == [0, 0]
+        with pytest.raises(ArgumentError, match="nothing to drop"):
+            admin.drop_last()
+        change(admin, 1)
+    assert_mended(parties, journal, "4")
+    assert [len(party.table) for party in parties] == [1000, 1000]
+
+
+def test_a_change_whose_reply_was_lost_is_recognized(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+        party = parties[0]
+        made = party.app
+
+        async def lose(scope, receive, send):
+            if not scope.get("path", "").endswith("/rows"):
+                await made(scope, receive, send)
+                return
+
+            async def nothing(_):
+                pass
+
+            await made(scope, receive, nothing)
+            raise ConnectionError
+
+        party.app = lose
+        with pytest.raises(ServerRefusedError):
+            admin.update([5], VALUES[[6]])
+        party.app = made
+        assert [one.behind for one in state(parties, journal).parties] == [0, 1]
+        with pytest.raises(ArgumentError, match="nothing to drop"):
+            admin.drop_last()
+        assert list(admin.repair().values()) == [0, 1]
+    assert_mended(parties, journal, "4")
+
+
+def test_a_wrong_token_at_one(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 2)
+    parties[1].start(nescio.Table(VALUES))
+    with opened(parties, journal, [TOKENS[0], "the wrong token of 1"]) as admin:
+        with pytest.raises(ServerRefusedError, match="not_admitted") as caught:
+            admin.repair()
+        assert caught.value.url.startswith(parties[1].url)
+    with opened(parties, journal) as admin:
+        admin.repair()
+    assert_mended(parties, journal, "3")
+    with opened(parties, journal, [TOKENS[0], "the wrong token of 1"]) as admin:
+        with pytest.raises(ServerRefusedError, match="not_admitted"):
+            admin.update([5], VALUES[[6]])
+    assert_mended(parties, journal, "3")  # also the journal has not got the change
+
+
+def test_a_change_that_the_first_party_refuses_is_not_kept(parties, journal):
+    with opened(parties, journal) as admin:
+        change(admin, 1)
+        app = parties[0].app
+
+        async def full(scope, receive, send):
+            if not scope.get("path", "").endswith("/rows"):
+                await app(scope, receive, send)
+                return
+            body = json.dumps({"error": {"code": "not_durable", "message": "the disk is full"}})
+            await send({"type": "http.response.start", "status": 507, "headers": []})
+            await send({"type": "http.response.body", "body": body.encode()})
+
+        parties[0].app = full
+        with pytest.raises(ServerRefusedError, match="the disk is full"):
+            admin.update([5], VALUES[[6]])
+        parties[0].app = app
+        assert_mended(parties, journal, "2")
+        change(admin, 1)
+    assert_mended(parties, journal, "3")
+
+
+def test_without_a_journal(parties):
+    with opened(parties) as admin:
+        with failing(parties[1]), pytest.raises(ServerRefusedError):
+            admin.insert([5], VALUES[[6]])
+        assert state(parties).state == "different"
+        for call in (admin.repair, admin.drop_last, admin.compact):
+            with pytest.raises(ArgumentError, match="journal: found None"):
+                call()
+        admin.insert([5], VALUES[[6]])
+    assert state(parties).agree
+    with opened(parties, tokens=None) as admin:
+        with pytest.raises(ArgumentError, match="tokens: found None"):
+            admin.update([5], VALUES[[6]])
+
+
+def test_a_journal_that_begins_after_an_interrupted_change(parties, journal):
+    with opened(parties) as admin, opened(parties, journal) as noting:
+        change(admin, 2)
+        with failing(parties[1]), pytest.raises(ServerRefusedError):
+            admin.insert([5], VALUES[[6]])
+        with pytest.raises(MismatchError, match="expected a journal that is not empty"):
+            noting.repair()
+        assert noting.insert([5], VALUES[[6]]).version == "4"
+    assert_mended(parties, journal, "4")
+
+
+def test_a_party_that_restarts_after_the_journal_was_compacted(parties, journal, tmp_path):
+    with opened(parties, journal) as admin:
+        change(admin, 6)
+        parties[0].table.save(tmp_path / "new.nescio")
+        change(admin, 3, 6)
+        size = journal.stat().st_size
+        assert admin.compact(keep=4) == 5
+        assert admin.compact(keep=4) == 0
+        assert journal.stat().st_size < size / 2
+        assert_mended(parties, journal, "10")
+        parties[0].start(nescio.Table(VALUES))
+        with pytest.raises(MismatchError, match="expected one of its 4 changes"):
+            admin.repair()
+        with pytest.raises(ArgumentError, match="does not have all changes"):
+            admin.compact(keep=1)
+        parties[0].start(nescio.Table.load(Path(tmp_path / "new.nescio")))
+        assert list(admin.repair().values()) == [3, 0]
+    assert_mended(parties, journal, "10")
+    assert journal.stat().st_mode & 0o777 == 0o600
