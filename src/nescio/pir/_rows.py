@@ -87,10 +87,13 @@ class Target(Protocol):
 
 
 def parts_of(rows: ByteArray, params: TableParams) -> Iterator[ByteArray]:
-    """Yields the rows of a table in the parts in which it is made."""
+    """Yields the rows of a table in the parts in which it is made, then zeros for vacant rows."""
     for span in part_spans(params):
         first = params.grouping.first(span)
-        yield rows[first : first + span.total]
+        part = rows[first : first + span.total]
+        yield (
+            np.pad(part, ((0, span.total - len(part)), (0, 0))) if len(part) < span.total else part
+        )
 
 
 def rows_as_bytes(rows: object, count: int, kind: TableParams | RowKind) -> ByteArray:

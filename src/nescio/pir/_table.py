@@ -9,21 +9,22 @@ from pathlib import Path
 import numpy as np
 
 from .. import _core
-from .._arrays import Array, ByteArray, as_indices, as_threads
+from .._arrays import Array, ByteArray, IndexArray, as_count, as_indices, as_threads
 from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
 from ._bins import Bins, check_bins
 from ._checksums import Progress
 from ._hash_tree import TreeChange
-from ._params import TableParams, layout_digest
+from ._params import MAX_ROWS, TableParams, layout_digest
 from ._rows import RowKind, as_values, new_params, parts_of, rows_as_bytes, servable
 from ._state import DENSE, TableState, build_state, new_version, part_spans
-from ._versioned import VersionedTable
+from ._vacancy import Vacancy
+from ._vacant_rows import Note, VacantRows
 from ._versions import LastChange
 
 
-class Table(VersionedTable):
+class Table(VacantRows):
     """A table of rows for lookups: an array of numbers, bools or fixed-length strings of any shape.
 
     The first axis counts the rows. NumPy arrays (memory-mapped ones included), PyTorch and other
@@ -37,7 +38,8 @@ class Table(VersionedTable):
 
     `bins` cuts the table: the rows are those of the first bin, of the second one, and so on, and a
     lookup sends keys to each bin (see `Bins` and `Client.query`). `layout` is a text for clients
-    that says which content is where; the service serves it. `threads` of 0 uses all processors.
+    that says which content is where; the service serves it. `spare` adds vacant rows at the end,
+    which `append` fills later. `threads` of 0 uses all processors.
     `progress`, if given, is called with the bytes done and their total.
 
     A table may be read and changed from several threads: an answer uses the version with which it
@@ -56,12 +58,14 @@ class Table(VersionedTable):
         record_rows: int | None = None,
         bins: Sequence[tuple[int, ...]] | None = None,
         layout: bytes = b"",
+        spare: int = 0,
         threads: int = 0,
         progress: Progress | None = None,
     ) -> None:
         values = servable(array)
+        count = len(values) + as_count(spare, "spare rows", 0, MAX_ROWS - len(values))
         params = new_params(  # raises for rows that are too long, before they are copied
-            RowKind(len(values), values.shape[1:], values.dtype),
+            RowKind(count, values.shape[1:], values.dtype),
             version=version,
             output=output,
             generator=generator,
@@ -69,9 +73,16 @@ class Table(VersionedTable):
             bins=() if bins is None else check_bins(bins),
             layout=layout,
         )
+        if spare and params.is_cut:
+            raise ArgumentError(
+                f"spare: found {spare} vacant rows of a table in bins, which have places by its "
+                "layout: expected 0; build the table again for more rows"
+            )
         pool = _core.ThreadPool(as_threads(threads))
         rows: ByteArray = np.ascontiguousarray(values).reshape(len(values), -1).view(np.uint8)
         self._begin(build_state(params, parts_of(rows, params), pool, progress, layout), pool)
+        self._vacancy = Vacancy(len(values))
+        self._vacancy.grow(count)
 
     @classmethod
     def of_parts(
@@ -89,19 +100,29 @@ class Table(VersionedTable):
 
     @classmethod
     def load(
-        cls, path: str | Path, *, threads: int = 0, progress: Progress | None = None
+        cls,
+        path: str | Path,
+        *,
+        extra: builtins.bytes = b"",
+        threads: int = 0,
+        progress: Progress | None = None,
     ) -> "Table":
         """Maps a table that `save` wrote into memory, after a check of the whole file.
 
         The check hashes the file with `threads` threads (0: all processors); `progress`, if given,
         is called with the bytes done and their total. Changes to the table do not reach the file.
-        Raises FileError if the file is not a table, or has changed since it was written.
+        `extra` is what `extra_state` returned when the file was written; without it no row is
+        vacant. Raises FileError if the file is not a table, or has changed since it was written,
+        and MalformedMessageError for other bytes than those.
         """
         table = cls.__new__(cls)
         pool = _core.ThreadPool(as_threads(threads))
         found = stored.read(Path(path), pool.threads, progress)
         state = TableState(found.params, found.records, found.tree, layout=found.layout)
         table._begin(state, pool)
+        table._vacancy = Vacancy.from_bytes(extra, state.params.rows)
+        if table._vacancy.count:
+            table.check_uncut()
         return table
 
     def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
@@ -148,16 +169,24 @@ class Table(VersionedTable):
         change; one of many rows takes a second table.
 
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
-        that the table has had before.
+        that the table has had before. A vacant row at an index becomes an occupied one.
         """
+        with self.changing():
+            params = self._state.params
+            where = as_indices(indices, params.rows, "an index").reshape(-1)
+            new = rows_as_bytes(rows, len(where), params)
+            return self._overwrite(where, new, version, lambda: self._vacancy.remove(where))
+
+    def _overwrite(
+        self, where: IndexArray, new: ByteArray, version: str | None, note: Note
+    ) -> TableParams:
+        """Overwrites rows, in place if they are few; see `update`."""
         with self.changing():
             old = self._state
             version = self._versions.choose(version, old.params.version)
-            where = as_indices(indices, old.params.rows, "an index").reshape(-1)
-            new = rows_as_bytes(rows, len(where), old.params)
             if len(where) * DENSE >= old.params.records:
                 parts = old.overwritten(where, new, self._pool)
-                return self._replace(parts, replace(old.params, version=version), old.layout)
+                return self._replace(parts, replace(old.params, version=version), old.layout, note)
             numbers, records = old.changed(where, new)
             bins = old.params.layouts[0].bins
             changes = _core.RowChanges(numbers, records, bins, self._pool)
@@ -166,7 +195,7 @@ class Table(VersionedTable):
             with self._lock.writing():
                 old.records.replace(changes, self._pool)
                 change.apply(self._pool)
-                self._state = state
+                self._set(state, note)
             return self._changed(state.params)
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
@@ -223,21 +252,22 @@ class Table(VersionedTable):
                 version=self._versions.choose(version, old.version),
             )
             parts = parts_of(rows_as_bytes(rows, params.rows, params), params)
-            return self._replace(parts, params, layout)
+            return self._replace(parts, params, layout, self._no_vacancy)
 
     def rewrite(self, parts: Iterator[ByteArray], version: str | None) -> TableParams:
         """Replaces all rows by as many others, in the parts of `part_spans`; see `update`."""
         with self.changing():
             params = self._state.params
             version = self._versions.choose(version, params.version)
-            return self._replace(parts, replace(params, version=version), self.layout)
+            params = replace(params, version=version)
+            return self._replace(parts, params, self.layout, self._no_vacancy)
 
     def check_uncut(self) -> None:
-        """Raises ArgumentError for a table in bins, which has no insertions and deletions."""
+        """Raises ArgumentError for a table in bins, whose rows are only updated."""
         if self.params.is_cut:
             raise ArgumentError(
-                "found an insertion or deletion of rows in a table in bins, which have places by "
-                "its layout: expected an update; build the table again for other rows"
+                "found a change other than an update of a table in bins, whose rows have places "
+                "by its layout: expected an update; build the table again for other rows"
             )
 
     def change(self, made: LastChange, make: Callable[[TableParams], TableParams]) -> TableParams:
@@ -277,13 +307,25 @@ class Table(VersionedTable):
                 part[own < 0] = new[-1 - own[own < 0]]
                 yield part
 
-        return self._replace(parts(), params, self.layout)
+        vacancy = self._vacancy.reordered(order)
+
+        def note() -> None:
+            self._vacancy = vacancy
+
+        return self._replace(parts(), params, self.layout, note)
 
     def _replace(
-        self, parts: Iterator[ByteArray], params: TableParams, layout: builtins.bytes
+        self,
+        parts: Iterator[ByteArray],
+        params: TableParams,
+        layout: builtins.bytes,
+        note: Note,
     ) -> TableParams:
         """Builds a version from its rows, in parts of `part_spans`, while the old one answers."""
-        state = build_state(params, parts, self._pool, None, layout)
+        return self._publish(build_state(params, parts, self._pool, None, layout), note)
+
+    def _publish(self, state: TableState, note: Note) -> TableParams:
+        """Makes a state that was built beside the current one the current version."""
         with self._lock.writing():
-            self._state = state
+            self._set(state, note)
         return self._changed(state.params)
