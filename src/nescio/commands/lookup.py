@@ -99,7 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.table,
         timeout=arguments.timeout,
         retries=arguments.retries,
-        tls=_trust(arguments.ca_cert),
+        tls=trust(arguments.ca_cert),
         verify=arguments.verify,
         digest=arguments.digest,
         known_tables=arguments.known_tables,
@@ -196,7 +196,8 @@ def _number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def _trust(path: Path | None) -> bool | ssl.SSLContext:
+def trust(path: Path | None) -> bool | ssl.SSLContext:
+    """Trusts the certificates of a file; None trusts the system's. Raises FileError."""
     if path is None:
         return True
     try:

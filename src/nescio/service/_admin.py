@@ -137,6 +137,8 @@ class TableAdmin(Closing):
     def _locked(self, work: Callable[[_T], Coroutine[Any, Any, _R]], argument: _T) -> _R:
         """Runs a coroutine while no other process uses the journal."""
         self._parties.check_tokens()
+        if self._journal is not None and not self._journal.path.exists():
+            self._loop.call(self._parties.describe())  # a wrong name of a table gets no journal
         with contextlib.nullcontext() if self._journal is None else self._journal.locked():
             return self._loop.call(work(argument))
 
@@ -254,15 +256,15 @@ def _behind(journal: Journal, lacking: Sequence[Entry]) -> ArgumentError:
     newest = lacking[-1].head.version
     return ArgumentError(
         f"both servers lack {len(lacking)} change(s) of the journal {journal.path}, up to version "
-        f"{newest!r}: repair() makes them; drop_last() forgets a last one that no server has made; "
-        "to give them up, begin another journal"
+        f"{newest!r}: `nescio admin repair` makes them, `drop-last` forgets a last one that no "
+        "server has made; to give them up, begin another journal"
     )
 
 
 def _incomplete(changed: Description, failed: str) -> str:
     return (
         f"{changed.url} has the change, version {changed.params.version!r}; {failed} may not have "
-        "it: repeat the same call to finish it"
+        "it: repeat the same call to finish it, or use `nescio admin repair`"
     )
 
 
@@ -311,5 +313,5 @@ def _unfinished(
     raise different(
         servers,
         "; if a change was interrupted, repeat the same call to finish it at both, or "
-        "repair() with its journal",
+        "use `nescio admin repair` with its journal",
     )
