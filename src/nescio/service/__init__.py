@@ -16,7 +16,7 @@ try:
     from ._quotas import Quotas
     from ._remote import AsyncRemoteTable, RemoteTable
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
-    if error.name in ("starlette", "httpx", "uvicorn"):
+    if error.name in ("starlette", "httpx", "prometheus_client", "uvicorn"):
         raise ModuleNotFoundError(
             f"nescio.service needs {error.name}: pip install 'nescio[service]'", name=error.name
         ) from error

@@ -1,6 +1,8 @@
 """The HTTP service of one party, as an ASGI application.
 
     GET  /healthz                      health of the service
+    GET  /readyz                       readiness: serves the version that it should
+    GET  /metrics                      metrics for Prometheus, if they are public
     GET  /v1/tables                    all tables
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
     GET  /v1/tables/{name}/tops        the hashes that clients check rows against
@@ -33,6 +35,8 @@ from . import _quotas as refuse
 from ._changes import Changes
 from ._exchange import check_token
 from ._lookups import Lookups
+from ._observe import Endpoints, Metrics, Readiness, observe
+from ._observe._metrics import REFUSED
 from ._quotas import Quotas, RefusedError
 from ._responses import refused_response
 from ._served import Served
@@ -46,17 +50,25 @@ class _App(Starlette):
     Those would take a third of the time of a request, and an answer's time is a server's capacity.
     """
 
-    def __init__(self, lookups: Lookups, names: Iterable[str], routes: Sequence[Route]) -> None:
+    def __init__(
+        self, lookups: Lookups, names: Iterable[str], routes: Sequence[Route], metrics: Metrics
+    ) -> None:
         super().__init__(routes=routes, exception_handlers=_HANDLERS, lifespan=lookups.lifespan)
         self._lookups = lookups
+        self._metrics = metrics
+        metrics.name_endpoints({route.endpoint: route.path for route in routes})
         self._names = {f"/v1/tables/{name}/answer": name for name in names}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in self._names:
+        if scope["type"] != "http":
+            return await super().__call__(scope, receive, send)
+        name = self._names.get(scope["path"]) if scope["method"] == "POST" else None
+        send = self._metrics.watch(scope, send, name)
+        if name is None:
             return await super().__call__(scope, receive, send)
         request = Request(scope, receive, send)
         try:
-            response = await self._lookups.answer_from(self._names[scope["path"]], request)
+            response = await self._lookups.answer_from(name, request)
         except Exception as error:
             kind = next(kind for kind in _HANDLERS if isinstance(error, kind))
             if kind is Exception:
@@ -65,20 +77,21 @@ class _App(Starlette):
         return await response(scope, receive, send)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RefusedError)
+    request.scope[REFUSED] = error.code
     return refused_response(error)
 
 
-async def _message_error(_: Request, error: Exception) -> Response:
+async def _message_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, MessageError)
-    return refused_response(refuse.refusal(error))
+    return await _refused(request, refuse.refusal(error))
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{request.method} {shown(request.url.path)}: {error.detail}"
-    response = refused_response(RefusedError(error.status_code, "http_error", message))
+    response = await _refused(request, RefusedError(error.status_code, "http_error", message))
     response.headers.update(error.headers or {})
     return response
 
@@ -88,10 +101,10 @@ async def _disconnected(_: Request, error: Exception) -> Response:
     return Response(status_code=499)
 
 
-async def _internal_error(_: Request, error: Exception) -> Response:
+async def _internal_error(request: Request, error: Exception) -> Response:
     del error  # it is in the log; the client does not see its text
     message = "the server failed; its log says how"
-    return refused_response(RefusedError(500, "internal_error", message))
+    return await _refused(request, RefusedError(500, "internal_error", message))
 
 
 _Handler = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
@@ -110,18 +123,28 @@ def create_app(
     party: int,
     quotas: Quotas | None = None,
     admin_token: str | None = None,
+    metrics: bool = False,
 ) -> Starlette:
     """Makes the application that serves tables, by name, as one party (0 or 1).
 
     Each server must have been made with the same `party`. Clients that send `admin_token` may
-    change rows. Raises ArgumentError for a server of another party, a name that does not fit into a
-    URL, quotas that do not allow a request for one row, an invalid token, or if there is no table.
+    change rows. With `metrics` everyone may read /metrics, which has counts and times, and nothing
+    of a single client or row. `app.state` has `budget`, `metrics` and `readiness`.
+
+    Raises ArgumentError for a server of another party, a name that does not fit into a URL, quotas
+    that do not allow a request for one row, an invalid token, or if there is no table.
     """
     served = Served(servers, party, quotas or Quotas())
     if admin_token is not None:
         check_token(admin_token)
-    lookups = Lookups(served)
-    app = _App(lookups, served, [*lookups.routes(), *Changes(served, admin_token).routes()])
+    seen, readiness = Metrics(served.party), Readiness()
+    lookups = Lookups(served, seen)
+    routes = [*lookups.routes(), *Changes(served, admin_token).routes()]
+    routes += Endpoints(seen, readiness).public(metrics=metrics)
+    app = _App(lookups, served, routes, seen)
     app.router.redirect_slashes = False
     app.state.budget = lookups.budget
+    app.state.metrics, app.state.readiness = seen, readiness
+    seen.connections.held_bytes = lambda: lookups.budget.held
+    observe(seen, readiness, list(served), served, lookups.batcher)
     return app

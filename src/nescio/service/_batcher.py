@@ -74,6 +74,11 @@ class Batcher:
         thread = self._thread
         return not self._failed and (thread is None or thread.is_alive())
 
+    @property
+    def waiting(self) -> tuple[int, int]:
+        """The number of requests that wait for a pass, and of their keys."""
+        return len(self._waiting), self._waiting_keys
+
     async def stop(self) -> None:
         """Cancels waiting requests, and ends the thread after its current batch."""
         with self._changed:

@@ -74,6 +74,10 @@ class Admission:
         self._addresses: dict[Connection, str] = {}
         self._idle: dict[Connection, None] = {}  # the oldest first
 
+    def __len__(self) -> int:
+        """The number of connections."""
+        return len(self._addresses)
+
     def enter(self, connection: Connection, transport: asyncio.BaseTransport) -> bool:
         """Counts a new connection, as an idle one; returns False if there is no room for it."""
         address = _address(transport)

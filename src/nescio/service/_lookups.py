@@ -15,6 +15,7 @@ from ..pir._tops import encode_tops, max_message_bytes
 from ..pir._wire import estimate
 from . import _quotas as refuse
 from ._batcher import Batcher
+from ._observe import Metrics
 from ._requests import read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
@@ -25,14 +26,20 @@ _ID = re.compile(r"[0-9a-f]{32}")
 class Lookups:
     """The endpoints that describe the tables of one party and answer queries."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, metrics: Metrics) -> None:
         self._served = served
         self._quotas = served.quotas
         self.budget = Budget(self._quotas.max_held_bytes)
         self._batchers = {
-            name: Batcher(served[name].answer_batch, self._quotas, served[name].batch_keys)
+            name: Batcher(
+                metrics.counted_passes(name, served[name]), self._quotas, served[name].batch_keys
+            )
             for name in served
         }
+
+    def batcher(self, name: str) -> Batcher:
+        """Returns the batcher of a table."""
+        return self._batchers[name]
 
     def routes(self) -> list[Route]:
         """Lists the endpoints."""

@@ -20,6 +20,7 @@ from uvicorn.server import ServerState
 
 from . import _quotas as refuse
 from ._connections import Admission, ConnectionLimits
+from ._observe import Metrics
 from ._quotas import RefusedError
 from ._responses import Budget
 
@@ -31,6 +32,7 @@ _BLOCKED_SECONDS = 1  # until a connection whose client does not read may be clo
 _DRAINED_BYTES = 1 << 20
 
 ProtocolFactory = Callable[..., asyncio.Protocol]
+Refused = Callable[[str], None]
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -58,11 +60,13 @@ class BoundedProtocol(HttpToolsProtocol):
         limits: ConnectionLimits,
         admission: Admission,
         budget: Budget,
+        refused: Refused,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._limits = limits
         self._admission = admission
         self._held = budget.hold()
+        self.refused = refused
         self.gate: TlsGate | None = None  # whose place this connection takes
         self._next_check: asyncio.TimerHandle | None = None
         self._was_closing = False
@@ -89,6 +93,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if entered:
             self._check_later()
         else:
+            self.refused("connection")
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -270,6 +275,7 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._reply_and_part(error)
 
     def _reply_and_part(self, error: RefusedError) -> None:
+        self.refused(error.code)
         body = json.dumps(error.to_dict()).encode()
         head = (
             b"content-type: application/json\r\n"
@@ -320,7 +326,9 @@ class TlsGate(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Starts the handshake, or closes the connection if there are too many."""
         tcp = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
-        if self._admission.enter(self, tcp):
+        if not self._admission.enter(self, tcp):
+            self._inner.refused("connection")
+        else:
             # A copy, because the loop owns the socket of a transport; nothing was read from it yet.
             copy = socket.socket(fileno=os.dup(tcp.get_extra_info("socket").fileno()))
             copy.setblocking(False)
@@ -360,10 +368,16 @@ class TlsGate(asyncio.Protocol):
 
 
 def protocol_factory(
-    limits: ConnectionLimits, budget: Budget, context: ssl.SSLContext | None = None
+    limits: ConnectionLimits,
+    budget: Budget,
+    context: ssl.SSLContext | None = None,
+    metrics: Metrics | None = None,
 ) -> ProtocolFactory:
     """Returns what uvicorn calls for each connection of one server, as its option `http`."""
     admission = Admission(limits)
+    refused: Refused = _ignored if metrics is None else metrics.refused
+    if metrics is not None:
+        metrics.connections.counts.append(lambda: len(admission))
 
     def make(
         config: Config,
@@ -379,7 +393,12 @@ def protocol_factory(
             limits=limits,
             admission=admission,
             budget=budget,
+            refused=refused,
         )
         return inner if context is None else TlsGate(inner, context, limits, admission)
 
     return make
+
+
+def _ignored(_: str) -> None:
+    """Takes the reason of a refusal that nobody counts."""

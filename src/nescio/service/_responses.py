@@ -26,6 +26,11 @@ class Budget:
             raise overloaded(f"{self._held} bytes of queries and answers")
         self._held += count
 
+    @property
+    def held(self) -> int:
+        """The bytes that are reserved."""
+        return self._held
+
     def hold(self) -> "Holding":
         """Makes a reservation that the caller releases."""
         return Holding(self)

@@ -21,6 +21,7 @@ from starlette.applications import Starlette
 from .._arrays import check_file
 from ..errors import ArgumentError, FileError, ServiceError
 from ._connections import ConnectionLimits
+from ._operation import OperatedServer, Operation
 from ._protocol import protocol_factory
 from ._responses import Budget
 
@@ -30,7 +31,6 @@ _OTHER_DESCRIPTORS = 256
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 _KEPT_BYTES = 256 << 20
 _HEAP_BYTES = 32 << 20  # the most that glibc allows
-_SHUTDOWN_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,7 @@ def serve(
     *,
     ready: Callable[[str], None],
     limits: ConnectionLimits,
+    operation: Operation | None = None,
     until_stdin_closes: bool = False,
 ) -> None:
     """Serves until a signal; calls `ready` with the URL as soon as requests are accepted.
@@ -117,9 +118,11 @@ def serve(
     """
     limits = _allow_descriptors(limits)
     _keep_memory()
-    config = uvicorn_config(app, app.state.budget, limits, address.context())
+    operation, context = operation or Operation(), address.context()
+    config = uvicorn_config(app, app.state.budget, limits, context)
+    config.timeout_graceful_shutdown = math.ceil(operation.drain_seconds)
     url = address.url(listener.getsockname()[1])
-    server = _Server(config, lambda: ready(url))
+    server = OperatedServer(config, lambda: ready(url), operation, app.state.readiness, context)
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, args=(server,), daemon=True).start()
     try:
@@ -135,16 +138,17 @@ def uvicorn_config(
     app: Starlette, budget: Budget, limits: ConnectionLimits, context: ssl.SSLContext | None
 ) -> uvicorn.Config:
     """Configures uvicorn: the limits on connections, no web sockets, no access log."""
+    metrics = getattr(getattr(app, "state", None), "metrics", None)
     return uvicorn.Config(
         app,
-        http=protocol_factory(limits, budget, context),  # type: ignore[arg-type]  # a callable
+        http=protocol_factory(limits, budget, context, metrics),  # type: ignore[arg-type]  # is a callable
         ws="none",
         log_level="warning",
+        log_config=None,  # its records go where those of the service go
         access_log=False,
         server_header=False,
         proxy_headers=False,  # the client's address is not used
         timeout_keep_alive=math.ceil(limits.head_seconds),
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
     )
 
 
@@ -182,19 +186,6 @@ def _allow_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
         limits.max_connections,
     )
     return replace(limits, max_connections=fewer)
-
-
-class _Server(uvicorn.Server):
-    """uvicorn's server, with a callback when it is ready."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._ready = ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.started:
-            self._ready()
 
 
 def _stop_with_stdin(server: uvicorn.Server) -> None:
