@@ -15,6 +15,8 @@
 #   make applications  train the paper's three applications, measure them with real lookups: its figures (ARGS)
 #   make paper-lookup, paper-ot, paper-quant, paper-audit    a paper's tables and figures (ARGS)
 #   make private-inference   the same of private inference: four networks between two processes (ARGS)
+#   make faults      kill, stop, cut and flood two parties of the service, and print what was lost (ARGS)
+#   make soak        update and look up rows for an hour, and print the slope of the servers' memory (ARGS)
 #   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
 #   make docs        build the documentation as HTML
 #   make format      rewrite the sources as `make check` expects them
@@ -242,6 +244,16 @@ paper-quant: $(VENV)/.bench $(VENV)/.compat
 paper-audit: $(VENV)/.bench $(VENV)/.compat $(VENV)/.audit-lattice
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.audit figures --json $(RESULTS)/audit.json --plot $(RESULTS)/audit $(ARGS)
+
+.PHONY: faults soak
+
+faults: $(VENV)/.bench
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.faults suite --json $(RESULTS)/faults.json $(ARGS)
+
+soak: $(VENV)/.bench
+	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.faults soak --seconds 3600 --json $(RESULTS)/soak.json $(ARGS)
 
 private-inference: $(VENV)/.bench $(VENV)/.compat
 	$(BIN)/python -m benchmarks.infer figures --out $(RESULTS)/infer $(ARGS)

@@ -10,6 +10,7 @@ Run from the root of the repository, with Nescio installed:
     python -m benchmarks.quant cpu         layers of few bits on a CPU
     python -m benchmarks.quant gpu         products of few bits on a GPU
     python -m benchmarks.audit figures     figures and tables of the audit chapter
+    python -m benchmarks.faults suite      faults of two parties of the service
     benchmarks/gpu.sh                      build, test and measure on a GPU
 
 `nescio bench` has the benchmarks that compare machines; these use its timing and reports.
