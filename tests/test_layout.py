@@ -47,6 +47,7 @@ SHARED = {
     "nescio.pir._tops",
     "nescio.pir._wire",
     "nescio.pir._layout_kind",
+    "nescio.service._client._attempt",
     "nescio.service._served",
     "nescio.service._connections",
     "nescio.service._exchange",

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import ArgumentError
 from ..pir import Client
 from ..service import RemoteTable
-from ..service._exchange import Reply
+from ..service._client._attempt import Reply
 from ._data import Vocabulary
 from ._model import TopicModel
 from ._servers import TABLE

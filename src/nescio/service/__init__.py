@@ -12,9 +12,10 @@ Needs the extra `service`: pip install 'nescio[service]'.
 try:
     from ._admin import TableAdmin
     from ._app import create_app
+    from ._async_remote import AsyncRemoteTable
     from ._operator import PartyStatus, TableStatus
     from ._quotas import Quotas
-    from ._remote import AsyncRemoteTable, RemoteTable
+    from ._remote import RemoteTable
 except ModuleNotFoundError as error:  # pragma: no cover - depends on what is installed
     if error.name in ("starlette", "httpx", "prometheus_client", "uvicorn"):
         raise ModuleNotFoundError(

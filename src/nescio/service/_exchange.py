@@ -1,162 +1,26 @@
-"""The client side of the HTTP protocol, without I/O.
-
-An Attempt decides from a reply, an error or a timeout if a request is done, is retried, or has
-failed.
-"""
+"""The client side of the HTTP protocol, without I/O: descriptions, versions, queries, addresses."""
 
 import json
-import random
 import re
-import ssl
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 import httpx
 import numpy as np
 
 from .._arrays import Array, shown
-from ..errors import (
-    ArgumentError,
-    MalformedMessageError,
-    MismatchError,
-    ServerRefusedError,
-    ServerTimeoutError,
-    ServerUnreachableError,
-    ServiceError,
-)
+from ..errors import ArgumentError, MalformedMessageError, MismatchError
 from ..pir import Client, Query, TableParams
 from ..pir._rows import RowKind
 from ..pir._wire import HEADER_BYTES
+from ._client._attempt import printable
 
-MAX_TEXT_BYTES = 64 << 10
+MAX_TEXT_BYTES = 1 << 20  # a description of 8 versions in thousands of bins
 MIN_TOKEN_LENGTH = 16
-_MAX_SHOWN = 300
 _MAX_KEYS = 1 << 62
-_FIRST_PAUSE = 0.1
-_MAX_PAUSE = 2.0
-_RETRIED = frozenset({408, 429, 500, 502, 503, 504})
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP reply: the status, the whole body, and the headers."""
-
-    status: int
-    body: bytes
-    headers: httpx.Headers
-
-
-def pause(tries: int) -> float:
-    """Returns the seconds to wait after some tries; randomized so that clients spread out."""
-    longest = min(_MAX_PAUSE, _FIRST_PAUSE * 2**tries)
-    return random.uniform(longest / 2, longest)  # noqa: S311 - hides nothing
-
-
-@dataclass
-class Attempt:
-    """One request to one server, and its remaining tries.
-
-    Repeating a query is safe: the same server gets the same key, and learns nothing new.
-    """
-
-    url: str
-    retries: int
-    tries: int = field(default=0, init=False)
-
-    def timed_out(self) -> float:
-        """Returns the seconds before the next try. Raises ServerTimeoutError after the last one."""
-        return self._pause(
-            ServerTimeoutError(f"{self.url} did not answer in time", url=self.url), None
-        )
-
-    def failed(self, error: Exception) -> float:
-        """Returns the seconds before the next try. Raises ServiceError after the last one."""
-        if isinstance(error, httpx.TimeoutException):
-            return self.timed_out()
-        reason = printable(str(error)) or type(error).__name__
-        tls = _tls_error(error)
-        if tls is not None:
-            found = _describe_tls(tls) or f"TLS failed: {reason}"
-            raise ServerUnreachableError(f"{self.url}: {found}", url=self.url) from error
-        found = f"cannot be reached: {reason}; is the server running?"
-        if isinstance(error, httpx.RemoteProtocolError):
-            found = (
-                f"did not reply with HTTP: {reason}; is it a server of Nescio, and is it https://?"
-            )
-        final = ServerUnreachableError(f"{self.url} {found}", url=self.url)
-        if not isinstance(error, httpx.TransportError):
-            raise final from error
-        return self._pause(final, error)
-
-    def answered(self, reply: Reply) -> float | None:
-        """Returns None if the reply is a success, else the seconds before the next try.
-
-        Raises MismatchError if the server has another table, ServerRefusedError for any other
-        refusal after the last try.
-        """
-        if 200 <= reply.status < 300:
-            return None
-        error = _read_error(reply)
-        message = f"{self.url} refused with status {reply.status} ({error.code}): {error.message}"
-        if reply.status == 409 and error.code == "mismatch":
-            raise MismatchError(message, found=error.found, expected=error.expected)
-        refused = ServerRefusedError(message, url=self.url, status=reply.status, code=error.code)
-        if reply.status not in _RETRIED:
-            raise refused
-        return self._pause(refused, None)
-
-    def _pause(self, final: ServiceError, cause: Exception | None) -> float:
-        self.tries += 1
-        if self.tries > self.retries:
-            raise final from cause
-        return pause(self.tries)
-
-
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Finds the error of TLS among the causes of an error, except for a connection that ended."""
-    while error is not None:
-        if isinstance(error, ssl.SSLError):
-            return None if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) else error
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _describe_tls(error: ssl.SSLError) -> str | None:
-    """Describes the errors of TLS that a user can mend; None for any other."""
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return (
-            f"its certificate is not trusted: {printable(error.verify_message)}; expected one for "
-            "this host from a trusted authority (--ca-cert, or `tls`, names another authority)"
-        )
-    if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"):
-        return "found a server without TLS, expected TLS; check the port, or use http://"
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class _ServerError:
-    code: str
-    message: str
-    found: str = ""
-    expected: str = ""
-
-
-def _read_error(reply: Reply) -> _ServerError:
-    """Parses a JSON error; takes any other body as the message."""
-    try:
-        fields = json.loads(reply.body)["error"]
-        names = ("code", "message", "found", "expected")
-        return _ServerError(*(printable(str(fields.get(name, ""))) for name in names))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return _ServerError("http_error", printable(reply.body.decode(errors="replace")))
-
-
-def printable(text: str) -> str:
-    """Makes untrusted text safe for a message: short, and without control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text[: 2 * _MAX_SHOWN])
-    clean = " ".join(clean.split())
-    return clean if len(clean) <= _MAX_SHOWN else clean[: _MAX_SHOWN - 3] + "..."
+_MAX_VERSIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +39,8 @@ class Description:
     """The id of the table before the last change."""
     next_version: str | None = None
     """A version that the table has not had, for the next change."""
+    versions: tuple[TableParams, ...] = ()
+    """The versions that the server answers, newest first: the current one, and those it kept."""
 
     @classmethod
     def parse(cls, url: str, body: bytes) -> "Description":
@@ -186,6 +52,7 @@ class Description:
             names = "last_change", "changed_id", "next_version"
             texts = [fields.get(name) for name in names]
             kind = RowKind.from_dict(params, fields.get("changes", RowKind.of(params).to_dict()))
+            versions = _versions(params, fields.get("versions", []))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
@@ -201,7 +68,23 @@ class Description:
                 raise MalformedMessageError(
                     f"{url}: {name}: found {printable(shown(text))}, expected text or null"
                 )
-        return cls(url, party, params, kind, max_keys, *texts)
+        last, changed, following = texts
+        return cls(url, party, params, kind, max_keys, last, changed, following, versions)
+
+    def at(self, params: TableParams, path: str) -> str:
+        """Returns the URL of what belongs to a version, which the server may have only kept."""
+        kept = "" if params.id == self.params.id else f"?version={params.id.hex()}"
+        return f"{self.url}/{path}{kept}"
+
+
+def _versions(current: TableParams, fields: object) -> tuple[TableParams, ...]:
+    """Parses the versions of a description; an older server names none but the current one."""
+    if not isinstance(fields, list) or len(fields) > _MAX_VERSIONS:
+        raise MalformedMessageError(
+            f"versions: found {shown(fields)}, expected a list of at most {_MAX_VERSIONS}"
+        )
+    named = {params.id: params for params in map(TableParams.from_dict, fields)}
+    return tuple({current.id: current, **named}.values())
 
 
 def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:
@@ -216,11 +99,21 @@ class TablesDifferError(MismatchError):
     """The servers' tables or answers differ under one version: retrying does not help."""
 
 
-def agree(descriptions: Sequence[Description]) -> tuple[Description, Description]:
-    """Returns both parties' descriptions of one table, party 0 first.
+class Agreed(NamedTuple):
+    """A version that both parties answer, and their servers that do, party 0's first."""
 
-    Raises ArgumentError for two servers of one party; MismatchError for different tables, and its
-    subclass TablesDifferError for different tables of one version.
+    params: TableParams
+    servers: tuple[Description, Description]
+
+
+def agree(
+    descriptions: Sequence[Description], accepts: Callable[[TableParams], bool] = lambda _: True
+) -> Agreed:
+    """Finds the newest version that both parties answer, of those that the client accepts.
+
+    Newest is what party 0 lists first. Without a version that the client accepts, it is the newest
+    of all. Raises ArgumentError for two servers of one party; MismatchError if no version is common
+    to both, and its subclass TablesDifferError for different tables of one version.
     """
     first, second = sorted(descriptions, key=lambda d: d.party)
     if first.party == second.party:
@@ -228,7 +121,8 @@ def agree(descriptions: Sequence[Description]) -> tuple[Description, Description
             f"{first.url} and {second.url} are both party {first.party}: "
             "name one server of each party, run by different people"
         )
-    if first.params != second.params:
+    common = [params for params in first.versions if params in second.versions]
+    if not common:
         permanent = first.params.version == second.params.version
         raise (TablesDifferError if permanent else MismatchError)(
             f"the servers hold different tables: {first.url} has {first.params.describe()}, "
@@ -236,7 +130,7 @@ def agree(descriptions: Sequence[Description]) -> tuple[Description, Description
             found=second.params.describe(),
             expected=first.params.describe(),
         )
-    return first, second
+    return Agreed(next(filter(accepts, common), common[0]), (first, second))
 
 
 class Lookup:

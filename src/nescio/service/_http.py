@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ..errors import ArgumentError, MalformedMessageError
-from ._exchange import MAX_TEXT_BYTES, Attempt, Reply
+from ._client._attempt import Attempt, Reply
+from ._exchange import MAX_TEXT_BYTES
 
 _T = TypeVar("_T")
 _MAX_TIMEOUT = 86400.0

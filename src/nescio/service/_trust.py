@@ -34,6 +34,11 @@ class Trust:
         self._file = known_tables
         self._name = " ".join([table, *sorted(server.rstrip("/") for server in servers)])
 
+    def accepts(self, params: TableParams) -> bool:
+        """Tests a version, of several that the servers have, without keeping its digest."""
+        known = None if self._file is None else _read(self._file).get(self._name)
+        return all(digest in (None, params.digest) for digest in (self._digest, known))
+
     def check(self, params: TableParams) -> None:
         """Raises TablesDifferError for another digest, FileError for a file that is not valid."""
         if self._digest is not None and params.digest != self._digest:
@@ -74,10 +79,13 @@ async def fetch_tops(
     the last error if none does: MismatchError, MalformedMessageError or ServiceError.
     """
     ways = [(server, None) for server in servers]
-    tries = ways if known is None else [(servers[0], known), *ways]
+    current = servers[0].params.id == params.id
+    tries = [(servers[0], known), *ways] if current and known is not None else ways
     wrong: MismatchError | MalformedMessageError | ServiceError | None = None
     for server, old in tries:
-        url = f"{server.url}/tops" + (f"?since={old[0].hex()}" if old is not None else "")
+        url = server.at(params, "tops")
+        if old is not None:
+            url += f"?since={old[0].hex()}"
         try:
             body = await http.get(url, max_message_bytes(params))
             return parse_tops(params, body, None if old is None else old[1])
@@ -95,7 +103,7 @@ async def fetch_layout(http: Http, servers: Sequence[Description], params: Table
     wrong: MismatchError | MalformedMessageError | ServiceError | None = None
     for server in servers:
         try:
-            layout = await http.get(f"{server.url}/layout", MAX_LAYOUT_BYTES)
+            layout = await http.get(server.at(params, "layout"), MAX_LAYOUT_BYTES)
         except (MalformedMessageError, ServiceError) as error:
             wrong = error
             continue

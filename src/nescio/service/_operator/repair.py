@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from ...errors import ArgumentError, MismatchError, NescioError
-from .._exchange import Description, printable
+from .._client._attempt import printable
+from .._exchange import Description
 from .journal import Entry, Journal
 from .parties import Parties, in_order
 
