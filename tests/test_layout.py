@@ -54,6 +54,7 @@ SHARED = {
     "nescio.service._observe",
     "nescio.service._observe._peer",
     "nescio.service._operation",
+    "nescio.service._reloaded",
     "nescio.service._serve",
     "nescio.service._spawn",
     # Silent OT names the kinds of the frames that it sends.

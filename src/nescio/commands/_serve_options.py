@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "tables",
-        nargs="+",
+        nargs="*",
         type=Path,
         metavar="TABLE.npy",
         help="file of a table: a NumPy array, or a table that Table.save wrote",
@@ -58,7 +58,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--party",
         type=int,
         choices=(0, 1),
-        required=True,
         help="number of this server: one of the two servers must be party 0, the other party 1",
     )
     add("--version", help="version of the tables; must be the same on both servers (default: 1)")

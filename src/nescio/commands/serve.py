@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from functools import partial
 from pathlib import Path
 
 from .._arrays import check_file
@@ -10,6 +11,7 @@ from ..errors import ArgumentError, FileError
 from ..pir._layout_kind import layout_kind
 from ..pir.batch import Layout
 from . import Subparsers
+from ._run.config import accept_config, config_text
 from ._serve_options import add_options
 from ._tables import open_table, progress_of, table_files
 
@@ -23,17 +25,21 @@ def add_parser(commands: Subparsers) -> None:
         "must run the other party: anyone who sees both servers' queries learns the rows.",
     )
     add_options(parser)
-    parser.set_defaults(run=_run)
+    accept_config(parser)
+    parser.set_defaults(run=partial(_run, parser))
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    from ..pir import Server  # noqa: PLC0415 - needed only when the command runs
-    from ..service import Quotas, create_app  # noqa: PLC0415
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    if arguments.print_config:
+        print(config_text(parser, arguments))
+        return 0
+    from ..service import Quotas, create_app  # noqa: PLC0415 - needed only when the command runs
     from ..service._connections import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
+    from ._run.reload import Reloads, make_server  # noqa: PLC0415
 
     say = speaker(arguments.log)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
@@ -61,19 +67,14 @@ def _run(arguments: argparse.Namespace) -> int:
     used = parse_device_list(arguments.device)
     if used:
         say(f"answers are made on {describe(used)}")
+    reloads = Reloads(arguments, address, tables, quotas, used)
     with bind(address) as listener:  # before the slow part: reports a port in use at once
         servers = {}
         for files in tables:
             name = files.name
             with progress_of(f"reading {name}") as shown:
                 table = open_table(files, arguments, shown)
-            servers[name] = Server(
-                table,
-                threads=arguments.threads,
-                party=arguments.party,
-                device="cpu" if arguments.device == "cpu" else "auto",
-                devices=[str(one) for one in used] or None,
-            )
+            servers[name] = make_server(table, arguments, used)
             say(f"table {name}: {table.params.describe()}")
             say(f"digest of {name}: {table.params.digest}")
             if layout_kind(table.layout) == "batch":
@@ -97,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
             listener,
             ready=ready,
             limits=limits,
-            operation=operation(arguments, app, servers),
+            operation=operation(arguments, app, servers, reloads),
             until_stdin_closes=arguments.exit_with_stdin,
         )
     return 0

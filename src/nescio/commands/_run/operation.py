@@ -16,6 +16,8 @@ from ...pir import Server
 from ...service._observe import Metrics, Readiness, set_up_logging
 from ...service._observe._peer import Peer
 from ...service._operation import Operation
+from ...service._reloaded import ReloadedServer
+from .reload import Reloads
 
 _LOG = logging.getLogger("nescio.serve")
 
@@ -50,7 +52,10 @@ def trusted(path: Path | None) -> bool | ssl.SSLContext:
 
 
 def operation(
-    arguments: argparse.Namespace, app: Starlette, servers: Mapping[str, Server]
+    arguments: argparse.Namespace,
+    app: Starlette,
+    servers: Mapping[str, ReloadedServer],
+    reloads: Reloads,
 ) -> Operation:
     """Sets up what runs beside the service: its metrics, its readiness, the other party."""
     metrics: Metrics = app.state.metrics
@@ -61,7 +66,8 @@ def operation(
     if (peer := peer_of(arguments, servers)) is not None:
         peer.observe(metrics, readiness)
         jobs.append(peer.run)
-    return Operation(arguments.drain_seconds, jobs)
+    reloads.begin(app, servers)
+    return Operation(arguments.drain_seconds, jobs, reloads.reload)
 
 
 def check_operation(arguments: argparse.Namespace) -> None:

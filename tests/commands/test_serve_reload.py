@@ -1,0 +1,157 @@
+"""SIGHUP: tables and certificates are read again while lookups go on."""
+
+import datetime
+import os
+import signal
+import ssl
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+import nescio as nescio_package
+from commands.conftest import serving, write_words
+from nescio.service import RemoteTable
+from nescio.service._reloaded import ReloadedServer
+
+ROWS = np.arange(300, dtype="f4").reshape(100, 3)
+
+
+def write(path, offset):
+    """Puts other rows in the place of a table, as an operator should: by a rename."""
+    new = path.with_name("new.npy")
+    np.save(new, ROWS + offset)
+    os.replace(new, path)  # noqa: PTH105
+
+
+def wait_for_id(url, params, seconds=10):
+    end = time.monotonic() + seconds
+    while httpx.get(f"{url}/v1/tables/words").json()["id"] != params.id.hex():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def test_no_lookup_fails_during_20_reloads(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    paths = [write_words(folder) for folder in folders]
+    found, failures, over = [], [], threading.Event()
+
+    def look_up(urls):
+        try:
+            with RemoteTable(urls, "words") as table:
+                while not over.is_set():
+                    found.append(float(table.lookup([17])[0, 0]))
+        except Exception as error:
+            failures.append(error)
+
+    with (
+        serving(paths[0], "--party", 0, "--port", 0) as (first, a, _),
+        serving(paths[1], "--party", 1, "--port", 0) as (second, b, _),
+    ):
+        threads = [threading.Thread(target=look_up, args=([a, b],)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for offset in range(1, 21):
+            for path, process in zip(paths, (first, second), strict=True):
+                write(path, offset)
+                process.send_signal(signal.SIGHUP)
+            params = nescio_package.Table(ROWS + offset).params
+            for url in (a, b):
+                wait_for_id(url, params)
+        time.sleep(0.2)
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert set(found) <= {float(ROWS[17, 0] + offset) for offset in range(21)}
+    assert found[-1] == ROWS[17, 0] + 20
+
+
+def test_a_table_that_cannot_be_read_stays_as_it_was(tmp_path):
+    path = write_words(tmp_path)
+    with serving(path, "--party", 0, "--port", 0, "--metrics") as (process, url, _):
+        before = httpx.get(f"{url}/v1/tables/words").json()
+        path.write_bytes(b"no array")
+        process.send_signal(signal.SIGHUP)
+        while "reload was refused" not in (line := process.stderr.readline()):
+            assert line
+        assert "words.npy" in line
+        assert httpx.get(f"{url}/v1/tables/words").json() == before
+        refused = 'nescio_reloads_total{result="refused",what="tables"} 1.0'
+        assert refused in httpx.get(f"{url}/metrics").text
+
+
+def certificate_of(url):
+    parts = httpx.URL(url)
+    return ssl.get_server_certificate((parts.host, parts.port))
+
+
+def test_a_certificate_is_loaded_into_the_live_server(tmp_path, certificate):
+    cert, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    for source, target in zip(certificate, (cert, key), strict=True):
+        target.write_bytes(Path(source).read_bytes())
+    path = write_words(tmp_path)
+    tls = ["--tls-cert", cert, "--tls-key", key]
+    with serving(path, "--party", 0, "--port", 0, *tls) as (process, url, _):
+        before = certificate_of(url)
+        assert before.strip() in cert.read_text()
+        new_cert, new_key = other_certificate()
+        cert.write_bytes(new_cert)  # without its key
+        process.send_signal(signal.SIGHUP)
+        while "reload was refused" not in (line := process.stderr.readline()):
+            assert line
+        assert certificate_of(url) == before
+        key.write_bytes(new_key)
+        process.send_signal(signal.SIGHUP)
+        while "certificate is loaded again" not in (line := process.stderr.readline()):
+            assert line
+        assert certificate_of(url).strip() == new_cert.decode().strip()
+
+
+def other_certificate():
+    """Makes a certificate and its key, as PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "another")])
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateBuilder(name, name, key.public_key(), 7)
+    made = (
+        builder.not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(1))
+        .sign(key, hashes.SHA256())
+    )
+    return made.public_bytes(serialization.Encoding.PEM), key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def test_the_server_before_answers_for_a_while():
+    tables = [nescio_package.Table(ROWS + offset) for offset in (0, 1)]
+    servers = [
+        ReloadedServer(nescio_package.Server(tables[0], threads=1, party=p), kept_seconds=0.5)
+        for p in range(2)
+    ]
+    clients = [nescio_package.Client(table.params, table.tops) for table in tables]
+    for party, server in enumerate(servers):
+        server.replace(nescio_package.Server(tables[1], threads=1, party=party))
+    queries = [client.query([5]) for client in clients]
+    answers = [
+        server.answer_batch([server.check(q.keys[party]) for q in (*queries, queries[0])])
+        for party, server in enumerate(servers)
+    ]
+    for number, which in enumerate((0, 1, 0)):
+        rows = clients[which].decode(queries[which], *(own[number] for own in answers))
+        assert np.array_equal(rows, ROWS[[5]] + which)
+    time.sleep(0.8)
+    with pytest.raises(nescio_package.errors.MismatchError):
+        servers[0].check(queries[0].keys[0])
+    assert servers[0].check(queries[1].keys[0]).table == tables[1].params.id
