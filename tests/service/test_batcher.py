@@ -20,6 +20,10 @@ def query(number, keys=1):
     return QueryMessage(0, bytes([number]), 1, keys, ())
 
 
+def ask(batcher, query, client="someone"):
+    return batcher.submit(query, b"", client)
+
+
 class Recorder:
     """Answers each query with its first byte, and records the batches."""
 
@@ -40,7 +44,7 @@ class Recorder:
 
 @contextlib.asynccontextmanager
 async def batching(answer, quotas=None, **options):
-    batcher = Batcher(answer, quotas or Quotas(), **{"max_batch_keys": 128, **options})
+    batcher = Batcher(answer, None, quotas or Quotas(), **{"max_batch_keys": 128, **options})
     try:
         yield batcher
     finally:
@@ -50,7 +54,7 @@ async def batching(answer, quotas=None, **options):
 def test_everyone_gets_their_own_answer():
     async def scenario():
         async with batching(Recorder()) as batcher:
-            return await asyncio.gather(*(batcher.submit(query(n)) for n in range(50)))
+            return await asyncio.gather(*(ask(batcher, query(n)) for n in range(50)))
 
     answers = asyncio.run(scenario())
     assert [answer for answer, _ in answers] == [bytes([n]) for n in range(50)]
@@ -63,12 +67,12 @@ def test_a_request_waits_for_company_no_longer_than_the_window():
     async def scenario():
         async with batching(recorder, Quotas(batch_window=0.2)) as batcher:
             begun = time.monotonic()
-            first = asyncio.create_task(batcher.submit(query(1)))
+            first = asyncio.create_task(ask(batcher, query(1)))
             await asyncio.sleep(0.05)
-            second = asyncio.create_task(batcher.submit(query(2)))
+            second = asyncio.create_task(ask(batcher, query(2)))
             await asyncio.gather(first, second)
             together = time.monotonic() - begun
-            await batcher.submit(query(3))
+            await ask(batcher, query(3))
             return together
 
     together = asyncio.run(scenario())
@@ -83,7 +87,7 @@ def test_a_full_batch_goes_at_once_and_what_does_not_fit_follows():
         quotas = Quotas(batch_window=1)
         async with batching(recorder, quotas, max_batch_keys=4) as batcher:
             begun = time.monotonic()
-            await asyncio.gather(*(batcher.submit(query(n, keys=3)) for n in (1, 2)))
+            await asyncio.gather(*(ask(batcher, query(n, keys=3)) for n in (1, 2)))
             return time.monotonic() - begun
 
     asyncio.run(scenario())
@@ -95,9 +99,9 @@ def test_while_a_batch_is_answered_the_next_one_gathers():
 
     async def scenario():
         async with batching(recorder) as batcher:
-            first = asyncio.create_task(batcher.submit(query(1)))
+            first = asyncio.create_task(ask(batcher, query(1)))
             await asyncio.sleep(0.1)
-            rest = [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3, 4)]
+            rest = [asyncio.create_task(ask(batcher, query(n))) for n in (2, 3, 4)]
             await asyncio.gather(first, *rest)
 
     asyncio.run(scenario())
@@ -109,9 +113,9 @@ def test_cancelled_requests_are_left_out():
 
     async def scenario():
         async with batching(recorder, Quotas(answer_seconds=0.1, batch_window=0)) as batcher:
-            tasks = [asyncio.create_task(batcher.submit(query(1)))]
+            tasks = [asyncio.create_task(ask(batcher, query(1)))]
             await asyncio.to_thread(recorder.began.wait, 10)
-            tasks += [asyncio.create_task(batcher.submit(query(n))) for n in (2, 3)]
+            tasks += [asyncio.create_task(ask(batcher, query(n))) for n in (2, 3)]
             results = await asyncio.gather(*tasks, return_exceptions=True)
             await asyncio.sleep(0.3)
             return results
@@ -125,8 +129,8 @@ def test_a_failed_batch_fails_its_requests_and_no_others():
     async def scenario():
         async with batching(Recorder(), Quotas(batch_window=0)) as batcher:
             with pytest.raises(RuntimeError, match="sixty-six"):
-                await batcher.submit(query(66))
-            return await batcher.submit(query(1))
+                await ask(batcher, query(66))
+            return await ask(batcher, query(1))
 
     assert asyncio.run(scenario())[0] == b"\x01"
 
@@ -140,7 +144,7 @@ def test_one_answer_may_be_an_error():
 
     async def scenario():
         async with batching(answer) as batcher:
-            tasks = (batcher.submit(query(n)) for n in range(4))
+            tasks = (ask(batcher, query(n)) for n in range(4))
             return await asyncio.gather(*tasks, return_exceptions=True)
 
     kinds = [type(result) for result in asyncio.run(scenario())]
@@ -151,10 +155,11 @@ def test_too_much_waiting_is_refused():
     async def scenario():
         quotas = Quotas(max_waiting_keys=5, max_keys=5, batch_window=0.5)  # it waits that long
         async with batching(Recorder(), quotas) as batcher:
-            tasks = [asyncio.create_task(batcher.submit(query(n, keys=4))) for n in (1, 2)]
+            tasks = [asyncio.create_task(ask(batcher, query(n, keys=4))) for n in (1, 2)]
             return await asyncio.gather(*tasks, return_exceptions=True)
 
     first, second = asyncio.run(scenario())
     assert first[0] == b"\x01"
     assert isinstance(second, RefusedError)
-    assert (second.status, second.code) == (503, "overloaded")
+    assert (second.status, second.code) == (429, "too_much_waiting")
+    assert second.retry_after == 1

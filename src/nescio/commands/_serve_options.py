@@ -143,6 +143,14 @@ def _add_quotas(parser: argparse.ArgumentParser) -> None:
         help="maximum keys that wait for an answer, over all requests (default: %(default)s)",
     )
     add(
+        "--max-waiting-per-client",
+        type=int,
+        default=0,
+        metavar="KEYS",
+        help="maximum keys of one client that wait; more may wait while as many stay free for "
+        "others (default: a quarter of --max-waiting)",
+    )
+    add(
         "--timeout",
         type=float,
         default=30.0,

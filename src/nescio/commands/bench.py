@@ -337,6 +337,34 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "fairness",
+        "nescio.bench.fairness",
+        "an honest client of the service beside a greedy one",
+        "Starts a server, and measures a client that asks for one row at a time, alone and beside "
+        "one with many large requests from another address.",
+        (
+            Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
+            Option(
+                "--row-bytes", type=int, default=256, help="bytes of a row (default: %(default)s)"
+            ),
+            Option(
+                "--connections",
+                type=int,
+                default=20,
+                help="connections of the greedy client (default: %(default)s)",
+            ),
+            Option(
+                "--keys",
+                type=int,
+                default=1024,
+                help="rows in each request of the greedy client (default: %(default)s)",
+            ),
+            _ONE_THREADS,
+            seconds(15.0, "the honest client, alone and beside the greedy one"),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "table",
         "nescio.bench.table",
         "creating, saving, mapping and changing a table",

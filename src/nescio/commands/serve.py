@@ -48,6 +48,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         max_body_bytes=arguments.max_body,
         max_answer_bytes=arguments.max_answer,
         max_waiting_keys=arguments.max_waiting,
+        max_waiting_per_client=arguments.max_waiting_per_client,
         answer_seconds=arguments.timeout,
         batch_window=arguments.batch_window / 1000,
     )

@@ -108,6 +108,29 @@ def estimate(params: TableParams, data: bytes) -> tuple[int, int]:
     return count, HEADER_BYTES + count * sum(params.answer_widths[:tables])
 
 
+def least_lookups(params: TableParams, length: int) -> int:
+    """Returns the least number of lookups in a query of a length, which has not arrived yet."""
+    return max(0, length - HEADER_BYTES) // sum(params.key_widths)
+
+
+def cut_query(data: bytes, first: int, count: int) -> bytes:
+    """Cuts `count` lookups, from `first` on, out of a checked query: a query of its own."""
+    *start, _, size, tables, zero, table = _HEADER.unpack_from(data)
+    begin = HEADER_BYTES + first * size
+    records = memoryview(data)[begin : begin + count * size]
+    return _HEADER.pack(*start, count, size, tables, zero, table) + records
+
+
+def join_answers(answers: Sequence[bytes]) -> bytes:
+    """Joins answers to the parts of one query, in their order."""
+    if len(answers) == 1:
+        return answers[0]
+    *start, _, size, tables, zero, table = _HEADER.unpack_from(answers[0])
+    count = sum(_HEADER.unpack_from(answer)[3] for answer in answers)
+    header = _HEADER.pack(*start, count, size, tables, zero, table)
+    return b"".join((header, *(memoryview(answer)[HEADER_BYTES:] for answer in answers)))
+
+
 def parse_answer(params: TableParams, data: object, count: int, tables: int) -> AnswerMessage:
     """Parses an answer of `count` lookups. Raises MalformedMessageError or MismatchError."""
     party, found, records = _parse("an answer", params, data, params.answer_widths)

@@ -2,7 +2,8 @@
 
 Every query needs a pass over the table, and the queries of a batch share one pass. Therefore a
 request waits up to a time window for other requests. While a batch is answered, the next one
-gathers; requests whose window has passed by then are answered at once.
+gathers; requests whose window has passed by then are answered at once. Clients are served in turn:
+see _fair.py.
 
 The answering thread takes its batches from the queue itself: between two batches it does not wait
 for an event loop that is busy with other requests.
@@ -10,61 +11,77 @@ for an event loop that is busy with other requests.
 
 import asyncio
 import logging
+import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..errors import DeviceFailedError, MismatchError, ResourceError
-from ..pir._wire import QueryMessage
-from ._quotas import Quotas, answer_too_slow, no_resources, overloaded
+from ..errors import DeviceFailedError, MessageError, MismatchError, ResourceError
+from ..pir._wire import QueryMessage, cut_query, join_answers
+from . import _quotas as refuse
+from ._fair import FairQueue, Job, Piece, Returns
+from ._quotas import Quotas
 
 _LOG = logging.getLogger(__name__)
+_NEWEST = 0.2  # weight of the last batch in the seconds of a batch
+_RETURN_WINDOWS = 2  # that a batch waits for a client that is expected back
 
 AnswerBatch = Callable[[Sequence[QueryMessage]], Sequence[bytes | MismatchError]]
+Check = Callable[[bytes], QueryMessage]
+_Answer = bytes | Exception
 
 
-@dataclass(slots=True)
-class _Request:
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Request(Job):
     query: QueryMessage
+    body: bytes
     arrived: float
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[tuple[bytes, float]]"
+    parts: list[bytes] = field(default_factory=list)
+    seconds: float = 0.0
 
-    def resolve(self, answer: bytes | Exception, seconds: float) -> None:
+    def resolve(self, answer: _Answer) -> None:
         """Sets the result in the loop of the request, unless the request was cancelled."""
         if self.answer.done():
             return
         if isinstance(answer, Exception):
             self.answer.set_exception(answer)
         else:
-            self.answer.set_result((answer, seconds))
+            self.answer.set_result((answer, self.seconds))
 
 
-def _resolve_all(answered: Sequence[tuple[_Request, bytes | Exception]], seconds: float) -> None:
+def _resolve_all(answered: Sequence[tuple[_Request, _Answer]]) -> None:
     """Sets the results of a batch in one callback: each wakes the event loop and takes its lock."""
     for request, answer in answered:
-        request.resolve(answer, seconds)
+        request.resolve(answer)
 
 
 class Batcher:
     """Gathers queries into batches, which a thread answers.
 
     `answer_batch` answers checked queries in one call; an error in place of an answer is raised by
-    `submit`. A batch has at most `max_batch_keys` keys for a bin (an ordinary table is one bin), or
-    is a single request. The thread starts
-    with the first query and ends with `stop`.
+    `submit`. `check` parses the parts of a request that is spread over several batches. A batch has
+    at most `max_batch_keys` keys for a bin (an ordinary table is one bin), or a single lookup. If
+    one client has more waiting than half of that, and others wait too, it has half: then none of
+    them waits for a pass that is bound by arithmetic. The thread starts with the first query and
+    ends with `stop`.
     """
 
-    def __init__(self, answer_batch: AnswerBatch, quotas: Quotas, max_batch_keys: int) -> None:
+    def __init__(
+        self, answer_batch: AnswerBatch, check: Check, quotas: Quotas, max_batch_keys: int
+    ) -> None:
         self._answer_batch = answer_batch
+        self._check = check
         self._quotas = quotas
         self._max_batch_keys = max_batch_keys
         self._changed = threading.Condition()  # guards the attributes below
-        self._waiting: deque[_Request] = deque()
-        self._waiting_keys = 0
+        self._queue: FairQueue[_Request] = FairQueue()
+        self._returns = Returns(_RETURN_WINDOWS * quotas.batch_window)
+        self._oldest = -math.inf  # arrival of the oldest request of the next batch
+        self._batch_seconds = 0.0  # of recent batches
         self._thread: threading.Thread | None = None  # any other answering thread ends
         self._failed = False  # a device has failed; permanent
 
@@ -77,41 +94,71 @@ class Batcher:
     @property
     def waiting(self) -> tuple[int, int]:
         """The number of requests that wait for a pass, and of their keys."""
-        return len(self._waiting), self._waiting_keys
+        return self._queue.requests, self._queue.keys
 
     async def stop(self) -> None:
         """Cancels waiting requests, and ends the thread after its current batch."""
         with self._changed:
             thread, self._thread = self._thread, None
-            for request in self._waiting:
+            for request in self._queue.clear():
                 request.answer.cancel()
-            self._waiting.clear()
-            self._waiting_keys = 0
             self._changed.notify_all()
         if thread is not None:
             await asyncio.to_thread(thread.join)
 
-    async def submit(self, query: QueryMessage) -> tuple[bytes, float]:
-        """Answers a checked query; also returns the seconds that its batch took.
+    def admit(self, client: Hashable, keys: int) -> None:
+        """Raises RefusedError unless so many keys of a client may wait now.
+
+        A client may have its share, or as much as stays free for others.
+        """
+        waiting, own = self._queue.keys, self._queue.keys_of(client)
+        free = self._quotas.max_waiting_keys - waiting
+        share = max(self._quotas.max_waiting_per_client, free)
+        if own and own + keys > share:
+            seconds = self._seconds(own * max(1, self._queue.clients))
+            raise refuse.too_much_waiting(own, share, seconds)
+        if keys > free:
+            raise refuse.overloaded(f"{waiting} keys", self._seconds(waiting))
+
+    async def submit(
+        self, query: QueryMessage, body: bytes, client: Hashable
+    ) -> tuple[bytes, float]:
+        """Answers a checked query, `body`; also returns the seconds that its batches took.
 
         Raises RefusedError if too many keys wait, if the answer takes too long, or if memory or the
         device fails; MismatchError if the table has changed since the query was checked.
         """
         loop = asyncio.get_running_loop()
-        request = _Request(query, time.monotonic(), loop, loop.create_future())
+        request = _Request(
+            client=client,
+            lookups=query.lookups,
+            cost=query.bin_keys // max(1, query.lookups),
+            query=query,
+            body=body,
+            arrived=time.monotonic(),
+            loop=loop,
+            answer=loop.create_future(),
+        )
         self._append(request)
         try:
             return await asyncio.wait_for(request.answer, self._quotas.answer_seconds)
         except TimeoutError:
-            raise answer_too_slow(self._quotas.answer_seconds) from None
+            seconds = self._seconds(self._queue.keys)
+            raise refuse.answer_too_slow(self._quotas.answer_seconds, seconds) from None
+        finally:
+            self._cancel(request)
+
+    def _seconds(self, keys: int) -> float:
+        """Estimates the seconds until so many keys are answered, from the recent batches."""
+        return math.ceil(keys / self._max_batch_keys) * self._batch_seconds
 
     def _append(self, request: _Request) -> None:
-        keys = request.query.bin_keys
         with self._changed:
-            if self._waiting_keys + keys > self._quotas.max_waiting_keys:
-                raise overloaded(f"{self._waiting_keys} keys")
-            self._waiting.append(request)
-            self._waiting_keys += keys
+            self.admit(request.client, request.keys)
+            if not self._queue:
+                self._oldest = request.arrived
+            self._queue.push(request)
+            self._returns.arrived(request.client, request.arrived)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._answer_forever, name="nescio-answer", daemon=True
@@ -119,56 +166,94 @@ class Batcher:
                 self._thread.start()
             self._changed.notify_all()
 
+    def _cancel(self, request: _Request) -> None:
+        """Removes what still waits of a request that has ended."""
+        if request.taken < request.lookups:
+            with self._changed:
+                self._queue.cancel(request)
+
     def _answer_forever(self) -> None:
         while (batch := self._gather()) is not None:
             self._answer_all(batch)
             del batch  # frees the batch while the next one gathers
 
-    def _answer_all(self, batch: list[_Request]) -> None:
+    def _answer_all(self, batch: list[Piece[_Request]]) -> None:
         begin = time.perf_counter()
-        answers: Sequence[bytes | Exception]
+        answers = self._answers(batch)
+        seconds = time.perf_counter() - begin
+        loops: dict[asyncio.AbstractEventLoop, list[tuple[_Request, _Answer]]] = {}
+        for piece, answer in zip(batch, answers, strict=True):
+            whole = self._whole(piece, answer, seconds)
+            if whole is not None:
+                loops.setdefault(piece.job.loop, []).append((piece.job, whole))
+        with self._changed:
+            self._batch_seconds += _NEWEST * (seconds - self._batch_seconds)
+            served = {piece.job.client for piece in batch}
+            absent = [client for client in served if not self._queue.keys_of(client)]
+            self._returns.answered(absent, time.monotonic())
+        for loop, answered in loops.items():
+            with suppress(RuntimeError):  # the event loop has ended
+                loop.call_soon_threadsafe(_resolve_all, answered)
+
+    def _answers(self, batch: list[Piece[_Request]]) -> Sequence[_Answer]:
+        """Answers the pieces of a batch, each with its answer or an error."""
         try:
-            answers = self._answer_batch([request.query for request in batch])
+            parts = [self._part(piece) for piece in batch]
+            queries = [part for part in parts if isinstance(part, QueryMessage)]
+            found = iter(self._answer_batch(queries) if queries else ())
+            return [part if isinstance(part, Exception) else next(found) for part in parts]
         except (ResourceError, MemoryError) as error:
             self._failed = self._failed or isinstance(error, DeviceFailedError)
             _LOG.error("a batch of %d requests was refused: %s", len(batch), error)
-            answers = [no_resources(failed=self._failed)] * len(batch)
+            return [refuse.no_resources(failed=self._failed)] * len(batch)
         except Exception as error:  # raised for each request; the service goes on
-            answers = [error] * len(batch)
-        seconds = time.perf_counter() - begin
-        loops: dict[asyncio.AbstractEventLoop, list[tuple[_Request, bytes | Exception]]] = {}
-        for request, answer in zip(batch, answers, strict=True):
-            loops.setdefault(request.loop, []).append((request, answer))
-        for loop, answered in loops.items():
-            with suppress(RuntimeError):  # the event loop has ended
-                loop.call_soon_threadsafe(_resolve_all, answered, seconds)
+            return [error] * len(batch)
 
-    def _gather(self) -> list[_Request] | None:
+    def _part(self, piece: Piece[_Request]) -> QueryMessage | MessageError:
+        """Returns the query of a piece, or an error if the table has changed since its check."""
+        request = piece.job
+        if piece.lookups == request.lookups:
+            return request.query
+        try:
+            return self._check(cut_query(request.body, piece.first, piece.lookups))
+        except MessageError as error:
+            return error
+
+    def _whole(self, piece: Piece[_Request], answer: _Answer, seconds: float) -> _Answer | None:
+        """Returns the answer of a request after its last piece, or after an error."""
+        request = piece.job
+        request.seconds += seconds
+        if isinstance(answer, Exception):
+            self._cancel(request)
+            return answer
+        request.parts.append(answer)
+        if piece.first + piece.lookups < request.lookups:
+            return None
+        return join_answers(request.parts)
+
+    def _gather(self) -> list[Piece[_Request]] | None:
         """Waits for a batch of requests; None when stopped."""
         with self._changed:
             while self._thread is threading.current_thread():
-                if not self._waiting:
+                if not self._queue:
                     self._changed.wait()
                     continue
-                left = self._waiting[0].arrived + self._quotas.batch_window - time.monotonic()
-                if left <= 0 or self._waiting_keys >= self._max_batch_keys:
-                    if batch := self._take():
-                        return batch
-                else:
+                limit, left = self._next()
+                if left > 0:
                     self._changed.wait(left)
+                elif batch := self._queue.take(limit):
+                    self._oldest = -math.inf  # what is left goes with the next batch
+                    return batch
         return None
 
-    def _take(self) -> list[_Request]:
-        """Removes a batch from the queue, without cancelled requests."""
-        batch: list[_Request] = []
-        keys = 0
-        while self._waiting:
-            size = self._waiting[0].query.bin_keys
-            if batch and keys + size > self._max_batch_keys:
-                break
-            request = self._waiting.popleft()
-            self._waiting_keys -= size
-            if not request.answer.done():
-                batch.append(request)
-                keys += size
-        return batch
+    def _next(self) -> tuple[int, float]:
+        """Returns the limit of the next batch, and the seconds until it starts."""
+        now, limit = time.monotonic(), self._max_batch_keys
+        if self._queue.keys < limit:
+            return limit, self._oldest + self._quotas.batch_window - now
+        if self._queue.most_keys() <= limit // 2:
+            return limit, 0.0
+        wait = self._returns.wait(now)
+        if wait or self._queue.clients > 1:
+            limit = max(1, limit // 2)
+        return limit, wait

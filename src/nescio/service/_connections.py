@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import math
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from typing import Protocol
 
 from .._arrays import as_count, shown
@@ -11,6 +12,7 @@ from ..errors import ArgumentError
 
 _MAX_CONNECTIONS = 1 << 20
 _IPV6_NETWORK_BITS = 64
+_CACHED_ADDRESSES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,13 @@ class Admission:
 
 
 def _address(transport: asyncio.BaseTransport) -> str:
-    """Returns the client's address; of an IPv6 address its network, which one client has."""
     peer = transport.get_extra_info("peername")
-    host = str(peer[0]) if isinstance(peer, tuple) and peer else ""
+    return client_address(str(peer[0]) if isinstance(peer, tuple) and peer else "")
+
+
+@lru_cache(_CACHED_ADDRESSES)
+def client_address(host: str) -> str:
+    """Returns a client's address; of an IPv6 address its network, which one client has."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:

@@ -12,11 +12,11 @@ from starlette.routing import Route
 
 from ..pir import Table
 from ..pir._tops import encode_tops, max_message_bytes
-from ..pir._wire import estimate
+from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
 from ._batcher import Batcher
 from ._observe import Metrics
-from ._requests import read_body
+from ._requests import client_of, declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
 
@@ -32,9 +32,9 @@ class Lookups:
         self.budget = Budget(self._quotas.max_held_bytes)
         self._batchers = {
             name: Batcher(
-                metrics.counted_passes(name, served[name]), self._quotas, served[name].batch_keys
+                metrics.counted_passes(name, server), server.check, self._quotas, server.batch_keys
             )
-            for name in served
+            for name, server in ((name, served[name]) for name in served)
         }
 
     def batcher(self, name: str) -> Batcher:
@@ -108,14 +108,15 @@ class Lookups:
     async def _answer(self, request: Request, name: str, held: Holding) -> Response:
         server = self._served[name]
         params = server.params
-        quotas = self._quotas
+        quotas, batcher, client = self._quotas, self._batchers[name], client_of(request)
+        batcher.admit(client, params.bin_keys * least_lookups(params, declared_bytes(request)))
         body = await read_body(request, quotas.max_body_bytes, quotas.read_seconds, held)
         keys, answer_bytes = estimate(params, body)
         if keys > self._quotas.keys(params):
             raise refuse.too_many_keys(keys, self._quotas.keys(params))
         held.add(answer_bytes)
         query = server.check(body)
-        answer, seconds = await self._batchers[name].submit(query)
+        answer, seconds = await batcher.submit(query, body, client)
         held.keep()
         return AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
 

@@ -277,10 +277,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def _reply_and_part(self, error: RefusedError) -> None:
         self.refused(error.code)
         body = json.dumps(error.to_dict()).encode()
+        retry = b"" if error.retry_after is None else b"retry-after: %d\r\n" % error.retry_after
         head = (
             b"content-type: application/json\r\n"
-            b"content-length: %d\r\nconnection: close\r\n%s\r\n"
-            % (len(body), b"retry-after: 1\r\n" if error.status == 503 else b"")
+            b"content-length: %d\r\nconnection: close\r\n%s\r\n" % (len(body), retry)
         )
         self.transport.write(STATUS_LINE[error.status] + head + body)
         self._part()

@@ -8,6 +8,9 @@ from ..errors import ArgumentError, MalformedKeyError, MessageError, MismatchErr
 from ..pir._params import TableParams
 from ..pir._wire import HEADER_BYTES
 
+_RETRY = (429, 503)
+_MAX_RETRY_SECONDS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Quotas:
@@ -15,7 +18,9 @@ class Quotas:
 
     For one request: `max_keys`, for each bin of a table in bins; `max_body_bytes` of a query;
     `max_answer_bytes` of an answer, which also limits the keys; `max_change_bytes` of a change to
-    rows. For all requests of a table: `max_waiting_keys` that wait for an answer. For all tables:
+    rows. For all requests of a table: `max_waiting_keys` that wait for an answer, of which one
+    client may have `max_waiting_per_client` (0: a quarter), or one request, or as many as stay free
+    for others. For all tables:
     `max_held_bytes` of queries and answers in memory. Seconds: `read_seconds` to receive a query,
     `change_seconds` to receive a change, `answer_seconds` to compute an answer, `write_seconds` to
     send it; `wrong_token_seconds` until a request with a wrong token is refused. `batch_window`:
@@ -29,6 +34,7 @@ class Quotas:
     max_answer_bytes: int = 64 << 20
     max_change_bytes: int = 1 << 30
     max_waiting_keys: int = 16384
+    max_waiting_per_client: int = 0
     max_held_bytes: int = 512 << 20
     read_seconds: float = 10.0
     change_seconds: float = 300.0
@@ -43,7 +49,8 @@ class Quotas:
             whole = field.type is int
             if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
                 raise ArgumentError(f"{field.name}: found {shown(value)}, expected a number")
-            minimum = 0 if field.name == "batch_window" else 1 if whole else 1e-9
+            zero = field.name in ("batch_window", "max_waiting_per_client")
+            minimum = 0 if zero else 1 if whole else 1e-9
             maximum = 1 if field.name == "batch_window" else 1 << 62
             if not math.isfinite(value) or not minimum <= value <= maximum:
                 raise ArgumentError(
@@ -55,6 +62,8 @@ class Quotas:
                 f"{self.max_waiting_keys} and {self.max_held_bytes} for requests of up to "
                 f"{self.max_keys} keys and answers of up to {self.max_answer_bytes} bytes"
             )
+        if not self.max_waiting_per_client:
+            object.__setattr__(self, "max_waiting_per_client", max(1, self.max_waiting_keys // 4))
 
     def keys(self, params: TableParams) -> int:
         """Returns the maximum lookups per request for a table under all quotas; 0 if none fits.
@@ -68,13 +77,22 @@ class Quotas:
 
 
 class RefusedError(Exception):
-    """A refused request: an HTTP status and a JSON error."""
+    """A refused request: an HTTP status and a JSON error.
 
-    def __init__(self, status: int, code: str, message: str, **details: str) -> None:
+    `seconds` estimates when the request would be accepted; `retry_after` is the header's value,
+    or None if waiting does not help.
+    """
+
+    def __init__(
+        self, status: int, code: str, message: str, *, seconds: float = 0, **details: str
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.details = details
+        self.retry_after: int | None = None
+        if status in _RETRY:
+            self.retry_after = max(1, min(_MAX_RETRY_SECONDS, math.ceil(seconds)))
 
     def to_dict(self) -> dict[str, object]:
         """Converts the error to the body of the response."""
@@ -160,16 +178,27 @@ def body_too_slow(seconds: float) -> RefusedError:
     return RefusedError(408, "body_too_slow", f"the body did not arrive within {seconds:g} s")
 
 
-def answer_too_slow(seconds: float) -> RefusedError:
+def answer_too_slow(limit: float, seconds: float) -> RefusedError:
     """Makes a 503: the answer was not ready in time."""
-    return RefusedError(
-        503, "answer_too_slow", f"no answer was ready within {seconds:g} s: try again later"
-    )
+    message = f"no answer was ready within {limit:g} s: try again later"
+    return RefusedError(503, "answer_too_slow", message, seconds=seconds)
 
 
-def overloaded(what: str) -> RefusedError:
+def overloaded(what: str, seconds: float = 0) -> RefusedError:
     """Makes a 503: too many keys or bytes are waiting."""
-    return RefusedError(503, "overloaded", f"{what} wait already: try again later")
+    message = f"{what} wait already: try again later"
+    return RefusedError(503, "overloaded", message, seconds=seconds)
+
+
+def too_much_waiting(found: int, limit: int, seconds: float) -> RefusedError:
+    """Makes a 429: too many keys of this client are waiting."""
+    return RefusedError(
+        429,
+        "too_much_waiting",
+        f"{found} keys of this client wait already, of at most {limit}: wait for their answers",
+        seconds=seconds,
+        expected=f"at most {limit}",
+    )
 
 
 def no_resources(*, failed: bool) -> RefusedError:

@@ -5,7 +5,21 @@ import asyncio
 from starlette.requests import ClientDisconnect, Request
 
 from . import _quotas as refuse
+from ._connections import client_address
 from ._responses import Holding
+
+_MAX_DIGITS = 19
+
+
+def client_of(request: Request) -> str:
+    """Returns the address that tells clients apart."""
+    return client_address("" if request.client is None else request.client.host)
+
+
+def declared_bytes(request: Request) -> int:
+    """Returns the length of the body that the head declares; 0 if it declares none."""
+    declared = request.headers.get("content-length", "")
+    return int(declared) if declared.isdecimal() and len(declared) < _MAX_DIGITS else 0
 
 
 async def read_body(

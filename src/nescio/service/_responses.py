@@ -111,11 +111,12 @@ class AnswerResponse(Response):
 def refused_response(error: RefusedError) -> Response:
     """Converts a refusal to a JSON response."""
     headers = {}
-    if error.status == 503:
-        headers["Retry-After"] = "1"
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.status in (408, 413, 503):
-        # The rest of the body is not read, so the connection must close.
+    if error.status in (408, 413):
+        # What is left of the body is too slow or too long to be read. Of other requests it is
+        # read and dropped.
         headers["Connection"] = "close"
     return JSONResponse(error.to_dict(), error.status, headers)
