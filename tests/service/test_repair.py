@@ -20,6 +20,7 @@ from nescio.service import RemoteTable, TableAdmin, create_app
 from service.conftest import QUOTAS, TOKENS, VALUES, make_app, running
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+NOT_READY = "see the log of the party that is not ready, and its /readyz"
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -175,6 +176,31 @@ def test_both_behind_by_different_numbers(parties, journal, tmp_path):
         parties[1].start(nescio.Table.load(tmp_path / "old.nescio"))
         assert list(admin.repair().values()) == [4, 2]
     assert_mended(parties, journal, "5")
+
+
+def test_one_that_ends(parties, journal):
+    """A server that drains its requests is not ready; one without /readyz may be healthy."""
+    with opened(parties, journal) as admin:
+        change(admin, 1)
+    app = parties[1].app
+
+    def answering(ready, healthy):
+        async def answer(scope, receive, send):
+            status = {"/readyz": ready, "/healthz": healthy}.get(scope.get("path"))
+            if status is None:
+                await app(scope, receive, send)
+                return
+            await send({"type": "http.response.start", "status": status, "headers": []})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        return answer
+
+    for ready, healthy, expected in [(503, 200, False), (404, 200, True), (404, 500, False)]:
+        parties[1].app = answering(ready, healthy)
+        status = state(parties, journal)
+        assert (status.state, status.agree) == ("equal", expected)
+        assert [party.ready for party in status.parties] == [True, expected]
+        assert status.advice == ("" if expected else NOT_READY)
 
 
 def test_a_change_by_hand_at_one(parties, journal, tmp_path):

@@ -3,10 +3,12 @@
 import ssl
 from collections.abc import Sequence
 
-from ...errors import ArgumentError, NescioError
+from ...errors import ArgumentError, NescioError, ServerRefusedError
 from ...pir._change import head_of
 from .._exchange import Description, check_servers, check_token, table_url
 from .._http import Http
+
+_NOT_FOUND = 404
 
 
 class Parties:
@@ -60,7 +62,17 @@ class Parties:
         return Description.parse(url, await self.http.get(url))
 
     async def is_ready(self, url: str) -> bool:
-        """Tests if the server of a table's address says that it is healthy."""
+        """Tests if the server of a table's address says that it is ready, or healthy."""
+        try:
+            await self.http.get(f"{self._roots[url]}/readyz")
+        except ServerRefusedError as error:
+            return error.status == _NOT_FOUND and await self._is_healthy(url)
+        except NescioError:
+            return False
+        return True
+
+    async def _is_healthy(self, url: str) -> bool:
+        """Tests the health of a server of an older release, which does not tell if it is ready."""
         try:
             await self.http.get(f"{self._roots[url]}/healthz")
         except NescioError:

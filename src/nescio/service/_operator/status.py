@@ -8,6 +8,7 @@ from typing import Literal
 
 from ...errors import NescioError
 from ...pir import TableParams
+from .._client._attempt import printable
 from .._exchange import Description
 from .journal import Journal
 
@@ -29,6 +30,8 @@ _ADVICE: dict[State, str] = {
     "one party": "name one server of each party",
     "down": f"start the party that does not answer; then {_REPAIR}",
 }
+
+_NOT_READY = "see the log of the party that is not ready, and its /readyz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def status_of(
     )
     state = _state(found, journal)
     if state == "equal" and not (first.ready and second.ready):
-        return TableStatus(table, state, (first, second), "see the log of the party that failed")
+        return TableStatus(table, state, (first, second), _NOT_READY)
     return TableStatus(table, state, (first, second), _ADVICE[state])
 
 
@@ -98,9 +101,10 @@ def _party(
     status = PartyStatus(
         url,
         found.party,
-        params.version,
+        printable(params.version),
         params.id.hex(),
         params.rows,
+        kept=tuple(printable(kept.version) for kept in found.versions if kept != params),
         ready=ready,
         behind=None if lacking is None else len(lacking),
     )
