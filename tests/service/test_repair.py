@@ -16,6 +16,8 @@ from nescio.errors import (
     ServerRefusedError,
     ServerUnreachableError,
 )
+from nescio.pir import KeyedTable
+from nescio.pir.batch import FullPart, Layout, build
 from nescio.service import RemoteTable, TableAdmin, create_app
 from service.conftest import QUOTAS, TOKENS, VALUES, make_app, running
 
@@ -27,11 +29,11 @@ NOWHERE = "http://127.0.0.1:9"
 class Party:
     """A party that can be restarted from any table; it counts the changes that it is sent."""
 
-    def __init__(self, party):
+    def __init__(self, party, table):
         self.party = party
         self.url = None
         self.fails = False
-        self.start(nescio.Table(VALUES))
+        self.start(table)
 
     def start(self, table):
         self.table, self.changes = table, 0
@@ -51,11 +53,17 @@ class Party:
         await self.app(scope, receive, send)
 
 
-@pytest.fixture
-def parties():
-    both = [Party(0), Party(1)]
+@contextlib.contextmanager
+def two_parties(make):
+    both = [Party(0, make()), Party(1, make())]
     with running(both[0]) as first, running(both[1]) as second:
         both[0].url, both[1].url = first, second
+        yield both
+
+
+@pytest.fixture
+def parties():
+    with two_parties(lambda: nescio.Table(VALUES)) as both:
         yield both
 
 
@@ -64,14 +72,17 @@ def journal(tmp_path):
     return tmp_path / "words.journal"
 
 
+def urls_of(parties):
+    return [party.url for party in parties]
+
+
 def opened(parties, journal=None, tokens=TOKENS):
-    urls = [party.url for party in parties]
-    return TableAdmin(urls, "words", tokens, retries=0, journal=journal)
+    return TableAdmin(urls_of(parties), "words", tokens, retries=0, journal=journal)
 
 
 def change(admin, count, first=0):
     for i in range(first, first + count):
-        admin.update([i, 999], VALUES[[i + 1, i]])
+        admin.update([i, 99], VALUES[[i + 1, i]])
 
 
 def state(parties, journal=None):
@@ -85,8 +96,8 @@ def assert_mended(parties, journal, version):
     assert (status.state, status.agree, status.advice) == ("equal", True, "")
     assert [party.version for party in status.parties] == [version, version]
     assert [party.behind for party in status.parties] == [0, 0]
-    with RemoteTable([party.url for party in parties], "words") as table:
-        assert np.array_equal(table.lookup([0, 999]), parties[0].table[[0, 999]])
+    with RemoteTable(urls_of(parties), "words") as table:
+        assert np.array_equal(table.lookup([0, 99]), parties[0].table[[0, 99]])
 
 
 @contextlib.contextmanager
@@ -141,6 +152,34 @@ def test_one_restarted_from_its_file(parties, journal):
             assert admin.repair()[f"{parties[i].url}/v1/tables/words"] == 89
         assert parties[1 - i].changes == other
         assert_mended(parties, journal, "named+1")
+
+
+def keyed():
+    return KeyedTable([f"word {i}" for i in range(50)], VALUES[:50]).table
+
+
+def batch():
+    return build(VALUES[:100], Layout(100, FullPart(4))).table
+
+
+def change_keys(admin):
+    for i in range(50, 120, 10):  # the table grows, and is built again
+        admin.insert([f"word {k}" for k in range(i, i + 10)], VALUES[i : i + 10])
+        admin.delete([f"word {i - 3}", f"word {i}"])
+        admin.update([f"word {i - 1}"], VALUES[[7]])
+
+
+@pytest.mark.parametrize(
+    ("make", "changes"), [(keyed, change_keys), (batch, lambda a: change(a, 9))]
+)
+def test_one_with_keys_or_a_layout_restarted_from_its_file(make, changes, journal):
+    with two_parties(make) as parties, opened(parties, journal) as admin:
+        changes(admin)
+        for i in (0, 1):
+            parties[i].start(make())
+            assert admin.repair()[f"{parties[i].url}/v1/tables/words"] >= 9
+            assert state(parties, journal).agree
+            assert parties[0].table.params == parties[1].table.params
 
 
 def test_one_restored_from_an_old_snapshot(parties, journal, tmp_path):
