@@ -3,6 +3,7 @@
     GET  /healthz                      health of the service
     GET  /readyz                       readiness: serves the version that it should
     GET  /metrics                      metrics for Prometheus, if they are public
+    GET  /v1/openapi.json              the interface as an OpenAPI document
     GET  /v1/tables                    all tables
     GET  /v1/tables/{name}             one table: its public parameters, the party, the quotas
     GET  /v1/tables/{name}/tops        the hashes that clients check rows against

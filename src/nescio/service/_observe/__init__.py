@@ -6,6 +6,7 @@
     _peer.py       asks the other party for its versions
     _logs.py       the log as text or JSON
     _tables.py     what is read and checked of each table
+    _openapi.py    the description of the API
     _endpoints.py  the endpoints /metrics, /readyz and /v1/openapi.json
 
 Nothing here has a client's address, key or query, or the number of a row.

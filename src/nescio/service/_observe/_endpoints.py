@@ -1,4 +1,4 @@
-"""The endpoints for operators and their tools: /metrics and /readyz."""
+"""The endpoints for operators and their tools: /metrics, /readyz and /v1/openapi.json."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ._metrics import Metrics
+from ._openapi import document
 from ._ready import Readiness
 
 
@@ -21,12 +22,17 @@ class Endpoints:
     def public(self, *, metrics: bool) -> list[Route]:
         """Lists the endpoints of the public port; /metrics is among them only if asked for."""
         shown = [Route("/metrics", self.metrics)] if metrics else []
-        return [Route("/readyz", self.ready), *shown]
+        described = Route("/v1/openapi.json", self.openapi)
+        return [Route("/readyz", self.ready), described, *shown]
 
     async def ready(self, _: Request) -> Response:
         """Tells if the service should get requests, and what is wrong if not."""
         found = self._readiness.to_dict()
         return JSONResponse(found, 200 if found["status"] == "ready" else 503)
+
+    async def openapi(self, _: Request) -> Response:
+        """Describes the service by OpenAPI."""
+        return JSONResponse(document())
 
     async def metrics(self, request: Request) -> Response:
         """Sends all metrics in the format that Prometheus asks for."""
