@@ -164,6 +164,14 @@ def test_a_full_disk(tmp_path):
     assert versions(path) == ["2", "3", "4"]
 
 
+def test_a_journal_of_a_later_release(tmp_path):
+    journal = filled(tmp_path / "j", 1)
+    with journal.locked(), pytest.raises(FileError, match="use the release that wrote"):
+        journal.append(message("5")[:3] + b"\xee" + message("5")[4:])  # another operation
+    with pytest.raises(FileError, match=r"byte \d+: not a change .* use the release that wrote"):
+        versions(tmp_path / "j")
+
+
 def test_two_ids_after_one_change(tmp_path):
     journal = filled(tmp_path / "j", 2)
     with journal.locked():

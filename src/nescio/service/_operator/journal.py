@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from ...errors import ArgumentError, FileError, MismatchError
+from ...errors import ArgumentError, FileError, MalformedMessageError, MismatchError
 from ...pir._change import Summary, content_of
 from .records import CHANGE, DROPPED, HEAD_BYTES, MADE, encode, file_head, read_head, read_records
 
@@ -214,7 +214,12 @@ class Journal:
     def _note(self, kind: int, when: int, body: bytes, place: int) -> None:
         """Takes a record into memory."""
         if kind == CHANGE:
-            entry = Entry(place, len(body), when, Summary.of(body))
+            try:
+                entry = Entry(place, len(body), when, Summary.of(body))
+            except MalformedMessageError as error:
+                raise FileError(
+                    f"{self._path}, byte {place}: {error}: use the release that wrote the journal"
+                ) from error
             self._entries.append(entry)
             self._by_name[entry.head.name] = entry
             return
