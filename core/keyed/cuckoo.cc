@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 
@@ -167,6 +168,27 @@ void Cuckoo::entries(Slot* slots, KeyWords* keys) const {
     *slots++ = static_cast<Slot>(slot);
     *keys++ = slots_[slot];
   }
+}
+
+void Cuckoo::restore(std::span<const Slot> slots, std::span<const KeyWords> keys) {
+  std::fill(slots_.begin(), slots_.end(), kEmpty);
+  size_ = 0;
+  journal_ = {};
+  from_empty_ = false;
+  Slot last = -1;
+  const auto fits = [&](Slot slot, const KeyWords& key) {
+    const bool own = slot == slot_of(key, 0) || slot == slot_of(key, 1) || slot == slot_of(key, 2);
+    return own && slot > std::exchange(last, slot) && !is_empty(key);
+  };
+  const bool valid = slots.size() == keys.size() &&
+                     std::equal(slots.begin(), slots.end(), keys.begin(), keys.end(), fits);
+  if (!valid) {
+    throw Error(
+        ErrorKind::argument,
+        "places of keys: found keys at slots that are not theirs, expected what entries returned");
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) slots_[slots[i]] = keys[i];
+  size_ = keys.size();
 }
 
 }  // namespace nescio::keyed

@@ -56,6 +56,10 @@ class Cuckoo {
   /// Writes the slots and the words of all keys, by slot; both have room for size().
   void entries(Slot* slots, KeyWords* keys) const;
 
+  /// Replaces all keys by what `entries` wrote. Throws Error(argument), and has no keys then, for a key at
+  /// a slot that is none of its three, an empty key, or slots that do not increase.
+  void restore(std::span<const Slot> slots, std::span<const KeyWords> keys);
+
  private:
   /// A slot on its way: the number of the step before it, or -1.
   struct Step {

@@ -218,6 +218,9 @@ class Cuckoo:
     def entries(self) -> tuple[Annotated[NDArray[numpy.int64], dict(order='C')], Annotated[NDArray[numpy.uint64], dict(order='C')]]:
         """Return the slots and the words of all keys, by slot."""
 
+    def restore(self, slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], words: Annotated[NDArray[numpy.uint64], dict(shape=(None, 4), order='C', device='cpu', writable=False)]) -> None:
+        """Replace all keys by those that `entries` returned."""
+
 def lut_message_bytes(field: tuple[int, int, int], count: int) -> int:
     """Return the bytes of a message of `count` transfers."""
 

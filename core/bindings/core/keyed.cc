@@ -12,6 +12,7 @@ namespace {
 using keyed::KeyWords;
 using keyed::Slot;
 using Words = InArray<std::uint64_t, nb::shape<-1, 4>>;
+using Slots = InArray<Slot, nb::shape<-1>>;
 using OutSlots = OutArray<Slot>;
 using OutWords = OutArray<std::uint64_t>;
 
@@ -74,6 +75,10 @@ class Places {
     return {to_array(std::move(slots), {count}), to_array(std::move(words), {count, 4})};
   }
 
+  void restore(const Slots& slots, const Words& words) {
+    with([&](keyed::Cuckoo& own) { own.restore(span_of(slots), keys_of(words)); });
+  }
+
  private:
   std::mutex mutex_;
   keyed::Cuckoo cuckoo_;
@@ -111,7 +116,9 @@ void bind_keyed(nb::module_& m) {
       .def(
           "undo", [](Places& p) { p.with([](Cuckoo& own) { own.undo(); }); },
           "Undo the last operation.")
-      .def("entries", &Places::entries, "Return the slots and the words of all keys, by slot.");
+      .def("entries", &Places::entries, "Return the slots and the words of all keys, by slot.")
+      .def("restore", &Places::restore, nb::arg("slots"), nb::arg("words"),
+           "Replace all keys by those that `entries` returned.");
 }
 
 }  // namespace nescio::bindings

@@ -104,6 +104,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "checks it and maps it into memory, instead of preparing it again",
     )
     add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="keep changes to rows in this folder, so that they survive a restart: a change is "
+        "written to a journal before it is made. The tables' files count only at the first start",
+    )
+    add(
         "--admin-token-file",
         type=Path,
         metavar="FILE",

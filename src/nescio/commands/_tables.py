@@ -13,6 +13,7 @@ from .._arrays import Array, check_file, load_array
 from ..errors import ArgumentError, FileError
 from ..pir import KeyedTable, Table
 from ..pir import _stored as stored
+from ..pir._checksums import Source
 from ..pir._layout_kind import layout_kind
 from ..pir.batch import BatchTable, Layout, build
 
@@ -61,7 +62,7 @@ def open_table(files: TableFiles, arguments: argparse.Namespace, shown: Shown) -
         return _as_batch(_stored_table(path, threads, given, shown))
     options = _options(given)
     cache = path.with_name(path.name + ".nescio")
-    source = stored.Source.of(path)
+    source = Source.of(path)
     if arguments.cache:
         wanted = {**options, "layout": "" if layout is None else layout.digest}
         cached = _cached_table(cache, source, threads, wanted, shown)
@@ -87,10 +88,10 @@ def _options(given: Mapping[str, str | None]) -> dict[str, Any]:
 @contextlib.contextmanager
 def _unchanged(*paths: Path) -> Iterator[None]:
     """Raises FileError if a file changes within the block."""
-    sources = [stored.Source.of(path) for path in paths]
+    sources = [Source.of(path) for path in paths]
     yield
     for path, source in zip(paths, sources, strict=True):
-        if stored.Source.of(path) != source:
+        if Source.of(path) != source:
             raise FileError(
                 f"{path} has changed while it was read: start again after it is complete"
             )
@@ -173,7 +174,7 @@ def keys_by_table(
 
 def _cached_table(
     cache: Path,
-    source: stored.Source,
+    source: Source,
     threads: int,
     options: Mapping[str, str | None],
     shown: Shown,

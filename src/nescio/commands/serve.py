@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
+    from ._data import open_kept  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
     from ._run.reload import Reloads, make_server  # noqa: PLC0415
 
@@ -69,12 +71,16 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     if used:
         say(f"answers are made on {describe(used)}")
     reloads = Reloads(arguments, address, tables, quotas, used)
-    with bind(address) as listener:  # before the slow part: reports a port in use at once
+    with ExitStack() as closing:
+        listener = closing.enter_context(bind(address))  # first: reports a port in use at once
         servers = {}
         for files in tables:
             name = files.name
             with progress_of(f"reading {name}") as shown:
-                table = open_table(files, arguments, shown)
+                if arguments.data is None:
+                    table = open_table(files, arguments, shown)
+                else:
+                    table = open_kept(files, arguments, shown, say, closing)
             servers[name] = make_server(table, arguments, used)
             say(f"table {name}: {table.params.describe()}")
             say(f"digest of {name}: {table.params.digest}")

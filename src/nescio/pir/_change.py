@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._arrays import ByteArray, IndexArray, as_bytes
+from .._arrays import Array, ByteArray, IndexArray, as_bytes
 from ..errors import ArgumentError, MalformedMessageError
 from ._layout_kind import layout_kind
 from ._params import MAX_VERSION_LENGTH, TableParams
@@ -57,8 +57,8 @@ class _Head(NamedTuple):
     name: bytes
 
     @classmethod
-    def parse(cls, params: TableParams, data: bytes) -> "_Head":
-        """Parses the first bytes of a change to the table that `params` describe."""
+    def parse(cls, params: TableParams, data: bytes, expected: bytes | None = None) -> "_Head":
+        """Parses the first bytes of a change to the table that `params` describe, or another id."""
         if len(data) < HEADER_BYTES:
             raise MalformedMessageError(
                 f"not a change: found {len(data)} bytes, expected a header of {HEADER_BYTES} bytes"
@@ -68,7 +68,7 @@ class _Head(NamedTuple):
             raise MalformedMessageError(
                 f"not a change that this release supports: it begins with {data[:4]!r}"
             )
-        if table != params.id:
+        if table != (params.id if expected is None else expected):
             raise wrong_table("a change", table, params)
         if not 1 <= length <= 4 * MAX_VERSION_LENGTH:
             raise MalformedMessageError(
@@ -122,13 +122,20 @@ class Change:
         return header + version + self.indices.tobytes() + self.rows.tobytes()
 
     @classmethod
-    def parse(cls, params: TableParams, data: object, kind: RowKind | None = None) -> "Change":
+    def parse(
+        cls,
+        params: TableParams,
+        data: object,
+        kind: RowKind | None = None,
+        table: bytes | None = None,
+    ) -> "Change":
         """Parses a change to the table that `params` describe, by default of its own rows.
 
-        Raises MalformedMessageError, or MismatchError for another table or version.
+        The id of the table must be that of `params`, or `table`. Raises MalformedMessageError, or
+        MismatchError for another table or version.
         """
         raw = as_bytes(data, "a change")
-        head = _Head.parse(params, raw[: HEADER_BYTES + 1].tobytes())
+        head = _Head.parse(params, raw[: HEADER_BYTES + 1].tobytes(), table)
         kind = RowKind.of(params) if kind is None else kind
         expected = head.total_bytes(kind)
         if len(raw) != expected:
@@ -148,9 +155,7 @@ class Change:
         Raises IndexRangeError and ArgumentError as `Table` does, and as `check_head`.
         """
         _check_operation(table, self.operation)
-        kind = row_kind(table)
-        count = len(self.indices) if self.operation != "delete" else 0
-        values = self.rows.reshape(-1).view(kind.dtype).reshape((count, *kind.row_shape))
+        values = self.values(table)
         if table.target is not None:
             return table.target.change(table, self.operation, self.indices, values, self.version)
         if self.operation == "delete":
@@ -158,15 +163,33 @@ class Change:
         change = table.update if self.operation == "update" else table.insert
         return change(self.indices, values, version=self.version)
 
+    def values(self, table: Table) -> Array:
+        """Returns the rows as those of a table's changes; none for a deletion."""
+        kind = row_kind(table)
+        values: Array = self.rows.reshape(-1).view(kind.dtype)
+        return values.reshape((len(self.rows), *kind.row_shape))
+
 
 def make_change(table: Table, data: bytes) -> TableParams:
     """Parses a change and applies it, once if it is sent again before any other change.
 
-    Raises the errors of `Change.parse` and `Change.apply`.
+    If the table has a journal, the change is in it before it is made. Raises the errors of
+    `Change.parse` and `Change.apply`, and FileError if the journal cannot be written.
     """
-    made = LastChange(data[_NAME], content_of(data), data[_TABLE])
-    kind = row_kind(table)
-    return table.change(made, lambda params: Change.parse(params, data, kind).apply(table))
+    made, kind = last_change_of(data), row_kind(table)
+
+    def make(params: TableParams) -> TableParams:
+        return Change.parse(params, data, kind).apply(table)
+
+    if table.journal is None:
+        return table.change(made, make)
+    with table.changing(), table.journal.recording(data) as record:
+        return table.change(made, make, record)
+
+
+def last_change_of(data: bytes) -> LastChange:
+    """Returns what a table remembers of an encoded change that it has made."""
+    return LastChange(data[_NAME], content_of(data), data[_TABLE])
 
 
 def row_kind(table: Table) -> RowKind:
@@ -201,6 +224,11 @@ def content_of(data: bytes) -> bytes:
     content = hashlib.sha256(data[: _NAME.start])
     content.update(memoryview(data)[_NAME.stop :])
     return content.digest()
+
+
+def operation_of(data: bytes) -> Operation:
+    """Returns the operation of an encoded change."""
+    return OPERATIONS[data[3]]
 
 
 def head_of(data: bytes) -> bytes:

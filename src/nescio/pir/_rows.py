@@ -68,7 +68,13 @@ class RowKind(NamedTuple):
 
 
 class Target(Protocol):
-    """The meaning of changes of a table with a layout, whose rows are not those that it stores."""
+    """The meaning of changes of a table with a layout, whose rows are not those that it stores.
+
+    `moved` has the rows that the change under way moves to other places, as bytes: a change that is
+    made again must not read them, where the memory may be that of a later time.
+    """
+
+    moved: ByteArray
 
     @property
     def row_kind(self) -> RowKind:

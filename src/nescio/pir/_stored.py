@@ -12,6 +12,9 @@
     4096 d            the records in the engine's layout
     4096 e            each hash table in the engine's layout, lowest first, at multiples of 4096
 
+A snapshot of a data folder has `"snapshot": true` too: its blocks were copied while changes went
+on, and it is a table only together with the journal of these changes.
+
 Each part begins at the next multiple of 4,096. A block is 4 MiB of the records or of a hash table
 in the engine's layout; the last one of each may be shorter. `source` identifies the file that the
 rows came from and its state; with it `nescio serve --cache` detects that the file has changed.
@@ -25,8 +28,8 @@ import json
 import os
 import secrets
 import struct
-import time
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -34,8 +37,17 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
-from ..errors import FileError, NescioError
-from ._checksums import BLOCK_BYTES, CHECKSUM_BYTES, Progress, blocks_of, sum_file, sum_memory
+from ..errors import ArgumentError, FileError, NescioError
+from ._checksums import (
+    BLOCK_BYTES,
+    CHECKSUM_BYTES,
+    Progress,
+    Source,
+    block_parts,
+    blocks_of,
+    sum_block,
+    sum_file,
+)
 from ._hash_shape import HASH_BYTES
 from ._hash_tree import HashTree
 from ._params import MAX_LAYOUT_BYTES, TableParams, layout_digest
@@ -45,35 +57,7 @@ _VERSION = 5
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
-_CLOCK_STEP = 100_000_000  # nanoseconds; times of files advance in steps of some milliseconds
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file's length, times and number, which together change when a call writes its content.
-
-    Programs can set the time of modification back, but not the time of the last change of status,
-    which every call that writes sets too. A write through a memory map may change neither, if the
-    page had unwritten changes before: such maps must be closed before the state is read.
-    """
-
-    bytes: int
-    modified_nanoseconds: int
-    changed_nanoseconds: int
-    inode: int
-
-    @classmethod
-    def of(cls, path: Path) -> "Source":
-        """Reads the current state of a file.
-
-        Waits until the last change is at least 0.1 s old, because a second change within one step
-        of the file system's clock would leave the same times.
-        """
-        status = path.stat()
-        while 0 <= time.time_ns() - status.st_ctime_ns < _CLOCK_STEP:
-            time.sleep(_CLOCK_STEP / 1e9)
-            status = path.stat()
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+_SYNC_BLOCKS = 8  # written between two synchronizations of a snapshot
 
 
 class StoredTable(NamedTuple):
@@ -93,29 +77,32 @@ def write(
     *,
     layout: bytes,
     source: Source | None,
-    threads: int,
+    copy: Callable[[ByteArray], ByteArray] | None = None,
 ) -> None:
-    """Writes a table to a temporary file and renames it. Raises FileError if that fails."""
-    text = json.dumps(
-        {
-            "layout_bytes": len(layout),
-            "params": params.to_dict(),
-            "source": None if source is None else asdict(source),
-        }
-    ).encode()
+    """Writes a table to a temporary file and renames it. Raises FileError if that fails.
+
+    With `copy`, which copies a block of memory that may change at other times, the file is a
+    snapshot, readable by its owner alone. It is synchronized in steps, so that other files are too.
+    """
+    fields: dict[str, object] = {
+        "layout_bytes": len(layout),
+        "params": params.to_dict(),
+        "source": None if source is None else asdict(source),
+    }
+    text = json.dumps(fields if copy is None else {**fields, "snapshot": True}).encode()
     tops = np.ascontiguousarray(tree.tops)
     memory = [np.asarray(table.memory()).reshape(-1) for table in (rows, *tree.tables)]
-    blocks = np.concatenate([sum_memory(part, threads) for part in memory])
     places = _Places.of(len(text), params, len(layout))
-    head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, blocks, layout))
     try:
-        with _temporary_file(path) as file:
+        with _temporary_file(path, private=copy is not None) as file:
             try:
-                file.write(head + text)
-                contents = [tops, blocks, np.frombuffer(layout, np.uint8), *memory]
-                for offset, content in zip(places.offsets, contents, strict=True):
+                blocks = _write_blocks(file, places, memory, copy)
+                head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, blocks, layout))
+                offsets = (0, places.tops, places.blocks, places.layout)
+                contents = (head + text, tops.tobytes(), blocks.tobytes(), layout)
+                for offset, content in zip(offsets, contents, strict=True):
                     file.seek(offset)
-                    file.write(content.data)
+                    file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
                 Path(file.name).replace(path)
@@ -126,22 +113,57 @@ def write(
         raise FileError(f"the table cannot be written to {path}: {error.strerror}") from error
 
 
-def _temporary_file(path: Path) -> BinaryIO:
-    """Creates a file in the same folder, with the user's default permissions."""
-    return path.with_name(f"{path.name}.{secrets.token_hex(4)}").open("xb")
+def _write_blocks(
+    file: BinaryIO,
+    places: "_Places",
+    memory: list[ByteArray],
+    copy: Callable[[ByteArray], ByteArray] | None,
+) -> ByteArray:
+    """Writes the tables; returns the checksums of their blocks."""
+    sums = []
+    for place, part in zip(places.parts, memory, strict=True):
+        file.seek(place.first)
+        for block in block_parts(part):
+            content = block if copy is None else copy(block)
+            sums.append(sum_block(content))
+            file.write(content.data)
+            if copy is not None and len(sums) % _SYNC_BLOCKS == 0:
+                os.fdatasync(file.fileno())
+    return np.frombuffer(b"".join(sums), np.uint8).reshape(-1, CHECKSUM_BYTES)
 
 
-def read(path: Path, threads: int, progress: Progress | None) -> StoredTable:
-    """Checks a file and maps its table into memory. Raises FileError if the file is not a table."""
+def _temporary_file(path: Path, *, private: bool) -> BinaryIO:
+    """Creates a file in the same folder, with the user's default permissions or the owner's."""
+    mode = 0o600 if private else 0o666
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    return open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+
+def read(
+    path: Path, threads: int, progress: Progress | None, *, snapshot: bool = False
+) -> StoredTable:
+    """Checks a file and maps its table into memory.
+
+    Raises FileError if the file is not a table, or a snapshot where a whole table is expected.
+    """
     try:
         with path.open("rb") as file:
-            return _read(path, file, threads, progress)
+            return _read(path, file, threads, progress, snapshot)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _read(path: Path, file: BinaryIO, threads: int, progress: Progress | None) -> StoredTable:
+def _read(
+    path: Path, file: BinaryIO, threads: int, progress: Progress | None, snapshot: bool
+) -> StoredTable:
     description = _read_head(path, file)
+    if bool(description.fields.get("snapshot")) != snapshot:
+        raise FileError(
+            f"{path} is a whole table, expected a snapshot: restore the folder from a backup"
+            if snapshot
+            else f"{path} is a snapshot, which is a table only with its journal: serve its folder "
+            "with nescio serve --data"
+        )
     try:
         params = TableParams.from_dict(description.fields.get("params"))
     except NescioError as error:
@@ -231,12 +253,10 @@ def source_of(path: Path) -> Source | None:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
     if source is None:
         return None
-    names = {field.name for field in fields(Source)}
-    if not isinstance(source, dict) or set(source) != names:
-        raise _not_a_table(path, "its source is damaged")
-    if not all(type(value) is int for value in source.values()):
-        raise _not_a_table(path, "its source is damaged")
-    return Source(**source)
+    try:
+        return Source.from_dict(source)
+    except ArgumentError as error:
+        raise _not_a_table(path, "its source is damaged") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,11 +284,6 @@ class _Places:
     block_count: int
     layout: int
     parts: tuple[_Part, ...]
-
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """The offsets of the tops, the checksums, the layout, and each table."""
-        return self.tops, self.blocks, self.layout, *(part.first for part in self.parts)
 
     @property
     def end(self) -> int:

@@ -14,14 +14,14 @@ from ..dpf import Generator, Output
 from ..errors import ArgumentError
 from . import _stored as stored
 from ._bins import Bins, check_bins
-from ._checksums import Progress
+from ._checksums import Progress, Source
 from ._hash_tree import TreeChange
 from ._params import MAX_ROWS, TableParams, layout_digest
 from ._rows import RowKind, as_values, new_params, parts_of, rows_as_bytes, servable
 from ._state import DENSE, TableState, build_state, new_version, part_spans
 from ._vacancy import Vacancy
 from ._vacant_rows import Note, VacantRows
-from ._versions import LastChange
+from ._versions import LastChange, Record
 
 
 class Table(VacantRows):
@@ -115,9 +115,15 @@ class Table(VacantRows):
         vacant. Raises FileError if the file is not a table, or has changed since it was written,
         and MalformedMessageError for other bytes than those.
         """
-        table = cls.__new__(cls)
         pool = _core.ThreadPool(as_threads(threads))
-        found = stored.read(Path(path), pool.threads, progress)
+        return cls.of_stored(stored.read(Path(path), pool.threads, progress), pool, extra)
+
+    @classmethod
+    def of_stored(
+        cls, found: stored.StoredTable, pool: _core.ThreadPool, extra: builtins.bytes
+    ) -> "Table":
+        """Returns the table of a file. Raises MalformedMessageError for other `extra` bytes."""
+        table = cls.__new__(cls)
         state = TableState(found.params, found.records, found.tree, layout=found.layout)
         table._begin(state, pool)
         table._vacancy = Vacancy.from_bytes(extra, state.params.rows)
@@ -125,7 +131,7 @@ class Table(VacantRows):
             table.check_uncut()
         return table
 
-    def save(self, path: str | Path, *, source: stored.Source | None = None) -> None:
+    def save(self, path: str | Path, *, source: Source | None = None) -> None:
         """Writes the table to a file for `load`, atomically. Raises FileError if that fails.
 
         `source` identifies the file that the rows came from, for `nescio serve --cache`.
@@ -140,7 +146,6 @@ class Table(VacantRows):
                 state.tree,
                 layout=state.layout,
                 source=source,
-                threads=self._pool.threads,
             )
 
     def __len__(self) -> int:
@@ -192,6 +197,7 @@ class Table(VacantRows):
             changes = _core.RowChanges(numbers, records, bins, self._pool)
             change = TreeChange.of(old.tree, old.params.hashes, numbers, records, self._pool)
             state = new_version(old, change.tops, numbers, version)
+            self._recorded(state.params)
             with self._lock.writing():
                 old.records.replace(changes, self._pool)
                 change.apply(self._pool)
@@ -270,15 +276,26 @@ class Table(VacantRows):
                 "by its layout: expected an update; build the table again for other rows"
             )
 
-    def change(self, made: LastChange, make: Callable[[TableParams], TableParams]) -> TableParams:
+    def change(
+        self,
+        made: LastChange,
+        make: Callable[[TableParams], TableParams],
+        record: Record | None = None,
+    ) -> TableParams:
         """Applies the change of a message once, even if the message arrives several times.
 
         `make` gets the current parameters and changes the table; no other change can interleave.
-        If the last change was the same one, nothing happens.
+        If the last change was the same one, nothing happens. `record` is called with the new
+        parameters after all preparation, before anything changes; what it raises prevents the
+        change.
         """
         with self.changing():
             if made != self._last:
-                make(self.params)
+                self._record = record
+                try:
+                    make(self.params)
+                finally:
+                    self._record = None
                 self._last = made
             return self.params
 
@@ -326,6 +343,7 @@ class Table(VacantRows):
 
     def _publish(self, state: TableState, note: Note) -> TableParams:
         """Makes a state that was built beside the current one the current version."""
+        self._recorded(state.params)
         with self._lock.writing():
             self._set(state, note)
         return self._changed(state.params)

@@ -11,7 +11,7 @@ from ..errors import ArgumentError
 from ._params import TableParams
 from ._rows import Target
 from ._state import TableState
-from ._versions import LastChange, UsedVersions
+from ._versions import Journal, LastChange, Record, UsedVersions
 
 
 class VersionedTable:
@@ -25,6 +25,8 @@ class VersionedTable:
         self._versions = UsedVersions(state.params.version)
         self._last: LastChange | None = None
         self.target: Target | None = None
+        self.journal: Journal | None = None
+        self._record: Record | None = None
 
     @property
     def params(self) -> TableParams:
@@ -67,6 +69,27 @@ class VersionedTable:
             )
         with self._changes:
             yield
+
+    def history(self) -> tuple[UsedVersions, LastChange | None]:
+        """Returns the versions that the table has had, and its last change, to be kept in a file.
+
+        The caller holds `changing`.
+        """
+        return self._versions, self._last
+
+    def restore(self, versions: UsedVersions, last: LastChange | None) -> None:
+        """Replaces what `history` returned, in a table that was loaded from a file."""
+        self._versions, self._last = versions, last
+
+    def _recorded(self, params: TableParams) -> None:
+        """Records the change that follows, if a journal is attached."""
+        if self._record is not None:
+            self._record(params)
+        elif self.journal is not None:
+            raise ArgumentError(
+                "found a change that no message made, of a table whose changes are kept in a data "
+                "folder: expected a change through the service, such as by TableAdmin"
+            )
 
     @property
     def next_version(self) -> str | None:

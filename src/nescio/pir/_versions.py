@@ -3,13 +3,17 @@
 import hashlib
 import re
 from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Protocol
 
 from .._arrays import shown
 from ..errors import ArgumentError
-from ._params import MAX_VERSION_LENGTH
+from ._params import MAX_VERSION_LENGTH, TableParams
 
 _MAX_USED = 1 << 20
+_SHORT_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,20 @@ class LastChange:
     name: bytes
     content: bytes
     changed: bytes
+
+
+Record = Callable[[TableParams], None]
+"""Makes a change durable before it is made; an exception prevents the change."""
+
+
+class Journal(Protocol):
+    """A record of all changes of a table, from which they can be made again."""
+
+    def check(self) -> None:
+        """Raises FileError if no change can be recorded."""
+
+    def recording(self, message: bytes) -> AbstractContextManager[Record]:
+        """Gives the function that records the change of a message, which the block makes."""
 
 
 def next_version(version: str) -> str:
@@ -57,8 +75,24 @@ class UsedVersions:
 
     def add(self, version: str) -> None:
         """Adds a version."""
-        self._order.append(_short(version))
-        self._used.add(_short(version))
+        self._add(_short(version))
+
+    def to_bytes(self) -> bytes:
+        """Encodes all versions, 8 bytes each, oldest first."""
+        return b"".join(self._order)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, current: str) -> "UsedVersions":
+        """Decodes the bytes of `to_bytes`, which end with the `current` version."""
+        used = cls(current)
+        used._order.clear()
+        for first in range(0, len(data), _SHORT_BYTES):
+            used._add(data[first : first + _SHORT_BYTES])
+        return used
+
+    def _add(self, short: bytes) -> None:
+        self._order.append(short)
+        self._used.add(short)
         if len(self._order) > _MAX_USED:
             self._used.discard(self._order.popleft())
 
@@ -88,4 +122,4 @@ class UsedVersions:
 
 
 def _short(version: str) -> bytes:
-    return hashlib.sha256(version.encode(errors="surrogatepass")).digest()[:8]
+    return hashlib.sha256(version.encode(errors="surrogatepass")).digest()[:_SHORT_BYTES]

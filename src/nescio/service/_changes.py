@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..errors import ArgumentError, ResourceError
+from ..errors import ArgumentError, FileError, ResourceError
 from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
 from . import _quotas as refuse
 from ._quotas import RefusedError
@@ -41,6 +41,9 @@ class Changes:
         body = await read_body(request, quotas.max_change_bytes, quotas.change_seconds)
         try:
             params = await asyncio.to_thread(make_change, self._served.table(name), body)
+        except FileError as error:
+            _LOG.error("table %s: a change was refused: %s", name, error)
+            raise refuse.not_durable(str(error)) from error
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
         except (ResourceError, MemoryError) as error:
@@ -56,8 +59,13 @@ class Changes:
         await self._token.check(request)
         quotas = self._quotas
         head = await read_body(request, MAX_HEAD_BYTES, quotas.read_seconds)
+        table = self._served.table(name)
         try:
-            check_head(self._served.table(name), head, quotas.max_change_bytes)
+            check_head(table, head, quotas.max_change_bytes)
+            if table.journal is not None:
+                table.journal.check()
+        except FileError as error:
+            raise refuse.not_durable(str(error)) from error
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
         return JSONResponse(self._served.describe(name))

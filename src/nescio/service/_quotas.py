@@ -219,6 +219,15 @@ def no_changes() -> RefusedError:
     )
 
 
+def not_durable(why: str) -> RefusedError:
+    """Makes a 507: the journal of a table cannot be written, so that no change is made."""
+    return RefusedError(
+        507,
+        "not_durable",
+        f"the change was not made: {why}; lookups go on. Make room, or see the server's log",
+    )
+
+
 def refusal(error: MessageError) -> RefusedError:
     """Converts an error of a wire module to a refusal."""
     if isinstance(error, MismatchError):

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from ...errors import ArgumentError, NescioError
 from ...pir import Server, Table
-from ...pir import _stored as stored
+from ...pir._checksums import Source
 from ...service import Quotas
 from ...service._observe import Metrics
 from ...service._reloaded import ReloadedServer
@@ -128,6 +128,6 @@ class Reloads:
         return True
 
 
-def _sources(files: TableFiles) -> list[stored.Source]:
+def _sources(files: TableFiles) -> list[Source]:
     paths = (files.path, files.keys, files.layout)
-    return [stored.Source.of(path) for path in paths if isinstance(path, Path)]
+    return [Source.of(path) for path in paths if isinstance(path, Path)]

@@ -27,6 +27,14 @@ class KeyedRows:
     def __init__(self, layout: KeyedLayout, places: _core.Cuckoo) -> None:
         self.layout = layout
         self.places = places
+        self.moved: ByteArray = layout.empty_rows()[:0]
+
+    @classmethod
+    def restored(cls, layout: KeyedLayout, slots: Slots, words: Words) -> "KeyedRows":
+        """Returns the rows of keys at known slots. Raises ArgumentError if they are not theirs."""
+        places = _core.Cuckoo(layout.rows)
+        places.restore(slots, words)
+        return cls(layout, places)
 
     @property
     def row_kind(self) -> RowKind:
@@ -66,8 +74,9 @@ class KeyedRows:
                 return self._grow(table, words, rows, new, version)
             with self._undone_by_errors():
                 left, reached, _ = self.places.moves()
+                self.moved = table[left]
                 where = np.concatenate([reached, self.places.find(words)])
-                return table.update(where, np.concatenate([table[left], rows]), version=version)
+                return table.update(where, np.concatenate([self.moved, rows]), version=version)
 
     def update(
         self, table: Table, words: Words, values: ByteArray, version: str | None, name: Name
@@ -112,6 +121,8 @@ class KeyedRows:
         except BaseException:
             self.places.undo()
             raise
+        finally:
+            self.moved = self.moved[:0]
 
     def _known(self, words: Words, name: Name) -> Slots:
         """Returns the slots of keys. Raises ArgumentError if one is not in the table."""

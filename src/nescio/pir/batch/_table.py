@@ -87,6 +87,7 @@ class BatchRows:
     def __init__(self, layout: Layout, params: TableParams) -> None:
         self.row_kind = RowKind(layout.rows, params.row_shape[1:], params.dtype)
         self._cut = Cut(layout)
+        self.moved: ByteArray = np.zeros((0, 0), np.uint8)
 
     def load(self, table: Table, rows: IndexArray) -> Array:
         """Returns the rows at indices."""

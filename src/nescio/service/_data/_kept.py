@@ -1,0 +1,152 @@
+"""A table whose changes are in a journal before they are made."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ...errors import FileError
+from ...pir import Table, TableParams
+from ...pir._change import operation_of
+from ...pir._versions import Record
+from ._folder import Folder
+from ._journal import Head, JournalWriter
+from ._journal import Record as JournalRecord
+from ._origin import Origin
+from ._snapshots import Begun, Snapshots, write_snapshot
+
+_LEAST_BYTES = 64 << 20
+
+
+@dataclass(slots=True)
+class Backlog:
+    """The changes that a start must make again: bytes, number, and seconds of the slow ones.
+
+    Consecutive updates are made as one, and so cost what their bytes do. Other changes are slow:
+    each costs again what it has cost.
+    """
+
+    bytes: int = 0
+    changes: int = 0
+    slow_seconds: float = 0.0
+
+    MAX_CHANGES = 8192
+    MAX_SLOW_SECONDS = 0.5
+
+    def add(self, size: int, slow_seconds: float) -> None:
+        """Counts a change."""
+        self.bytes += size
+        self.changes += 1
+        self.slow_seconds += slow_seconds
+
+    def is_long(self, table_bytes: int) -> bool:
+        """Tests if a new snapshot would make the next start faster by some tenths of a second."""
+        return (
+            self.bytes > max(_LEAST_BYTES, table_bytes // 4)
+            or self.changes > self.MAX_CHANGES
+            or self.slow_seconds > self.MAX_SLOW_SECONDS
+        )
+
+
+class KeptTable:
+    """A table in a data folder; its journal is attached to the table.
+
+    Each change is in the journal, synchronized, before it is made. When the journal is long, a
+    snapshot begins in the background, and a new journal with it.
+    """
+
+    def __init__(self, table: Table, folder: Folder, origin: Origin, writer: JournalWriter) -> None:
+        self.table = table
+        self.folder = folder
+        self.origin = origin
+        self.backlog = Backlog()
+        self.snapshots = Snapshots(folder.path.name, self._take)
+        self._writer = writer
+        table.journal = self
+
+    @classmethod
+    def begin(
+        cls, table: Table, folder: Folder, origin: Origin, done: Callable[[], None] = lambda: None
+    ) -> "KeptTable":
+        """Stores a table in an empty folder. Raises FileError if that fails.
+
+        `done` is called after each block of 4 MiB.
+        """
+        try:
+            writer = JournalWriter.create(
+                folder.file("journal", 1), Head.new(1, origin.id, table.params.id)
+            )
+        except OSError as error:
+            raise FileError(f"{folder.path} cannot be written: {error.strerror}") from error
+        with table.changing():
+            begun = Begun.now(1, table)
+        write_snapshot(folder, begun, origin, done)
+        return cls(table, folder, origin, writer)
+
+    @property
+    def failure(self) -> str | None:
+        """The reason for which changes are refused until the next start; None normally."""
+        return self._writer.failure
+
+    @property
+    def journal_bytes(self) -> int:
+        """The length of the journals that a start would read."""
+        return self.backlog.bytes
+
+    def check(self) -> None:
+        """Raises FileError if no change can be recorded."""
+        if self._writer.failure is not None:
+            raise FileError(self._writer.failure)
+
+    @contextmanager
+    def recording(self, message: bytes) -> Iterator[Record]:
+        """Gives the function that records the change of a message, which the block makes.
+
+        The caller holds `changing`. If the block fails after it has recorded the change, no later
+        change is accepted: the memory may have a part of it.
+        """
+        began, writer = time.monotonic(), self._writer
+        end, count = writer.end, writer.count
+
+        def record(params: TableParams) -> None:
+            target = self.table.target
+            moved = b"" if target is None else target.moved.tobytes()
+            writer.append(JournalRecord(message, moved, params.id))
+
+        try:
+            yield record
+        except BaseException:
+            if writer.count > count:
+                writer.retract(end)
+            raise
+        if writer.count > count:
+            slow = operation_of(message) != "update"
+            self.backlog.add(writer.end - end, slow * (time.monotonic() - began))
+            self.tidy()
+
+    def tidy(self) -> None:
+        """Starts a snapshot if the journal is long. The caller holds `changing`."""
+        if self.backlog.is_long(self.table.bytes) and self._writer.failure is None:
+            self.snapshots.start()
+
+    def close(self) -> None:
+        """Ends snapshots, refuses further changes, and gives the folder to other processes."""
+        self.snapshots.stop()
+        with self.table.changing():
+            self._writer.failure = "the service ends"
+            self._writer.close()
+        self.folder.close()
+
+    def _take(self, pause: Callable[[], None]) -> None:
+        """Takes a snapshot. Raises FileError or OSError if that fails."""
+        with self.table.changing():
+            self.check()
+            number = self._writer.head.number + 1
+            head = Head.new(number, self.origin.id, self.table.params.id)
+            writer = JournalWriter.create(self.folder.file("journal", number), head)
+            self.folder.sync()
+            self._writer.close()
+            self._writer = writer
+            self.backlog = Backlog()
+            begun = Begun.now(number, self.table)
+        write_snapshot(self.folder, begun, self.origin, pause)
