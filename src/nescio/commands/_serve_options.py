@@ -6,6 +6,7 @@ from pathlib import Path
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError
 from . import devices, generator
+from ._run.access import add_access_options
 from ._run.options import add_operation_options
 
 
@@ -96,6 +97,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--tls-key", type=Path, metavar="FILE", help="PEM file of the private key of --tls-cert")
     _add_quotas(parser)
     _add_connection_limits(parser)
+    add_access_options(parser)
     add_operation_options(parser)
     add(
         "--cache",

@@ -12,6 +12,7 @@ from .._arrays import check_file, load_array
 from ..errors import ArgumentError, FileError, NescioError
 from . import Subparsers
 from ._row_names import row_names
+from ._run.access import add_client_key
 from .lookup import trust
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def add_parser(commands: Subparsers) -> None:
     _add_change(whats, "delete", "delete rows or keys")
     _add_status(whats)
     _add_repair(whats)
+    add_client_key(whats)
 
 
 def _add_connection(parser: argparse.ArgumentParser, *, journal: bool = False) -> None:

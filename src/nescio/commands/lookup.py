@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import re
 import ssl
 from collections.abc import Sequence
@@ -32,7 +33,9 @@ def add_parser(commands: Subparsers) -> None:
         "table has a key. Rows are checked against the digest of the table, on which both servers "
         "must agree: one dishonest server cannot change them. The rows of a batch table are those "
         "of one inference, and the servers do not learn how many there are. The exit code is 3 if "
-        "the table lacks one of the keys, or one of the rows does not fit the layout.",
+        "the table lacks one of the keys, or one of the rows does not fit the layout. "
+        "NESCIO_CLIENT_KEY has the key for servers that need one, or a key for each, separated by "
+        "a space.",
     )
     add = parser.add_argument
     add(
@@ -104,6 +107,7 @@ def _run(arguments: argparse.Namespace) -> int:
         digest=arguments.digest,
         known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
+        client_key=_client_key(),
     ) as remote:
         rows, found, missing = _look_up(remote, arguments.keys, arguments.layout)
     if arguments.json:
@@ -204,3 +208,9 @@ def trust(path: Path | None) -> bool | ssl.SSLContext:
         return ssl.create_default_context(cafile=str(path))
     except (OSError, ssl.SSLError) as error:
         raise FileError(f"{path} holds no valid certificates: {error}") from error
+
+
+def _client_key() -> str | list[str] | None:
+    """Returns what NESCIO_CLIENT_KEY has: a key for both servers, or one for each of them."""
+    keys = os.environ.get("NESCIO_CLIENT_KEY", "").split()
+    return None if not keys else keys[0] if len(keys) == 1 else keys

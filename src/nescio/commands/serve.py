@@ -40,6 +40,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
     from ._data import open_kept  # noqa: PLC0415
+    from ._run.access import access_of  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
     from ._run.reload import Reloads, make_server  # noqa: PLC0415
 
@@ -62,6 +63,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     token = _token(arguments.admin_token_file)
     if token is not None:
         check_token(token)
+    access = access_of(arguments)
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
@@ -98,6 +100,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             quotas=quotas,
             admin_token=token,
             metrics=arguments.metrics,
+            access=access,
         )
         serve(
             app,

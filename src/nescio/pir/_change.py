@@ -48,6 +48,18 @@ MAX_HEAD_BYTES = HEADER_BYTES + 4 * MAX_VERSION_LENGTH
 OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
 
 
+def summary(data: bytes) -> dict[str, object]:
+    """Returns what a log may say of a change that is not checked: operation, version and rows."""
+    if len(data) < HEADER_BYTES:
+        return {}
+    magic, _, operation, length, count, _, _ = _HEADER.unpack_from(data)
+    if magic != b"NC" or operation >= len(OPERATIONS) or length > 4 * MAX_VERSION_LENGTH:
+        return {}
+    version = data[HEADER_BYTES : HEADER_BYTES + length].decode(errors="replace")
+    text = "".join(c if c.isprintable() else "?" for c in version)
+    return {"operation": OPERATIONS[operation], "version": text, "rows": count}
+
+
 class _Head(NamedTuple):
     """The fixed part of a change."""
 

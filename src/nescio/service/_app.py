@@ -33,6 +33,7 @@ from .._arrays import shown
 from ..errors import MessageError
 from ..pir import Server
 from . import _quotas as refuse
+from ._access import Access
 from ._changes import Changes
 from ._exchange import check_token
 from ._lookups import Lookups
@@ -125,12 +126,14 @@ def create_app(
     quotas: Quotas | None = None,
     admin_token: str | None = None,
     metrics: bool = False,
+    access: Access | None = None,
 ) -> Starlette:
     """Makes the application that serves tables, by name, as one party (0 or 1).
 
     Each server must have been made with the same `party`. Clients that send `admin_token` may
     change rows. With `metrics` everyone may read /metrics, which has counts and times, and nothing
-    of a single client or row. `app.state` has `budget`, `metrics` and `readiness`.
+    of a single client or row. `access` says who may ask, and how much (by default, everyone).
+    `app.state` has `budget`, `metrics`, `readiness` and `client_keys`.
 
     Raises ArgumentError for a server of another party, a name that does not fit into a URL, quotas
     that do not allow a request for one row, an invalid token, or if there is no table.
@@ -139,12 +142,13 @@ def create_app(
     if admin_token is not None:
         check_token(admin_token)
     seen, readiness = Metrics(served.party), Readiness()
-    lookups = Lookups(served, seen)
+    access = access or Access()
+    lookups = Lookups(served, seen, access)
     routes = [*lookups.routes(), *Changes(served, admin_token).routes()]
     routes += Endpoints(seen, readiness).public(metrics=metrics)
     app = _App(lookups, served, routes, seen)
     app.router.redirect_slashes = False
-    app.state.budget = lookups.budget
+    app.state.budget, app.state.client_keys = lookups.budget, access.keys
     app.state.metrics, app.state.readiness = seen, readiness
     seen.connections.held_bytes = lambda: lookups.budget.held
     observe(seen, readiness, list(served), served, lookups.batcher)

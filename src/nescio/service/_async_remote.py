@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..pir import Client, Query, TableParams
 from ._client._attempt import Reply, pause
+from ._client._keys import headers_by_url
 from ._client._newer import HEADER, newer_version
 from ._exchange import (
     Agreed,
@@ -71,6 +72,7 @@ class AsyncRemoteTable:
         digest: str | None = None,
         known_tables: str | Path | None = None,
         insecure_generator: bool = False,
+        client_key: str | Sequence[str] | None = None,
     ) -> None:
         check_servers(servers)
         check_verify(verify, digest, known_tables)
@@ -78,7 +80,8 @@ class AsyncRemoteTable:
         self._urls = [table_url(server, table) for server in servers]
         file = None if known_tables is None else Path(known_tables)
         self._trust = Trust(digest, file, servers, table)
-        self._http = Http(timeout=timeout, retries=retries, tls=tls)
+        headers = headers_by_url(self._urls, client_key)
+        self._http = Http(timeout=timeout, retries=retries, tls=tls, headers=headers)
         self._verify = verify
         self._timeout = timeout
         self._insecure_generator = insecure_generator

@@ -8,8 +8,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from ..errors import ArgumentError, FileError, ResourceError
-from ..pir._change import MAX_HEAD_BYTES, check_head, make_change
+from ..pir._change import MAX_HEAD_BYTES, check_head, make_change, summary
 from . import _quotas as refuse
+from ._access import AUDIT, audited
 from ._quotas import RefusedError
 from ._requests import read_body
 from ._served import Served
@@ -33,12 +34,14 @@ class Changes:
             Route("/v1/tables/{name}/rows/check", self.check, methods=["POST"]),
         ]
 
+    @audited("change")
     async def change(self, request: Request) -> Response:
         """Makes a change, and describes the table after it."""
         name = self._served.known(request)
         await self._token.check(request)
         quotas = self._quotas
         body = await read_body(request, quotas.max_change_bytes, quotas.change_seconds)
+        request.scope[AUDIT] = summary(body)
         try:
             params = await asyncio.to_thread(make_change, self._served.table(name), body)
         except FileError as error:
@@ -53,6 +56,7 @@ class Changes:
             self._served.describe(name, params)
         )  # the version of this change, which may not be the latest
 
+    @audited("check")
     async def check(self, request: Request) -> Response:
         """Tells if a change would be made, from its head."""
         name = self._served.known(request)
@@ -60,6 +64,7 @@ class Changes:
         quotas = self._quotas
         head = await read_body(request, MAX_HEAD_BYTES, quotas.read_seconds)
         table = self._served.table(name)
+        request.scope[AUDIT] = summary(head)
         try:
             check_head(table, head, quotas.max_change_bytes)
             if table.journal is not None:

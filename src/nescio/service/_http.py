@@ -45,16 +45,25 @@ class Http:
     """Sends requests. Each try takes at most `timeout` seconds; an Attempt decides about retries.
 
     Proxies of the environment are not used: a proxy for the traffic to both servers would see both
-    keys. Compression is not used, so the length of a reply is bounded while it is read.
+    keys. Compression is not used, so the length of a reply is bounded while it is read. `headers`
+    are sent with what is posted to their URL, and to no other.
     """
 
-    def __init__(self, *, timeout: float, retries: int, tls: bool | ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        retries: int,
+        tls: bool | ssl.SSLContext,
+        headers: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         if not 0 < timeout <= _MAX_TIMEOUT:
             raise ArgumentError(f"timeout: found {timeout}, expected seconds up to a day")
         if not 0 <= retries <= 100:
             raise ArgumentError(f"retries: found {retries}, expected 0 to 100")
         self._timeout = timeout
         self._retries = retries
+        self._headers = headers or {}
         self._client = httpx.AsyncClient(
             timeout=timeout,
             verify=tls,
@@ -80,6 +89,7 @@ class Http:
         MalformedMessageError for a reply that is too long or compressed.
         """
         all_headers = {"Content-Type": "application/octet-stream", **(headers or {})}
+        all_headers.update(self._headers.get(url, {}))
         return await self._send("POST", url, body, all_headers, max_bytes)
 
     async def close(self) -> None:

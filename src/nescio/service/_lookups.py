@@ -14,9 +14,10 @@ from ..pir import Table
 from ..pir._tops import encode_tops, max_message_bytes
 from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
+from ._access import Access
 from ._batcher import Batcher
 from ._observe import Metrics
-from ._requests import client_of, declared_bytes, read_body
+from ._requests import declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
 
@@ -26,8 +27,9 @@ _ID = re.compile(r"[0-9a-f]{32}")
 class Lookups:
     """The endpoints that describe the tables of one party and answer queries."""
 
-    def __init__(self, served: Served, metrics: Metrics) -> None:
+    def __init__(self, served: Served, metrics: Metrics, access: Access) -> None:
         self._served = served
+        self._access = access
         self._quotas = served.quotas
         self.budget = Budget(self._quotas.max_held_bytes)
         self._batchers = {
@@ -108,15 +110,19 @@ class Lookups:
     async def _answer(self, request: Request, name: str, held: Holding) -> Response:
         server = self._served[name]
         params = server.params
-        quotas, batcher, client = self._quotas, self._batchers[name], client_of(request)
-        batcher.admit(client, params.bin_keys * least_lookups(params, declared_bytes(request)))
+        quotas, batcher = self._quotas, self._batchers[name]
+        asking = self._access.enter(request)
+        batcher.admit(
+            asking.client, params.bin_keys * least_lookups(params, declared_bytes(request))
+        )
         body = await read_body(request, quotas.max_body_bytes, quotas.read_seconds, held)
         keys, answer_bytes = estimate(params, body)
         if keys > self._quotas.keys(params):
             raise refuse.too_many_keys(keys, self._quotas.keys(params))
         held.add(answer_bytes)
         query = server.check(body)
-        answer, seconds = await batcher.submit(query, body, client)
+        self._access.spend(asking, query.bin_keys)
+        answer, seconds = await batcher.submit(query, body, asking.client)
         held.keep()
         return AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
 

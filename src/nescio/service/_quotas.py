@@ -201,6 +201,22 @@ def too_much_waiting(found: int, limit: int, seconds: float) -> RefusedError:
     )
 
 
+def over_budget(rate: float, seconds: float) -> RefusedError:
+    """Makes a 429: the client has spent its keys a second."""
+    return RefusedError(
+        429,
+        "over_budget",
+        f"this client has spent its budget of {rate:g} keys a second",
+        seconds=seconds,
+        expected=f"at most {rate:g} keys a second",
+    )
+
+
+def not_a_client(why: str) -> RefusedError:
+    """Makes a 401: the client's key is missing or wrong."""
+    return RefusedError(401, "not_a_client", f"{why}: send it as 'Authorization: Bearer KEY'")
+
+
 def no_resources(*, failed: bool) -> RefusedError:
     """Makes a 503: the machine lacks a resource, which the log names."""
     when = "until it is restarted" if failed else "now: try again later"

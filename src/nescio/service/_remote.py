@@ -20,7 +20,8 @@ class RemoteTable(Closing):
     server is busy, the client retries up to `retries` times. `tls` is httpx's `verify`: True, False
     or an `ssl.SSLContext` that trusts the servers' certificates. Proxies of the environment are not
     used: a proxy for both queries would see both keys. `insecure_generator` is that of
-    `nescio.Client`.
+    `nescio.Client`. `client_key` is the key that the servers know this client by, or one for each
+    server in their order; a server that needs none ignores it.
 
     A lookup uses the newest version of the table that both servers answer. When both name a newer
     one, the client fetches it in the background, and lookups go on with the one it has. While the
@@ -54,6 +55,7 @@ class RemoteTable(Closing):
         digest: str | None = None,
         known_tables: str | Path | None = None,
         insecure_generator: bool = False,
+        client_key: str | Sequence[str] | None = None,
     ) -> None:
         self._servers = servers
         self._name = table
@@ -64,6 +66,7 @@ class RemoteTable(Closing):
         self._digest = digest
         self._known_tables = known_tables
         self._insecure_generator = insecure_generator
+        self._client_key = client_key
         self._left: list[object] = []
         self._begin()
 
@@ -79,6 +82,7 @@ class RemoteTable(Closing):
             digest=self._digest,
             known_tables=self._known_tables,
             insecure_generator=self._insecure_generator,
+            client_key=self._client_key,
         )
         self._loop = LoopThread()
         try:

@@ -1,0 +1,13 @@
+"""Access: clients' keys, budgets, and the log of what operators do.
+
+_keys.py     the file of clients' keys
+_budgets.py  keys a second for each client
+_access.py   tells clients apart, and admits them
+_audit.py    a line for each action of an operator
+"""
+
+from ._access import Access
+from ._audit import AUDIT, audited
+from ._keys import ClientKeys, new_client_key
+
+__all__ = ["AUDIT", "Access", "ClientKeys", "audited", "new_client_key"]
