@@ -55,6 +55,7 @@ SHARED = {
     "nescio.service._connections",
     "nescio.service._data",
     "nescio.service._exchange",
+    "nescio.service._access",
     "nescio.service._observe",
     "nescio.service._observe._peer",
     "nescio.service._operation",
