@@ -133,6 +133,7 @@ def test_the_queue_and_the_connections(client):
             found = samples(url)
     assert value(found, "nescio_queue_requests", table="words") == 1
     assert value(found, "nescio_queue_keys", table="words") == 100
+    assert value(found, "nescio_queue_clients", table="words") == 1
     assert value(found, "nescio_connections") == 3
     assert value(found, "nescio_held_bytes") > 2 * len(body)
 

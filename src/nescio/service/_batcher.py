@@ -92,9 +92,9 @@ class Batcher:
         return not self._failed and (thread is None or thread.is_alive())
 
     @property
-    def waiting(self) -> tuple[int, int]:
-        """The number of requests that wait for a pass, and of their keys."""
-        return self._queue.requests, self._queue.keys
+    def waiting(self) -> tuple[int, int, int]:
+        """The numbers of requests that wait for a pass, of their keys and of their clients."""
+        return self._queue.requests, self._queue.keys, self._queue.clients
 
     async def stop(self) -> None:
         """Cancels waiting requests, and ends the thread after its current batch."""

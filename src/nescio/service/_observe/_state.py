@@ -14,7 +14,7 @@ class Queue(NamedTuple):
 
     requests: int
     keys: int
-    clients: int | None = None
+    clients: int
 
 
 class TableSource(Protocol):
@@ -70,8 +70,7 @@ def _add_table(found: dict[str, GaugeMetricFamily], name: str, source: TableSour
     found["kept_versions"].add_metric([name], len(getattr(table, "versions", [params])))
     found["queue_requests"].add_metric([name], queue.requests)
     found["queue_keys"].add_metric([name], queue.keys)
-    if queue.clients is not None:
-        found["queue_clients"].add_metric([name], queue.clients)
+    found["queue_clients"].add_metric([name], queue.clients)
 
 
 def _families() -> dict[str, GaugeMetricFamily]:
