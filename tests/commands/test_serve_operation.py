@@ -17,6 +17,7 @@ import pytest
 
 import nescio as nescio_package
 from commands.conftest import nescio_here, serving
+from nescio.service import TableAdmin
 from nescio.service._observe._logs import JsonFormatter, TextFormatter
 
 
@@ -163,3 +164,21 @@ def test_a_request_that_does_not_end_is_cut_off_after_the_time_to_drain(table_fi
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
             process.wait(8)
+
+
+def test_a_journal_is_in_the_metrics_and_the_checks(table_file, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    options = ["--port", 0, "--metrics", "--admin-token-file", token, "--data"]
+    with (
+        serving(table_file, "--party", 0, *options, tmp_path / "a") as (_, a, _),
+        serving(table_file, "--party", 1, *options, tmp_path / "b") as (_, b, _),
+    ):
+        with TableAdmin([a, b], "words", [token.read_text()] * 2) as admin:
+            admin.update([17], np.ones((1, 3), "f4"))
+        found = httpx.get(f"{a}/metrics").text
+        ready = httpx.get(f"{a}/readyz")
+    assert 'nescio_journal_records_total{table="words"} 1.0' in found
+    assert 'nescio_journal_fsync_seconds_count{table="words"} 1.0' in found
+    assert ready.status_code == 200
+    assert ready.json()["checks"]["journal of words"] == {"ok": True}

@@ -1,6 +1,7 @@
 """The metrics of a service: what is counted, and that nothing is about one client or row."""
 
 import socket
+import threading
 import time
 from itertools import pairwise
 
@@ -112,30 +113,42 @@ def test_a_change_and_the_version_after_it(seen):
     assert value(found, "nescio_ready") == 1
 
 
-class SlowServer(nescio.Server):
+class WaitingServer(nescio.Server):
+    """A server whose answers wait for a test."""
+
+    may_answer = threading.Event()
+
     def answer_batch(self, queries):
-        time.sleep(0.5)
+        assert self.may_answer.wait(20)
         return super().answer_batch(queries)
 
 
 def test_the_queue_and_the_connections(client):
     body = client.query(np.arange(100)).keys[0]
-    head = (
-        f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    with running(seen_app(quotas=Quotas(batch_window=0), server=SlowServer)) as url:
+    head = f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+    with running(seen_app(quotas=Quotas(batch_window=0), server=WaitingServer)) as url:
         address = (httpx.URL(url).host, httpx.URL(url).port)
         with socket.create_connection(address) as one, socket.create_connection(address) as two:
-            one.sendall(head.encode() + body)
-            time.sleep(0.2)
-            two.sendall(head.encode() + body)
-            time.sleep(0.1)
-            found = samples(url)
+            for connection in (one, two):
+                connection.sendall(f"{head}\r\n\r\n".encode() + body)
+                time.sleep(0.3)
+            found = wait_for_queue(url)
+            WaitingServer.may_answer.set()
     assert value(found, "nescio_queue_requests", table="words") == 1
     assert value(found, "nescio_queue_keys", table="words") == 100
     assert value(found, "nescio_queue_clients", table="words") == 1
     assert value(found, "nescio_connections") == 3
     assert value(found, "nescio_held_bytes") > 2 * len(body)
+
+
+def wait_for_queue(url):
+    """Returns the samples as soon as a request waits, or after ten seconds."""
+    for _ in range(50):
+        found = samples(url)
+        if value(found, "nescio_queue_requests", table="words"):
+            break
+        time.sleep(0.2)
+    return found
 
 
 def test_nothing_is_about_one_client_or_row(seen):

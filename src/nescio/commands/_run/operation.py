@@ -13,7 +13,8 @@ from starlette.applications import Starlette
 from ..._arrays import check_file
 from ...errors import ArgumentError, FileError
 from ...pir import Server
-from ...service._observe import Metrics, Readiness, set_up_logging
+from ...service._data import KeptTable
+from ...service._observe import Check, Metrics, Readiness, set_up_logging
 from ...service._observe._peer import Peer
 from ...service._operation import Operation
 from ...service._reloaded import ReloadedServer
@@ -66,8 +67,19 @@ def operation(
     if (peer := peer_of(arguments, servers)) is not None:
         peer.observe(metrics, readiness)
         jobs.append(peer.run)
+    for name, server in servers.items():
+        watch_journal(name, server, metrics, readiness)
     reloads.begin(app, servers)
     return Operation(arguments.drain_seconds, jobs, reloads.reload)
+
+
+def watch_journal(name: str, server: Server, metrics: Metrics, readiness: Readiness) -> None:
+    """Adds the metrics and the check of a table's journal, if it has one."""
+    journal = server.table.journal
+    if not isinstance(journal, KeptTable):
+        return
+    journal.watch = metrics.journal(name)
+    readiness.add(f"journal of {name}", lambda: Check(not journal.failure, journal.failure or ""))
 
 
 def check_operation(arguments: argparse.Namespace) -> None:

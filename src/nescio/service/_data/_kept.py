@@ -9,6 +9,7 @@ from ...errors import FileError
 from ...pir import Table, TableParams
 from ...pir._change import operation_of
 from ...pir._versions import Record
+from .._observe import JournalMetrics
 from ._folder import Folder
 from ._journal import Head, JournalWriter
 from ._journal import Record as JournalRecord
@@ -62,6 +63,7 @@ class KeptTable:
         self.backlog = Backlog()
         self.snapshots = Snapshots(folder.path.name, self._take)
         self._writer = writer
+        self.watch: JournalMetrics | None = None  # counts, if metrics are wanted
         table.journal = self
 
     @classmethod
@@ -111,7 +113,15 @@ class KeptTable:
         def record(params: TableParams) -> None:
             target = self.table.target
             moved = b"" if target is None else target.moved.tobytes()
-            writer.append(JournalRecord(message, moved, params.id))
+            begin = time.perf_counter()
+            try:
+                writer.append(JournalRecord(message, moved, params.id))
+            except BaseException:
+                if self.watch is not None:
+                    self.watch.failed()
+                raise
+            if self.watch is not None:
+                self.watch.written(writer.end - end, time.perf_counter() - begin)
 
         try:
             yield record
@@ -139,6 +149,15 @@ class KeptTable:
 
     def _take(self, pause: Callable[[], None]) -> None:
         """Takes a snapshot. Raises FileError or OSError if that fails."""
+        begin, done = time.perf_counter(), False
+        try:
+            self._take_now(pause)
+            done = True
+        finally:
+            if self.watch is not None:
+                self.watch.snapshot(time.perf_counter() - begin, done=done)
+
+    def _take_now(self, pause: Callable[[], None]) -> None:
         with self.table.changing():
             self.check()
             number = self._writer.head.number + 1

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import _core
-from .._arrays import as_count
-from ..dpf import GENERATORS, OUTPUTS
-from ..errors import ArgumentError
-from ..pir import Server, Table, TableParams
-from ..pir._rows import RowKind, new_params
-from . import Subparsers, count, generator
+from ... import _core
+from ..._arrays import as_count
+from ...dpf import GENERATORS, OUTPUTS
+from ...errors import ArgumentError
+from ...pir import Server, Table, TableParams
+from ...pir._rows import RowKind, new_params
+from .. import Subparsers, count, generator
 
 _BATCH = 64
 _BUSY = 0.6  # of a processor, so that waiting stays short
@@ -113,7 +113,7 @@ def hash_records(params: TableParams) -> list[int]:
 
 def measured(params: TableParams, threads: int) -> Rates:
     """Measures the rates of this machine: the loops of the generator and of the product, a read."""
-    from ..bench.limits import expansion_seconds, product_seconds  # noqa: PLC0415
+    from ...bench.limits import expansion_seconds, product_seconds  # noqa: PLC0415
 
     tier = _core.active_tier()
     tables = [params.records, *hash_records(params)]
