@@ -24,7 +24,7 @@ def jumps(settings: Settings, folder: Path) -> Outcome:
     library = _compile(folder)
     prefix = ["env", f"LD_PRELOAD={library}", f"FAULTS_CLOCK={offset}"]
     table = folder / "table.npy"
-    options = settings.options(folder)
+    options = settings.options
     parties = [Party(number, table, folder, options, prefix=prefix) for number in range(2)]
     with Scene("jumps of the wall clock", folder, parties=parties) as scene:
         for number, seconds in enumerate(_JUMPS):

@@ -28,7 +28,7 @@ def _flood(
     fill: int = 0,
 ) -> Outcome:
     """Attacks party 0 for some seconds, after `fill` connections have been open at a time."""
-    own = [*settings.options(folder), *options]
+    own = [*settings.options, *options]
     with Scene(fault, folder, options=own, timeout=5.0) as scene:
         before = scene.parties[0].memory()
         calm = _median(scene, settings.seconds / 2)

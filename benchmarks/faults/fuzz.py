@@ -32,7 +32,7 @@ _TABLE = f"/v1/tables/{TABLE}".encode()
 
 def fuzz(settings: Settings, folder: Path) -> Outcome:
     """Sends mutated requests to both parties, while one client looks up rows."""
-    options = settings.options(folder)
+    options = settings.options
     with Scene("malformed requests", folder, options=options, readers=1, pause=None) as scene:
         before = [party.memory() for party in scene.parties]
         begun = time.monotonic()

@@ -9,18 +9,18 @@ import numpy as np
 from nescio._arrays import Array
 
 WORDS = 16
-"""32-bit words of a row: the change that wrote it, its index, and words that depend on both."""
+"""32-bit words of a row: the update that wrote it, its index, and words that depend on both."""
 
 _FACTORS = np.uint32(0x9E3779B1), np.uint32(0x85EBCA6B)
 
 
-def rows_of(stamps: Array, indices: Array) -> Array:
-    """Makes the rows that changes `stamps` write at `indices`: uint32 (n, WORDS), all different."""
-    rows = np.empty((len(indices), WORDS), np.uint32)
+def rows_of(stamps: Array, indices: Array, words: int = WORDS) -> Array:
+    """Makes the rows that updates `stamps` write at `indices`: uint32 (n, words), all different."""
+    rows = np.empty((len(indices), words), np.uint32)
     rows[:, 0] = stamps
     rows[:, 1] = indices
     mixed = rows[:, :1] * _FACTORS[0] + rows[:, 1:2] * _FACTORS[1]
-    rows[:, 2:] = mixed * np.arange(1, 2 * WORDS - 4, 2, dtype=np.uint32)
+    rows[:, 2:] = mixed * np.arange(1, 2 * words - 4, 2, dtype=np.uint32)
     return rows
 
 
@@ -29,11 +29,12 @@ class Update(NamedTuple):
 
     number: int
     indices: Array
+    words: int = WORDS
 
     @property
     def rows(self) -> Array:
         """The new rows."""
-        return rows_of(np.full(len(self.indices), self.number), self.indices)
+        return rows_of(np.full(len(self.indices), self.number), self.indices, self.words)
 
 
 class Seen(NamedTuple):
@@ -50,8 +51,8 @@ class Model:
     have acknowledged. May be used from several threads.
     """
 
-    def __init__(self, rows: int, kept: int) -> None:
-        self.rows = rows
+    def __init__(self, rows: int, kept: int, words: int = WORDS) -> None:
+        self.rows, self.words = rows, words
         self.begun = self.done = 1
         self._kept = kept  # older versions that servers may still answer
         self._writers: dict[int, list[int]] = {}  # the changes of a row, beside the first
@@ -59,7 +60,14 @@ class Model:
 
     def initial(self) -> Array:
         """Makes the rows of the file that both servers start with."""
-        return rows_of(np.ones(self.rows, int), np.arange(self.rows))
+        return rows_of(np.ones(self.rows, int), np.arange(self.rows), self.words)
+
+    def newest(self) -> Array:
+        """Makes the rows of the newest version."""
+        stamps = np.ones(self.rows, int)
+        for index, writers in self._writers.items():
+            stamps[index] = writers[-1]
+        return rows_of(stamps, np.arange(self.rows), self.words)
 
     def begin(self, indices: Array) -> Update:
         """Begins the next update."""
@@ -67,7 +75,7 @@ class Model:
             self.begun += 1
             for index in set(indices.tolist()):
                 self._writers.setdefault(index, [1]).append(self.begun)
-            return Update(self.begun, indices)
+            return Update(self.begun, indices, self.words)
 
     def acknowledge(self, update: Update) -> None:
         """Counts an update as made at both servers."""
@@ -92,18 +100,17 @@ class Model:
         right = oldest <= end and end >= first - self._kept and oldest <= newest
         return Seen(right, max(0, first - end))
 
-    def missing(self, rows: Array) -> tuple[set[int], int]:
-        """Compares the whole table with the newest version, after the last update.
+    def missing(self, indices: Array, rows: Array) -> tuple[set[int], int]:
+        """Compares rows with those of the newest version, after the last update.
 
         Returns the acknowledged updates of which a row is missing, and the number of wrong rows.
         """
-        indices = np.arange(self.rows)
         lost: set[int] = set()
         wrong = 0
-        for index, row in zip(indices.tolist(), rows, strict=True):
+        for place, (index, row) in enumerate(zip(indices.tolist(), rows, strict=True)):
             expected = self._writers.get(index, [1])[-1]
             found = int(row[0])
-            if not _genuine(indices[index : index + 1], row[None]) or found > expected:
+            if not _genuine(indices[place : place + 1], row[None]) or found > expected:
                 wrong += 1
             elif found < expected:
                 lost.add(expected)
@@ -120,4 +127,4 @@ class Model:
 
 def _genuine(indices: Array, rows: Array) -> bool:
     """Tests if rows are such as an update writes at these indices."""
-    return bool(np.array_equal(rows_of(rows[:, 0], indices), rows))
+    return bool(np.array_equal(rows_of(rows[:, 0], indices, rows.shape[1]), rows))

@@ -21,7 +21,7 @@ def link_down(settings: Settings, folder: Path) -> Outcome:
     """Takes the link of party 1 down and up, then makes it slow and, where possible, lossy."""
     with _namespace() as (name, link):
         table = folder / "table.npy"
-        options = settings.options(folder)
+        options = settings.options
         inside = ["ip", "netns", "exec", name]
         parties = [
             Party(0, table, folder, options),

@@ -17,7 +17,7 @@ def _proxied(
     fault: str, settings: Settings, folder: Path, timeout: float = 1.0
 ) -> Iterator[tuple[Scene, list[Proxy]]]:
     """Makes a scene in which clients and the operator reach both parties through proxies."""
-    scene = Scene(fault, folder, options=settings.options(folder), timeout=timeout)
+    scene = Scene(fault, folder, options=settings.options, timeout=timeout)
     with contextlib.ExitStack() as stack:
         proxies = [stack.enter_context(Proxy(party.port)) for party in scene.parties]
         scene.connect([proxy.url for proxy in proxies])

@@ -4,6 +4,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -19,8 +20,9 @@ _PAUSE_SECONDS = 0.05
 class Operator(threading.Thread):
     """Makes updates of random rows until `stop`.
 
-    An update that fails is repeated under the same version until both servers acknowledge it:
-    whether a server that was killed had made it cannot be known, and repeating it is safe.
+    An update that fails is repeated under the same version until both servers acknowledge it,
+    after a repair: whether a server that was killed had made it cannot be known, and repeating it
+    is safe. `journal` is the operator's.
     """
 
     def __init__(
@@ -28,21 +30,24 @@ class Operator(threading.Thread):
         model: Model,
         urls: Sequence[str],
         tokens: Sequence[str],
+        journal: Path,
         *,
         pause: float = 0.02,
-        most_rows: int = 50,
+        rows: tuple[int, int] = (1, 50),
         timeout: float = 5.0,
     ) -> None:
         super().__init__(name="operator", daemon=True)
         self.updates = 0
+        self.repaired = 0
         self.saw: Counter[str] = Counter()
         self.texts: dict[str, str] = {}
         self._model = model
-        self._admin = TableAdmin(urls, TABLE, tokens, timeout=timeout, retries=0)
-        self._pause, self._most_rows = pause, most_rows
+        self._admin = TableAdmin(urls, TABLE, tokens, timeout=timeout, retries=0, journal=journal)
+        self._pause, self._rows = pause, rows
         self._random = np.random.default_rng(1000)
         self._stopping = threading.Event()
         self._open: Update | None = None
+        self._failed = False
 
     def run(self) -> None:
         """Makes updates until `stop`."""
@@ -64,16 +69,20 @@ class Operator(threading.Thread):
     def _step(self) -> None:
         """Begins an update, or repeats the one that is not finished."""
         if self._open is None:
-            count = self._random.integers(1, self._most_rows + 1)
+            count = self._random.integers(*self._rows, endpoint=True)
             self._open = self._model.begin(self._random.integers(self._model.rows, size=count))
         update = self._open
         try:
+            if self._failed:
+                self.repaired += sum(self._admin.repair().values())
             self._admin.update(update.indices, update.rows, version=str(update.number))
         except NescioError as error:
             self.saw[type(error).__name__] += 1
             self.texts.setdefault(type(error).__name__, str(error))
+            self._failed = True
             self._stopping.wait(_PAUSE_SECONDS)
         else:
+            self._failed = False
             self._model.acknowledge(update)
             self.updates += 1
             self._open = None

@@ -14,6 +14,9 @@ from pathlib import Path
 from nescio.errors import ServiceError
 
 TABLE = "words"
+DATA = "DATA"
+"""An option that stands for the folder of `--data` of a party."""
+
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 _POLL_SECONDS = 0.005
@@ -140,7 +143,8 @@ class Party:
         serve = [sys.executable, "-P", "-m", "nescio", "serve", str(self.table), "--name", TABLE]
         serve += ["--party", str(self.number), "--host", self.host, "--port", str(self.port)]
         serve += ["--threads", "1", "--device", "cpu", "--exit-with-stdin"]
-        return [*self.prefix, *serve, *self.options]
+        own = [str(self.data) if option == DATA else option for option in self.options]
+        return [*self.prefix, *serve, *own]
 
     def _limiter(self) -> Callable[[], None] | None:
         if self.max_file_bytes is None:

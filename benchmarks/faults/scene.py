@@ -12,9 +12,10 @@ import httpx
 import numpy as np
 
 from nescio.errors import NescioError
+from nescio.pir import Table
 from nescio.service import RemoteTable
 
-from .model import Model
+from .model import WORDS, Model
 from .operator import Operator
 from .party import TABLE, Party
 from .reader import Reader
@@ -69,21 +70,23 @@ class Scene:
         folder: Path,
         *,
         rows: int = ROWS,
+        words: int = WORDS,
         options: Sequence[str] = (),
         readers: int = 2,
         timeout: float = 3.0,
         pause: float | None = 0.02,
+        update_rows: tuple[int, int] = (1, 50),
         parties: Sequence[Party] | None = None,
     ) -> None:
         self.outcome = Outcome(fault)
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.model = Model(rows, _KEPT_VERSIONS)
+        self.model = Model(rows, _KEPT_VERSIONS, words)
         table = folder / "table.npy"
         np.save(table, self.model.initial())
         self.parties = parties or [Party(n, table, folder, options) for n in range(2)]
         self._urls = [party.url for party in self.parties]
-        self._pause, self._timeout = pause, timeout
+        self._pause, self._timeout, self._update_rows = pause, timeout, update_rows
         self._number = readers
         self.readers: list[Reader] = []
         self.operator: Operator | None = None
@@ -114,7 +117,14 @@ class Scene:
             reader.outage = 0.0  # the start is none
         if self._pause is not None:
             tokens = [party.token for party in self.parties]
-            self.operator = Operator(self.model, self._urls, tokens, pause=self._pause)
+            self.operator = Operator(
+                self.model,
+                self._urls,
+                tokens,
+                self.folder / "operator.journal",
+                pause=self._pause,
+                rows=self._update_rows,
+            )
             self.operator.start()
         return self
 
@@ -160,17 +170,21 @@ class Scene:
             reader.stop()
 
     def _read_all(self) -> None:
-        """Reads the table, and counts the updates of which a row is missing."""
+        """Compares the table with the model: its digest, and up to 4,096 rows by lookups."""
+        indices = np.random.default_rng().permutation(self.model.rows)[:ROWS]
+        urls = [party.url for party in self.parties]
         try:
-            urls = [party.url for party in self.parties]
             with RemoteTable(urls, TABLE, insecure_generator=True) as remote:
-                rows = remote.lookup(np.arange(self.model.rows))
+                rows = remote.lookup(indices)
+                digest = remote.params.digest
         except NescioError as error:
             self.outcome.failed.append(f"afterwards: {error}")
             return
-        lost, wrong = self.model.missing(rows)
+        lost, wrong = self.model.missing(indices, rows)
         self.outcome.lost += len(lost)
         self.outcome.wrong += wrong
+        if self.operator is not None and digest != Table(self.model.newest()).params.digest:
+            self.outcome.failed.append(f"the table's digest {digest} is not that of the model")
 
     def _end(self) -> None:
         for party in self.parties:

@@ -1,7 +1,8 @@
 """Numbers and durations of the faults."""
 
 from dataclasses import dataclass
-from pathlib import Path
+
+from .party import DATA
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,10 @@ class Settings:
     seconds: float = 5.0
     seed: int = 1
 
-    def options(self, folder: Path) -> list[str]:
-        """Returns the options of the servers."""
-        del folder
-        return []
+    @property
+    def options(self) -> list[str]:
+        """The options of the servers."""
+        return ["--data", DATA]
 
 
 class SkippedError(Exception):

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="nescio-soak-", ignore_cleanup_errors=True) as folder,
     ):
         settings = Settings(seconds=arguments.seconds)
-        options = settings.options(Path(folder))
+        options = settings.options
         with Scene("soak", Path(folder), options=options, pause=1 / arguments.updates) as scene:
             times, memory = _sample(scene, arguments.seconds)
         slopes = _slopes(times, memory)

@@ -10,7 +10,7 @@ from .settings import Settings
 
 def stop(settings: Settings, folder: Path) -> Outcome:
     """Stops one party after the other for seconds, while clients wait for at most one."""
-    options = settings.options(folder)
+    options = settings.options
     with Scene("SIGSTOP for seconds", folder, options=options, timeout=1.0) as scene:
         for number, party in enumerate([*scene.parties, *scene.parties]):
             scene.wait_for_lookups(1)

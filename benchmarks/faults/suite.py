@@ -13,7 +13,7 @@ from nescio._report import Report
 from nescio.bench.results import Results
 from nescio.errors import NescioError
 
-from . import clock, floods, fuzz, kills, namespaces, network, stops
+from . import clock, disk, floods, fuzz, kills, namespaces, network, restore, stops
 from .scene import Outcome
 from .settings import Settings, SkippedError
 
@@ -43,6 +43,9 @@ class Fault(NamedTuple):
 
 FAULTS = (
     Fault("kill", kills.kill),
+    Fault("kill-snapshots", kills.kill_snapshots),
+    Fault("kill-large", kills.kill_large),
+    Fault("restore", restore.restore),
     Fault("stop", stops.stop),
     Fault("cut-requests", network.cut_requests),
     Fault("cut-replies", network.cut_replies),
@@ -52,6 +55,9 @@ FAULTS = (
     Fault("one-way", network.one_way),
     Fault("namespace", namespaces.link_down),
     Fault("clock", clock.jumps),
+    Fault("full-disk", disk.full),
+    Fault("file-limit", disk.file_limit),
+    Fault("read-only", disk.read_only),
     Fault("heads", floods.heads),
     Fault("half-open", floods.half_open),
     Fault("connections", floods.connections),
