@@ -166,6 +166,7 @@ fuzz-rlwe: build-sanitize
 
 fuzz-wire: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
+	$(BIN)/python tests/fuzz/fuzz_data.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096
 
 fuzz-mpc: $(VENV)/.fuzz
 	$(BIN)/python tests/fuzz/fuzz_mpc.py -max_total_time=$(FUZZ_SECONDS) -max_len=4096

@@ -37,6 +37,7 @@ def open_kept(
             kept = recovered.kept
             say(f"data of {files.name}: {recovered.describe()}")
         failed.pop_all()
+    kept.max_journal_bytes = arguments.max_journal
     closing.callback(kept.close)
     return kept.table
 

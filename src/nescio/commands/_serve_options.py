@@ -113,6 +113,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "written to a journal before it is made. The tables' files count only at the first start",
     )
     add(
+        "--max-journal",
+        type=int,
+        metavar="BYTES",
+        help="length of the journal of --data from which a new snapshot begins (default: a quarter "
+        "of the table, at least 64 MiB)",
+    )
+    add(
         "--admin-token-file",
         type=Path,
         metavar="FILE",

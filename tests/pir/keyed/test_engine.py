@@ -112,3 +112,34 @@ def test_nothing_changes_where_a_key_has_no_place(rng):
     with pytest.raises(ArgumentError, match="not in the table"):
         table.erase(np.concatenate([table.entries()[1], random_words(rng, 1)]))
     assert contents(table) == held
+
+
+def test_places_are_those_of_their_entries():
+    random = np.random.default_rng(7)
+    words = random.integers(1, 1 << 64, size=(300, 4), dtype=np.uint64)
+    table = _core.Cuckoo(120)
+    assert table.insert(words)
+    table.erase(words[:100])
+    restored = _core.Cuckoo(120)
+    assert restored.insert(random.integers(1, 1 << 64, size=(50, 4), dtype=np.uint64))
+    restored.restore(*table.entries())
+    assert len(restored) == 200
+    for both in (table, restored):
+        assert both.insert(words[:80])
+    assert np.array_equal(restored.find(words), table.find(words))
+    restored.undo()
+    assert len(restored) == 200
+
+
+def test_places_of_other_keys_are_refused():
+    table = _core.Cuckoo(120)
+    words = np.random.default_rng(8).integers(1, 1 << 64, size=(10, 4), dtype=np.uint64)
+    assert table.insert(words)
+    slots, held = table.entries()
+    for wrong in (slots[::-1].copy(), slots + 1, np.full_like(slots, -1), slots[:-1]):
+        with pytest.raises(ArgumentError, match="keys at slots that are not theirs"):
+            _core.Cuckoo(120).restore(wrong, held)
+    empty = held.copy()
+    empty[:, 3] = 0
+    with pytest.raises(ArgumentError, match="not theirs"):
+        _core.Cuckoo(120).restore(slots, empty)

@@ -1,6 +1,7 @@
 """Snapshots that are taken while the table changes."""
 
 import contextlib
+import io
 import os
 import shutil
 import threading
@@ -15,6 +16,7 @@ from nescio.pir import KeyedTable
 from nescio.pir._keyed import pack_keys
 from nescio.pir.batch import FullPart, HotPart, Layout, Together, build
 from nescio.service._data import Folder, recover
+from nescio.service._data._journal import JournalReader
 from service.data.tables import all_rows, begin, change, fresh_rows, new_table, restart, same
 
 ROWS = 3000
@@ -58,18 +60,18 @@ class Keyed:
 
     def __init__(self, random):
         self.random = random
-        self.owner = KeyedTable(WORDS[:1000], fresh_rows(0, 1000), threads=1)
+        self.owner = KeyedTable(WORDS[:700], fresh_rows(0, 700), threads=1)
         self.table = self.owner.table
-        self.there = set(WORDS[:1000])
+        self.there = set(WORDS[:700])
         self.stamp = 0
 
     def change(self):
         self.stamp += 1
         kind = self.random.choice(["insert", "insert", "update", "delete"])
         choice = WORDS if kind == "insert" else sorted(self.there)
-        keys = list(self.random.choice(choice, 40, replace=False))
+        keys = list(self.random.choice(choice, 5, replace=False))
         words = pack_keys(keys).hashed(self.owner.layout.seed, self.owner._pool)
-        change(self.table, kind, words, fresh_rows(self.stamp, 40))
+        change(self.table, kind, words, fresh_rows(self.stamp, 5))
         self.there = self.there - set(keys) if kind == "delete" else self.there | set(keys)
 
 
@@ -247,3 +249,20 @@ def test_the_end_of_the_service_ends_a_snapshot(tmp_path):
     found = recover(Folder(kept.folder.path))
     assert same(found.kept.table, kept.table)
     found.kept.close()
+
+
+def test_keys_that_move_while_a_snapshot_is_taken(tmp_path):
+    """The snapshot has the rows after the moves, so that a start must not move them once more."""
+    owner = KeyedTable(WORDS[:700], fresh_rows(0, 700), threads=1)
+    kept = begin(tmp_path / "words", owner.table)
+    extra = iter(range(700, 778))
+
+    def pause():
+        for number in extra:
+            words = pack_keys([WORDS[number]]).hashed(owner.layout.seed, owner._pool)
+            change(owner.table, "insert", words, fresh_rows(number, 1))
+
+    kept._take(pause)
+    data = kept.folder.file("journal", 2).read_bytes()
+    assert any(record.moved for record in JournalReader(io.BytesIO(data)))
+    assert same(restart(kept).kept.table, owner.table)

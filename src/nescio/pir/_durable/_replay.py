@@ -77,7 +77,10 @@ class Replay:
 
     def finish(self) -> None:
         """Makes all changes. Raises FileError if the table is not that of the last one."""
-        self._make_all()
+        try:
+            self._make_all()
+        except NescioError as error:
+            raise FileError(f"changes up to {self.count} of the journal: {error}") from error
         if self._table.params.id != self._id:
             raise FileError(
                 f"the table has the id {self._table.params.id.hex()} after all changes of the "

@@ -40,10 +40,10 @@ class Backlog:
         self.changes += 1
         self.slow_seconds += slow_seconds
 
-    def is_long(self, table_bytes: int) -> bool:
+    def is_long(self, most_bytes: int) -> bool:
         """Tests if a new snapshot would make the next start faster by some tenths of a second."""
         return (
-            self.bytes > max(_LEAST_BYTES, table_bytes // 4)
+            self.bytes > most_bytes
             or self.changes > self.MAX_CHANGES
             or self.slow_seconds > self.MAX_SLOW_SECONDS
         )
@@ -53,7 +53,8 @@ class KeptTable:
     """A table in a data folder; its journal is attached to the table.
 
     Each change is in the journal, synchronized, before it is made. When the journal is long, a
-    snapshot begins in the background, and a new journal with it.
+    snapshot begins in the background, and a new journal with it. `max_journal_bytes` of None are a
+    quarter of the table's, at least 64 MiB.
     """
 
     def __init__(self, table: Table, folder: Folder, origin: Origin, writer: JournalWriter) -> None:
@@ -61,6 +62,7 @@ class KeptTable:
         self.folder = folder
         self.origin = origin
         self.backlog = Backlog()
+        self.max_journal_bytes: int | None = None
         self.snapshots = Snapshots(folder.path.name, self._take)
         self._writer = writer
         self.watch: JournalMetrics | None = None  # counts, if metrics are wanted
@@ -136,7 +138,7 @@ class KeptTable:
 
     def tidy(self) -> None:
         """Starts a snapshot if the journal is long. The caller holds `changing`."""
-        if self.backlog.is_long(self.table.bytes) and self._writer.failure is None:
+        if self.backlog.is_long(self._most_bytes) and self._writer.failure is None:
             self.snapshots.start()
 
     def close(self) -> None:
@@ -146,6 +148,12 @@ class KeptTable:
             self._writer.failure = "the service ends"
             self._writer.close()
         self.folder.close()
+
+    @property
+    def _most_bytes(self) -> int:
+        if self.max_journal_bytes is not None:
+            return self.max_journal_bytes
+        return max(_LEAST_BYTES, self.table.bytes // 4)
 
     def _take(self, pause: Callable[[], None]) -> None:
         """Takes a snapshot. Raises FileError or OSError if that fails."""

@@ -47,8 +47,8 @@ class State(NamedTuple):
     origin: Origin
     kept: Kept
 
-    def write(self, path: Path) -> None:
-        """Writes the state to a temporary file and renames it. Raises OSError."""
+    def encode(self) -> bytes:
+        """Encodes the state."""
         kept, last = self.kept, self.kept.last
         sections = [kept.used, kept.extra, kept.slots.tobytes(), kept.words.tobytes()]
         fields = {
@@ -62,11 +62,15 @@ class State(NamedTuple):
         for part in parts:
             checksum.update(part)
         head = _HEAD.pack(_MAGIC, VERSION, len(parts[0]), checksum.digest())
+        return b"".join([head, *parts])
+
+    def write(self, path: Path) -> None:
+        """Writes the state to a temporary file and renames it. Raises OSError."""
         temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
-                file.writelines([head, *parts])
+                file.write(self.encode())
                 file.flush()
                 os.fsync(descriptor)
             temporary.replace(path)

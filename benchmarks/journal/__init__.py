@@ -1,0 +1,1 @@
+"""The cost of changes that last: python -m benchmarks.journal."""
