@@ -145,7 +145,7 @@ def needs(params: TableParams, rates: Rates, queries: float, updates: float) -> 
         "memory_share": queries / _BATCH * passes,
         "memory_bytes": math.ceil(1.3 * size) + _PROCESS_BYTES,
         "memory_bytes_with_rebuilds": math.ceil(2.3 * size) + _PROCESS_BYTES,
-        "disk_bytes": 2 * size,
+        "disk_bytes": 3 * size,
         "journal_bytes_per_day": math.ceil(updates * (params.row_bytes + 8 + _RECORD_BYTES) * _DAY),
         "network_in_bytes_per_second": math.ceil(queries * params.verified_key_bytes),
         "network_out_bytes_per_second": math.ceil(queries * params.verified_answer_bytes),
@@ -175,8 +175,8 @@ def text(
         f"memory      {_bytes(found['memory_bytes'])}: 1.3 x table + "
         f"{_bytes(_PROCESS_BYTES)}; {_bytes(found['memory_bytes_with_rebuilds'])} where rows are "
         "inserted, files reloaded or many rows changed at once: + table",
-        f"disk        {_bytes(found['disk_bytes'])} for snapshots: 2 x table; the journal grows by "
-        f"{_bytes(found['journal_bytes_per_day'])} a day: changes x (row bytes + "
+        f"disk        {_bytes(found['disk_bytes'])} for snapshots and journals: 3 x table; changes "
+        f"write {_bytes(found['journal_bytes_per_day'])} a day: changes x (row bytes + "
         f"{_RECORD_BYTES + 8})",
         f"network     {_bytes(found['network_in_bytes_per_second'])} a second in, "
         f"{_bytes(found['network_out_bytes_per_second'])} a second out: lookups x "
