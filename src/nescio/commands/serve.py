@@ -40,7 +40,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
     from ._data import open_kept  # noqa: PLC0415
-    from ._run.access import access_of  # noqa: PLC0415
+    from ._run.access import access_of, bind_admin  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
     from ._run.reload import Reloads, make_server  # noqa: PLC0415
 
@@ -75,6 +75,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     reloads = Reloads(arguments, address, tables, quotas, used)
     with ExitStack() as closing:
         listener = closing.enter_context(bind(address))  # first: reports a port in use at once
+        admin = bind_admin(arguments, address, say, closing)
         servers = {}
         for files in tables:
             name = files.name
@@ -101,6 +102,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             admin_token=token,
             metrics=arguments.metrics,
             access=access,
+            origins=arguments.cors,
+            admin_apart=admin is not None,
         )
         serve(
             app,
@@ -109,6 +112,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             ready=ready,
             limits=limits,
             operation=operation(arguments, app, servers, reloads),
+            admin=admin,
             until_stdin_closes=arguments.exit_with_stdin,
         )
     return 0

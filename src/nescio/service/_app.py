@@ -33,7 +33,7 @@ from .._arrays import shown
 from ..errors import MessageError
 from ..pir import Server
 from . import _quotas as refuse
-from ._access import Access
+from ._access import Access, check_origins, with_origins
 from ._changes import Changes
 from ._exchange import check_token
 from ._lookups import Lookups
@@ -53,15 +53,25 @@ class _App(Starlette):
     """
 
     def __init__(
-        self, lookups: Lookups, names: Iterable[str], routes: Sequence[Route], metrics: Metrics
+        self,
+        lookups: Lookups,
+        names: Iterable[str],
+        routes: Sequence[Route],
+        metrics: Metrics,
+        origins: Sequence[str] = (),
     ) -> None:
         super().__init__(routes=routes, exception_handlers=_HANDLERS, lifespan=lookups.lifespan)
         self._lookups = lookups
         self._metrics = metrics
         metrics.name_endpoints({route.endpoint: route.path for route in routes})
         self._names = {f"/v1/tables/{name}/answer": name for name in names}
+        self._entry = with_origins(self._enter, origins)
+        self.router.redirect_slashes = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._entry(scope, receive, send)
+
+    async def _enter(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await super().__call__(scope, receive, send)
         name = self._names.get(scope["path"]) if scope["method"] == "POST" else None
@@ -127,12 +137,16 @@ def create_app(
     admin_token: str | None = None,
     metrics: bool = False,
     access: Access | None = None,
+    origins: Sequence[str] = (),
+    admin_apart: bool = False,
 ) -> Starlette:
     """Makes the application that serves tables, by name, as one party (0 or 1).
 
     Each server must have been made with the same `party`. Clients that send `admin_token` may
     change rows. With `metrics` everyone may read /metrics, which has counts and times, and nothing
     of a single client or row. `access` says who may ask, and how much (by default, everyone).
+    Web pages of the `origins` may ask (CORS). With `admin_apart` the operator's endpoints are in
+    another application, `app.state.admin`, for another port, which has /metrics too.
     `app.state` has `budget`, `metrics`, `readiness` and `client_keys`.
 
     Raises ArgumentError for a server of another party, a name that does not fit into a URL, quotas
@@ -144,12 +158,17 @@ def create_app(
     seen, readiness = Metrics(served.party), Readiness()
     access = access or Access()
     lookups = Lookups(served, seen, access)
-    routes = [*lookups.routes(), *Changes(served, admin_token).routes()]
-    routes += Endpoints(seen, readiness).public(metrics=metrics)
-    app = _App(lookups, served, routes, seen)
-    app.router.redirect_slashes = False
+    changes, endpoints = Changes(served, admin_token), Endpoints(seen, readiness)
+    routes = [*lookups.routes(), *(changes.absent() if admin_apart else changes.routes())]
+    routes += endpoints.public(metrics=metrics)
+    app = _App(lookups, served, routes, seen, check_origins(origins))
     app.state.budget, app.state.client_keys = lookups.budget, access.keys
     app.state.metrics, app.state.readiness = seen, readiness
+    if admin_apart:
+        routes = [route for route in lookups.routes() if not route.path.endswith("/answer")]
+        routes += [*changes.routes(), *endpoints.public(metrics=True)]
+        app.state.admin = _App(lookups, (), routes, seen)
+        app.state.admin.state.metrics = seen
     seen.connections.held_bytes = lambda: lookups.budget.held
     observe(seen, readiness, list(served), served, lookups.batcher)
     return app

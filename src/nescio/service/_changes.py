@@ -34,6 +34,17 @@ class Changes:
             Route("/v1/tables/{name}/rows/check", self.check, methods=["POST"]),
         ]
 
+    def absent(self) -> list[Route]:
+        """Lists the endpoints of a port that has none of these: all are refused."""
+        return [
+            Route("/v1/tables/{name}/rows", self.refuse, methods=["GET", "POST"]),
+            Route("/v1/tables/{name}/rows/{rest:path}", self.refuse, methods=["GET", "POST"]),
+        ]
+
+    async def refuse(self, _: Request) -> Response:
+        """Refuses a request to a port without these endpoints."""
+        raise refuse.other_port()
+
     @audited("change")
     async def change(self, request: Request) -> Response:
         """Makes a change, and describes the table after it."""

@@ -42,7 +42,10 @@ class Operation:
 
 
 class OperatedServer(uvicorn.Server):
-    """uvicorn's server, with a callback when it is ready, jobs, a reload and a readiness."""
+    """uvicorn's server, with a callback when it is ready, jobs, a reload and a readiness.
+
+    `beside` is another application and its listening socket.
+    """
 
     def __init__(
         self,
@@ -51,8 +54,11 @@ class OperatedServer(uvicorn.Server):
         operation: Operation,
         readiness: Readiness,
         context: ssl.SSLContext | None,
+        *,
+        beside: tuple[uvicorn.Config, socket.socket] | None = None,
     ) -> None:
         super().__init__(config)
+        self._beside = beside
         self._ready = ready
         self._operation = operation
         self._readiness = readiness
@@ -65,11 +71,26 @@ class OperatedServer(uvicorn.Server):
         if not self.started:
             return
         loop = asyncio.get_running_loop()
+        if self._beside is not None:
+            await self._listen(*self._beside)
         self._tasks = [loop.create_task(job()) for job in self._operation.jobs]
         main = threading.current_thread() is threading.main_thread()
         if self._operation.reload is not None and main:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
         self._ready()
+
+    async def _listen(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        """Serves another application too, which shares the connections, signals and the end."""
+        config.load()
+        make: Callable[..., asyncio.Protocol] = config.http_protocol_class
+        state, loop = self.server_state, asyncio.get_running_loop()
+        self.servers.append(
+            await loop.create_server(
+                lambda: make(config=config, server_state=state, app_state={}, _loop=loop),
+                sock=listener,
+                backlog=config.backlog,
+            )
+        )
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._readiness.drain()

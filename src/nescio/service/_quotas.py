@@ -106,6 +106,13 @@ def unknown_table(name: str, known: list[str]) -> RefusedError:
     )
 
 
+def other_port() -> RefusedError:
+    """Makes a 404: operators have a port of their own."""
+    return RefusedError(
+        404, "other_port", "this port takes no changes: operators use the port of --admin-port"
+    )
+
+
 def no_layout(name: str) -> RefusedError:
     """Makes a 404: the table has no layout."""
     return RefusedError(404, "no_layout", f"the table {shown(name)} has no layout")

@@ -109,9 +109,12 @@ def serve(
     ready: Callable[[str], None],
     limits: ConnectionLimits,
     operation: Operation | None = None,
+    admin: socket.socket | None = None,
     until_stdin_closes: bool = False,
 ) -> None:
     """Serves until a signal; calls `ready` with the URL as soon as requests are accepted.
+
+    `admin` listens for the application `app.state.admin`, with the same certificate.
 
     With `until_stdin_closes` it also stops when standard input closes, so that the server does not
     outlive the program that started it. Raises ServiceError if the application does not start.
@@ -122,7 +125,13 @@ def serve(
     config = uvicorn_config(app, app.state.budget, limits, context)
     config.timeout_graceful_shutdown = math.ceil(operation.drain_seconds)
     url = address.url(listener.getsockname()[1])
-    server = OperatedServer(config, lambda: ready(url), operation, app.state.readiness, context)
+    beside = None
+    if admin is not None:
+        beside = uvicorn_config(app.state.admin, app.state.budget, limits, context), admin
+    readiness = app.state.readiness
+    server = OperatedServer(
+        config, lambda: ready(url), operation, readiness, context, beside=beside
+    )
     if until_stdin_closes:
         threading.Thread(target=_stop_with_stdin, args=(server,), daemon=True).start()
     try:

@@ -1,6 +1,10 @@
 """Options of `nescio serve` about who may ask, and `nescio admin client-key`."""
 
 import argparse
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +13,7 @@ from .. import Subparsers
 
 if TYPE_CHECKING:
     from ...service._access import Access
+    from ...service._serve import Address
 
 
 def add_access_options(parser: argparse.ArgumentParser) -> None:
@@ -33,11 +38,54 @@ def add_access_options(parser: argparse.ArgumentParser) -> None:
         help="maximum keys a second of each client whose line in --client-keys has no number "
         "(default: no maximum)",
     )
+    add(
+        "--cors",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let web pages of this origin, such as https://app.example.org, look up rows; repeat "
+        "the option for several (default: none)",
+    )
+    add(
+        "--admin-port",
+        type=int,
+        metavar="PORT",
+        help="port of its own for operators, with /metrics; --port then takes no changes "
+        "(default: none, --port takes them)",
+    )
+    add(
+        "--admin-host",
+        default="127.0.0.1",
+        help="address that --admin-port listens on (default: %(default)s)",
+    )
+
+
+def bind_admin(
+    arguments: argparse.Namespace,
+    address: "Address",
+    say: Callable[[str], None],
+    closing: ExitStack,
+) -> socket.socket | None:
+    """Opens the operator's port, if there is one, and says its URL."""
+    from ...service._serve import bind  # noqa: PLC0415 - needs the extra service
+
+    if arguments.admin_port is None:
+        return None
+    own = replace(address, host=arguments.admin_host, port=arguments.admin_port)
+    listener = closing.enter_context(bind(own))
+    say(f"operators use {own.url(listener.getsockname()[1])}")
+    return listener
 
 
 def access_of(arguments: argparse.Namespace) -> "Access":
     """Makes what the options say. Raises ArgumentError and FileError."""
-    from ...service._access import Access, ClientKeys  # noqa: PLC0415 - needs the extra service
+    from ...service._access import (  # noqa: PLC0415 - needs the extra service
+        Access,
+        ClientKeys,
+        check_origins,
+    )
+
+    check_origins(arguments.cors)
 
     if arguments.client_keys is None and arguments.anonymous == "refuse":
         raise ArgumentError("--anonymous refuse: found no --client-keys, so nobody could ask")

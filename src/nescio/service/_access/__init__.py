@@ -9,5 +9,14 @@ _audit.py    a line for each action of an operator
 from ._access import Access
 from ._audit import AUDIT, audited
 from ._keys import ClientKeys, new_client_key
+from ._origins import check_origins, with_origins
 
-__all__ = ["AUDIT", "Access", "ClientKeys", "audited", "new_client_key"]
+__all__ = [
+    "AUDIT",
+    "Access",
+    "ClientKeys",
+    "audited",
+    "check_origins",
+    "new_client_key",
+    "with_origins",
+]

@@ -1,0 +1,49 @@
+"""`nescio serve --admin-port` and `--cors`."""
+
+import signal
+import ssl
+
+import httpx
+import pytest
+
+from commands.conftest import assert_one_sentence, nescio_here, serving
+
+PARTY = ["--party", 0, "--port", 0]
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_the_operators_port(tmp_path, table_file, certificate, tls):
+    token = tmp_path / "token"
+    token.write_text("the token of party 0")
+    options = ["--admin-port", 0, "--admin-token-file", token]
+    if tls:
+        options += ["--tls-cert", certificate[0], "--tls-key", certificate[1]]
+    verify = ssl.create_default_context(cafile=certificate[0])
+    with serving(table_file, *PARTY, *options) as (process, url, lines):
+        (admin,) = (line.split()[-1] for line in lines if line.startswith("operators use "))
+        assert admin.startswith("https://" if tls else "http://")
+        with httpx.Client(verify=verify) as client:
+            own = {"Authorization": "Bearer the token of party 0"}
+            changed = client.post(f"{admin}/v1/tables/words/rows", content=b"NC", headers=own)
+            assert changed.status_code == 400
+            refused = client.post(f"{url}/v1/tables/words/rows", content=b"NC", headers=own)
+            assert refused.status_code == 404
+            assert "operators use the port of --admin-port" in refused.text
+            assert client.get(f"{admin}/metrics").status_code == 200
+            process.send_signal(signal.SIGTERM)  # ends both ports
+        _, errors = process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGTERM  # after an orderly end
+        assert "Traceback" not in errors
+
+
+def test_a_port_in_use(table_file):
+    with serving(table_file, *PARTY) as (_, url, _):
+        found = nescio_here("serve", table_file, *PARTY, "--admin-port", url.split(":")[-1])
+    assert_one_sentence(found)
+    assert "cannot listen on" in found.stderr
+
+
+def test_an_origin_without_a_scheme(table_file):
+    found = nescio_here("serve", table_file, *PARTY, "--cors", "example.org")
+    assert_one_sentence(found)
+    assert "--cors: found 'example.org'" in found.stderr
