@@ -46,6 +46,8 @@ SHARED = {
     "nescio.pir._rows",
     "nescio.pir._state",
     "nescio.pir._stored",
+    "nescio.pir._vacancy",
+    "nescio.pir._vacant_rows",
     "nescio.pir._versions",
     "nescio.pir._tops",
     "nescio.pir._wire",

@@ -160,3 +160,40 @@ def test_indices():
             parse_indices(text)
     with pytest.raises(ArgumentError, match="expected at most"):
         parse_indices("0-999999999999999999")
+
+
+def test_rows_are_appended_and_cleared(files, tmp_path):
+    rows = save(tmp_path, [1, 2, 3], [4, 5, 6])
+    for start in range(2):  # the second time from the cache
+        spared = [
+            serving(
+                *(files / "words.npy", "--spare", "20%", "--cache", "--port", 0, "--party", number),
+                *("--admin-token-file", files / f"token{number}"),
+            )
+            for number in (0, 1)
+        ]
+        with spared[0] as (_, first, _), spared[1] as (_, second, _):
+            urls = first, second
+            added = admin(files, urls, "append", "--rows", rows, journal=False)
+            assert (added.stdout, added.stderr) == ("100\n101\n", ""), start
+            assert lookup(urls, 101, 102) == [[4, 5, 6], [0, 0, 0]]
+            cleared = admin(files, urls, "clear", "--indices", "7,100", journal=False)
+            assert cleared.stdout.startswith("both servers have 120 rows")
+            assert admin(files, urls, "append", "--rows", rows, journal=False).stdout == "7\n100\n"
+            grown = admin(files, urls, "grow", "--count", 5, journal=False)
+            assert grown.stdout.startswith("both servers have 125 rows")
+
+
+@pytest.mark.parametrize(
+    ("spare", "arguments", "message"),
+    [
+        ("-1", [], "--spare: found '-1', expected a number of vacant rows"),
+        ("1.5", [], "--spare: found '1.5', expected"),
+        ("3", ["--keys", "ids.txt"], "found keys or a layout"),
+    ],
+)
+def test_spare_rows_that_are_refused(files, spare, arguments, message):
+    paths = [files / part if part.endswith("txt") else part for part in arguments]
+    found = nescio_here("serve", files / "ids.npy", "--party", 0, f"--spare={spare}", *paths)
+    assert_one_sentence(found)
+    assert message in found.stderr

@@ -23,6 +23,7 @@ from nescio.pir import _change as change
 from nescio.pir import _params as params
 from nescio.pir import _stored as stored
 from nescio.pir import _tops as tops
+from nescio.pir import _vacancy as vacancy
 from nescio.pir import _wire as wire
 from nescio.pir._keyed import KeyedLayout
 from nescio.pir._keyed import _layout as keyed_layout
@@ -34,13 +35,16 @@ from nescio.pir.batch import _parts as parts
 # By function: atheris's import hook does not see packages that are installed in place.
 MODULES = (_frame, _base_ot, wire, tops, params, params.TableParams, change, change.Change, stored)
 BATCH = (layout_file, layout_file._Reader, packing, parts, HotPart, FullPart, Together, Layout)
-for module in (*MODULES, change._Head, keyed_layout, KeyedLayout, *BATCH):
+for module in (*MODULES, change._Head, vacancy, vacancy.Vacancy, keyed_layout, KeyedLayout, *BATCH):
     for thing in list(vars(module).values()):
         function = getattr(thing, "__func__", thing)  # of a class method
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
             atheris.instrument_func(function)
 
-TABLE = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3))
+ROWS = np.arange(1800, dtype="u1").reshape(600, 3)
+CHANGED, NOWHERE = np.ones((1, 3), np.uint8), np.zeros(0, np.uint64)
+TABLE = nescio.Table(ROWS, spare=2)
+EXTRA = TABLE.extra_state()
 PARAMS = TABLE.params
 SERVERS = [nescio.Server(TABLE, threads=1, party=party) for party in (0, 1)]
 CLIENT = nescio.Client(PARAMS, TABLE.tops)
@@ -56,8 +60,11 @@ CHANGES = [
         ("update", np.ones((2, 3), np.uint8)),
         ("insert", np.ones((2, 3), np.uint8)),
         ("delete", np.ones((0, 3), np.uint8)),
+        ("clear", np.ones((0, 3), np.uint8)),
     ]
 ]
+CHANGES.append(change.Change("append", "2", np.array([600], np.uint64), CHANGED).encode(PARAMS))
+CHANGES.append(change.Change("grow", "2", NOWHERE, CHANGED[:0], count=9).encode(PARAMS))
 
 KEYS = ["a", "b", "c"]
 
@@ -134,7 +141,9 @@ def fuzz_change(provider: atheris.FuzzedDataProvider) -> None:
     """Fuzzes changes, and applies the parsed ones to a table."""
     sound = provider.PickValueInList(CHANGES)
     found = change.Change.parse(PARAMS, damaged(provider, sound))
-    table = nescio.Table(np.arange(1800, dtype="u1").reshape(600, 3), threads=1)
+    if found.count > 1 << 20:
+        return  # takes too much memory
+    table = nescio.Table(ROWS, spare=2, threads=1)
     found.apply(table)
     assert table.params != PARAMS
 
@@ -175,6 +184,13 @@ def fuzz_stored(provider: atheris.FuzzedDataProvider) -> None:
     FILE.write_bytes(damaged(provider, STORED))
     table = nescio.Table.load(FILE, threads=1)
     assert table[[0, len(table) - 1]].shape[0] == 2
+
+
+def fuzz_vacancy(provider: atheris.FuzzedDataProvider) -> None:
+    """Fuzzes sets of vacant rows, which come with snapshots."""
+    data = damaged(provider, EXTRA)
+    found = vacancy.Vacancy.from_bytes(data, len(TABLE))
+    assert len(found.lowest(len(TABLE))) == found.count
 
 
 class LocalSocket(socket.socket):
@@ -224,7 +240,7 @@ def one_input(data: bytes) -> None:
         [
             *(fuzz_query, fuzz_answer, fuzz_tops, fuzz_params, fuzz_change, fuzz_stored),
             *(fuzz_change_head, fuzz_keyed_change, fuzz_keyed_layout, fuzz_batch_layout),
-            *(fuzz_frames, fuzz_points),
+            *(fuzz_frames, fuzz_points, fuzz_vacancy),
         ]
     )
     try:

@@ -56,6 +56,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "Layout.save wrote; with several tables, NAME=FILE for each table that has one",
     )
     add(
+        "--spare",
+        default="0",
+        metavar="N|P%%",
+        help="vacant rows at the end of tables of arrays, a number or a percentage of the rows: "
+        "nescio admin append puts new rows in their place; must be the same on both servers "
+        "(default: %(default)s)",
+    )
+    add(
         "--party",
         type=int,
         choices=(0, 1),

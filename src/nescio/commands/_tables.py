@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,8 @@ from ..pir import KeyedTable, Table
 from ..pir import _stored as stored
 from ..pir._checksums import Source
 from ..pir._layout_kind import layout_kind
+from ..pir._params import MAX_ROWS
+from ..pir._vacancy import Vacancy
 from ..pir.batch import BatchTable, Layout, build
 
 DEFAULTS = {"version": "1", "output": "bit", "generator": "chacha20"}
@@ -30,6 +33,58 @@ class TableFiles(NamedTuple):
     path: Path
     keys: Path | None
     layout: Path | None
+
+
+class Spare(NamedTuple):
+    """The rows of an array, and the vacant rows after them."""
+
+    rows: int
+    spare: int
+
+    @classmethod
+    def of(cls, text: str, path: Path) -> "Spare":
+        """Parses the option for the array of a file."""
+        array = load_array(path)
+        rows = len(array) if array.ndim else 0
+        return cls(rows, spare_rows(text, rows))
+
+    def extra_of(self, path: Path) -> bytes:
+        """Returns the vacant rows of a stored table. Raises ArgumentError for another table."""
+        total, found = self.rows + self.spare, stored.rows_of(path)
+        if found != total:
+            raise ArgumentError(
+                f"{path} is stored with {found} rows: expected {self.rows} and {self.spare} vacant "
+                "ones"
+            )
+        vacancy = Vacancy(self.rows)
+        vacancy.grow(total)
+        return vacancy.to_bytes()
+
+
+def spare_rows(text: str, rows: int) -> int:
+    """Parses the number of vacant rows after `rows` others. Raises ArgumentError."""
+    found = re.fullmatch(r"(\d{1,13})(%?)", text, re.ASCII)
+    count = int(found[1]) if found else -1
+    if found and found[2]:
+        count = -(-rows * count // 100)
+    if not 0 <= count <= MAX_ROWS - rows:
+        raise ArgumentError(
+            f"--spare: found {text!r}, expected a number of vacant rows, or a percentage, as 10%"
+        )
+    return count
+
+
+def check_spare(text: str, files: TableFiles) -> None:
+    """Raises ArgumentError for vacant rows of a table that is not one of an array."""
+    if not spare_rows(text, 100):
+        return
+    if files.keys is not None or files.layout is not None:
+        reason = "found keys or a layout, whose tables have no vacant rows"
+    elif stored.is_stored(files.path):
+        reason = f"{files.path} is a stored table, which has all its rows"
+    else:
+        return
+    raise ArgumentError(f"--spare: table {files.name!r}: {reason}: expected the file of an array")
 
 
 def table_files(arguments: argparse.Namespace, names: Sequence[str]) -> list[TableFiles]:
@@ -55,8 +110,10 @@ def open_table(files: TableFiles, arguments: argparse.Namespace, shown: Shown) -
     path, threads = files.path, arguments.threads
     given: dict[str, Any] = {name: getattr(arguments, name) for name in DEFAULTS}
     if files.keys is not None:
+        check_spare(arguments.spare, files)
         return _keyed_table(path, files.keys, threads, _options(given), shown)
     layout = None if files.layout is None else Layout.load(files.layout)
+    check_spare(arguments.spare, files)
     if stored.is_stored(path):
         given["layout"] = None if layout is None else layout.digest
         return _as_batch(_stored_table(path, threads, given, shown))
@@ -65,12 +122,16 @@ def open_table(files: TableFiles, arguments: argparse.Namespace, shown: Shown) -
     source = Source.of(path)
     if arguments.cache:
         wanted = {**options, "layout": "" if layout is None else layout.digest}
-        cached = _cached_table(cache, source, threads, wanted, shown)
+        spare = None if layout is not None else Spare.of(arguments.spare, path)
+        cached = _cached_table(cache, source, threads, wanted, shown, spare=spare)
         if cached is not None:
             return _as_batch(cached)
     with _unchanged(path):
         array, options = load_array(path), {**options, "threads": threads, "progress": shown}
-        table = Table(array, **options) if layout is None else build(array, layout, **options).table
+        if layout is None:
+            table = Table(array, spare=spare_rows(arguments.spare, len(array)), **options)
+        else:
+            table = build(array, layout, **options).table
     if arguments.cache:
         table.save(cache, source=source)
     return table
@@ -178,6 +239,8 @@ def _cached_table(
     threads: int,
     options: Mapping[str, str | None],
     shown: Shown,
+    *,
+    spare: Spare | None,
 ) -> Table | None:
     """Loads the cache of an earlier start; returns None, and says why, if it does not apply.
 
@@ -188,7 +251,7 @@ def _cached_table(
         return None
     try:
         if stored.source_of(cache) == source:
-            return _stored_table(cache, threads, options, shown)
+            return _stored_table(cache, threads, options, shown, spare=spare)
         reason = f"the file of the table is newer than {cache}"
     except ArgumentError as error:
         reason = str(error)
@@ -201,8 +264,11 @@ def _stored_table(
     threads: int,
     given: Mapping[str, str | None],
     shown: Shown,
+    *,
+    spare: Spare | None = None,
 ) -> Table:
-    table = Table.load(path, threads=threads, progress=shown)
+    extra = b"" if spare is None else spare.extra_of(path)
+    table = Table.load(path, extra=extra, threads=threads, progress=shown)
     for name, value in given.items():
         found = getattr(table.params, name)
         if name == "layout" and value is not None and value != found:

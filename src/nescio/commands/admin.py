@@ -44,6 +44,7 @@ def add_parser(commands: Subparsers) -> None:
     _add_change(whats, "update", "overwrite rows, or the values of keys")
     _add_change(whats, "insert", "insert rows before others, or add keys")
     _add_change(whats, "delete", "delete rows or keys")
+    _add_vacant(whats)
     _add_status(whats)
     _add_repair(whats)
     add_client_key(whats)
@@ -127,6 +128,43 @@ def _add_change(whats: Subparsers, name: str, what: str) -> None:
         "--version", help="name of the new version (default: the next number after the old one)"
     )
     parser.set_defaults(run=_run_change, operation=name)
+
+
+def _add_vacant(whats: Subparsers) -> None:
+    """Declares the changes of vacant rows, which leave the indices of all others as they are."""
+    append = whats.add_parser(
+        "append",
+        help="put rows in the place of vacant ones, and print their indices",
+        description="Puts rows in the place of the lowest vacant ones at both servers, and prints "
+        "their indices, one a line. If less than a sixteenth of the rows is vacant then, the "
+        "tables grow before the command ends. Repeat the same command after a failure.",
+    )
+    append.add_argument(
+        "--rows", type=Path, required=True, metavar="FILE.npy", help="NumPy array of new rows"
+    )
+    clear = whats.add_parser(
+        "clear",
+        help="overwrite rows with zeros and make them vacant",
+        description="Overwrites rows with zeros at both servers and makes them vacant.",
+    )
+    clear.add_argument(
+        "--indices",
+        metavar="LIST",
+        required=True,
+        help="rows to clear, counted from 0: numbers and ranges such as 1,2,5-9, or a .npy file",
+    )
+    grow = whats.add_parser(
+        "grow",
+        help="add vacant rows at the end",
+        description="Adds vacant rows at the end of the table at both servers.",
+    )
+    grow.add_argument("--count", type=int, required=True, help="number of vacant rows to add")
+    for parser, run in ((append, _run_append), (clear, _run_clear), (grow, _run_grow)):
+        _add_connection(parser)
+        parser.add_argument(
+            "--version", help="name of the new version (default: the next number after the old one)"
+        )
+        parser.set_defaults(run=run)
 
 
 def _add_status(whats: Subparsers) -> None:
@@ -227,6 +265,29 @@ def _run_change(arguments: argparse.Namespace) -> int:
         values["rows"] = load_array(arguments.rows)
     with _opened(arguments) as admin:
         params = getattr(admin, arguments.operation)(names, **values)
+    print(f"both servers have {params.describe()}")
+    return 0
+
+
+def _run_append(arguments: argparse.Namespace) -> int:
+    rows = load_array(arguments.rows)
+    with _opened(arguments) as admin:
+        for index in admin.append(rows, version=arguments.version).tolist():
+            print(index)
+    return 0
+
+
+def _run_clear(arguments: argparse.Namespace) -> int:
+    names = row_names(arguments.indices, None)
+    with _opened(arguments) as admin:
+        params = admin.clear(names, version=arguments.version)
+    print(f"both servers have {params.describe()}")
+    return 0
+
+
+def _run_grow(arguments: argparse.Namespace) -> int:
+    with _opened(arguments) as admin:
+        params = admin.grow(arguments.count, version=arguments.version)
     print(f"both servers have {params.describe()}")
     return 0
 

@@ -5,14 +5,14 @@ All little-endian:
     offset    bytes
     0         2       "NC"
     2         1       version of this format, 1
-    3         1       operation: 0 update, 1 insert, 2 delete
+    3         1       operation: 0 update, 1 insert, 2 delete, 3 append, 4 clear, 5 grow
     4         4       length v of the new version, in bytes
     8         8       count n of rows
     16        16      id of the table to change
     32        16      random name of this change
     48        v       the new version, UTF-8
-    48 + v    8 n     indices, 64 bits each; in a keyed table 32 n, hashed keys
-    ...               n rows of row_bytes each; absent for a deletion
+    48 + v    8 n     indices, 64 bits each; in a keyed table 32 n, hashed keys; absent in a growth
+    ...               n rows of row_bytes each; only in an update, an insertion or an append
 
 The table id binds a change to one version of the table, so that it is applied only once. The name
 distinguishes a change that is sent again from an equal change that is new. The rows are those of
@@ -45,7 +45,9 @@ _TABLE = slice(16, 32)
 _NAME = slice(32, 48)
 MAX_HEAD_BYTES = HEADER_BYTES + 4 * MAX_VERSION_LENGTH
 
-OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete")
+OPERATIONS: tuple[Operation, ...] = ("update", "insert", "delete", "append", "clear", "grow")
+_WITH_ROWS = frozenset[Operation]({"update", "insert", "append"})
+_PLAIN = frozenset[Operation]({"append", "clear", "grow"})
 
 
 def summary(data: bytes) -> dict[str, object]:
@@ -90,11 +92,15 @@ class _Head(NamedTuple):
 
     def shape(self, kind: RowKind) -> tuple[int, int]:
         """Returns the shape of the rows as bytes."""
-        return (self.rows, kind.row_bytes) if self.operation != "delete" else (0, 0)
+        return (self.rows, kind.row_bytes) if self.operation in _WITH_ROWS else (0, 0)
+
+    def names(self) -> int:
+        """Returns the number of rows that the change names."""
+        return self.rows if self.operation != "grow" else 0
 
     def total_bytes(self, kind: RowKind) -> int:
         """Returns the length of the whole change."""
-        names = kind.name_bytes * self.rows
+        names = kind.name_bytes * self.names()
         return HEADER_BYTES + self.version_bytes + names + prod(self.shape(kind))
 
     @staticmethod
@@ -108,9 +114,9 @@ class _Head(NamedTuple):
 
 @dataclass(frozen=True)
 class Change:
-    """Rows to update, insert or delete; `rows` is (n, row_bytes), or (0, ...) for a deletion.
+    """Rows to change; `rows` is (n, row_bytes), or (0, ...) if the operation has none.
 
-    `indices` are (n,), or (n, 4) for hashed keys.
+    `indices` are (n,), or (n, 4) for hashed keys; a growth by `count` rows has none.
     """
 
     operation: Operation
@@ -118,6 +124,7 @@ class Change:
     indices: IndexArray
     rows: ByteArray
     name: bytes = field(default_factory=lambda: secrets.token_bytes(NAME_BYTES))
+    count: int = 0
 
     def encode(self, params: TableParams, table: bytes | None = None) -> bytes:
         """Encodes the change for the table that `params` describe, or the one with another id."""
@@ -127,7 +134,7 @@ class Change:
             VERSION,
             OPERATIONS.index(self.operation),
             len(version),
-            len(self.indices),
+            self.count if self.operation == "grow" else len(self.indices),
             params.id if table is None else table,
             self.name,
         )
@@ -154,12 +161,14 @@ class Change:
             raise MalformedMessageError(
                 f"a change of {head.rows} rows: found {len(raw)} bytes, expected {expected}"
             )
-        ends = [head.version_bytes, head.version_bytes + kind.name_bytes * head.rows]
+        names = head.names()
+        ends = [head.version_bytes, head.version_bytes + kind.name_bytes * names]
         text, numbers, rows = np.split(raw[HEADER_BYTES:], ends)
         new_version = head.version(text.tobytes())
-        shape = (head.rows,) if kind.words == 1 else (head.rows, kind.words)
+        shape = (names,) if kind.words == 1 else (names, kind.words)
         indices = numbers.copy().view(np.uint64).reshape(shape)
-        return cls(head.operation, new_version, indices, rows.reshape(head.shape(kind)), head.name)
+        rows = rows.reshape(head.shape(kind))
+        return cls(head.operation, new_version, indices, rows, head.name, head.rows)
 
     def apply(self, table: Table) -> TableParams:
         """Applies the change.
@@ -170,13 +179,24 @@ class Change:
         values = self.values(table)
         if table.target is not None:
             return table.target.change(table, self.operation, self.indices, values, self.version)
-        if self.operation == "delete":
-            return table.delete(self.indices, version=self.version)
-        change = table.update if self.operation == "update" else table.insert
-        return change(self.indices, values, version=self.version)
+        version = self.version
+        match self.operation:
+            case "update":
+                table.update(self.indices, values, version=version)
+            case "insert":
+                table.insert(self.indices, values, version=version)
+            case "delete":
+                table.delete(self.indices, version=version)
+            case "append":
+                table.append(values, at=self.indices, version=version)
+            case "clear":
+                table.clear(self.indices, version=version)
+            case "grow":
+                table.grow(self.count, version=version)
+        return table.params
 
     def values(self, table: Table) -> Array:
-        """Returns the rows as those of a table's changes; none for a deletion."""
+        """Returns the rows as those of a table's changes; none for an operation without rows."""
         kind = row_kind(table)
         values: Array = self.rows.reshape(-1).view(kind.dtype)
         return values.reshape((len(self.rows), *kind.row_shape))
@@ -273,7 +293,7 @@ def check_head(table: Table, data: bytes, max_bytes: int) -> None:
             f"the change has {total} bytes, this server reads at most "
             f"{max_bytes}: change fewer rows at a time"
         )
-    rows = params.rows + (head.rows if head.operation == "insert" else 0)
+    rows = params.rows + (head.rows if head.operation in ("insert", "grow") else 0)
     if rows != params.rows and not params.is_cut:
         params = replace(params, rows=rows, bins=())
     replace(params, version=version)  # raises ArgumentError if that is not a table
@@ -286,6 +306,8 @@ def _check_operation(table: Table, operation: Operation) -> None:
     nobody knows which other rows must change with it.
     """
     kind = layout_kind(table.layout)
+    if operation in _PLAIN:
+        table.check_uncut()
     if table.target is not None:
         table.target.check(operation)
     elif kind == "keyed":

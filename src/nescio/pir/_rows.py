@@ -17,7 +17,7 @@ from ._state import part_spans
 if TYPE_CHECKING:
     from ._table import Table
 
-Operation = Literal["update", "insert", "delete"]
+Operation = Literal["update", "insert", "delete", "append", "clear", "grow"]
 _WORDS = (1, 4)
 
 

@@ -37,7 +37,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
-from ..errors import ArgumentError, FileError, NescioError
+from ..errors import ArgumentError, FileError, MalformedMessageError, NescioError
 from ._checksums import (
     BLOCK_BYTES,
     CHECKSUM_BYTES,
@@ -257,6 +257,17 @@ def source_of(path: Path) -> Source | None:
         return Source.from_dict(source)
     except ArgumentError as error:
         raise _not_a_table(path, "its source is damaged") from error
+
+
+def rows_of(path: Path) -> int:
+    """Reads the number of rows of a stored table. Raises FileError if it is not a table."""
+    try:
+        with path.open("rb") as file:
+            return TableParams.from_dict(_read_head(path, file).fields.get("params")).rows
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    except MalformedMessageError as error:
+        raise _not_a_table(path, str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,44 +3,31 @@
 import contextlib
 import os
 import ssl
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from .._arrays import as_count
+from .._arrays import IndexArray, as_count
 from ..errors import (
     ArgumentError,
-    IndexRangeError,
     MismatchError,
     NescioError,
     ServerRefusedError,
 )
 from ..pir import TableParams
-from ..pir._change import Change, content_of
-from ..pir._params import MAX_ROWS
-from ..pir._rows import Operation
-from ..pir._versions import check_version, next_version
+from ..pir._change import content_of
+from ..pir._versions import check_version
 from ._exchange import Description
 from ._http import Closing, LoopThread
 from ._operator import Entry, Journal, Parties, Repairs, TableStatus, status_of
+from ._operator.calls import Call, growth_for, made_last, next_versions, unfinished
+from ._operator.growing import Grower
 from ._operator.repair import different, settle
-from ._row_names import RowNames
+from ._row_names import Needed, RowNames, TooFewVacantError
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _NOT_MADE = frozenset({400, 401, 403, 404, 413, 422, 507})
-
-
-class _Call(NamedTuple):
-    """A call of the operator: what to change, and the version that it names."""
-
-    operation: Operation
-    names: object
-    rows: object
-    version: str | None
-
-    def change(self, names: RowNames, version: str, *, limit: int | None = None) -> Change:
-        """Makes the change of a version. Raises the errors of `RowNames.change`."""
-        return names.change(self.operation, self.names, self.rows, version, limit=limit)
 
 
 class TableAdmin(Closing):
@@ -50,7 +37,7 @@ class TableAdmin(Closing):
     if they would make the change: the token, the version, which must be new, and the limits. Only
     then is it made, at one server after the other. If the second server fails at that point, the
     same call finishes the change later, also from another process: it recognizes the change that
-    only one server has. An insertion or a deletion that both servers made last is refused unless it
+    only one server has. A change but an update that both servers made last is refused unless it
     names a version, because it may repeat a call whose reply was lost. Raises MismatchError if
     another operator was faster.
 
@@ -80,18 +67,42 @@ class TableAdmin(Closing):
         self._parties = Parties(servers, table, tokens, timeout=timeout, retries=retries, tls=tls)
         self._journal = None if journal is None else Journal(journal, table)
         self._loop = LoopThread()
+        self._one_call = threading.Lock()
+        eighth = Call("grow", Needed(0), None, None)
+        self._grower = Grower(lambda: self._locked(self._change, eighth))
 
     def update(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.update` on both servers; returns the new parameters."""
-        return self._locked(self._change, _Call("update", indices, rows, version))
+        return self._locked(self._change, Call("update", indices, rows, version))
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.insert` on both servers; returns the new parameters."""
-        return self._locked(self._change, _Call("insert", indices, rows, version))
+        return self._locked(self._change, Call("insert", indices, rows, version))
 
     def delete(self, indices: object, *, version: str | None = None) -> TableParams:
         """Runs `nescio.Table.delete` on both servers; returns the new parameters."""
-        return self._locked(self._change, _Call("delete", indices, None, version))
+        return self._locked(self._change, Call("delete", indices, None, version))
+
+    def append(self, rows: object, *, version: str | None = None) -> IndexArray:
+        """Runs `nescio.Table.append` on both servers; returns the indices, uint64 (n,).
+
+        At most 2^20 rows. If the tables have too few vacant rows, they grow first, in a version of
+        its own. If fewer than a sixteenth of the rows are vacant afterwards, they grow in the
+        background: `close` waits for that, and a call that follows at once waits for it too.
+        Raises MismatchError if the servers do not have the same vacant rows.
+        """
+        call = Call("append", None, rows, version)
+        params = self._locked(self._append, call)
+        self._grower.after_append(params.rows, call.left)
+        return call.where
+
+    def clear(self, indices: object, *, version: str | None = None) -> TableParams:
+        """Runs `nescio.Table.clear` on both servers; returns the new parameters."""
+        return self._locked(self._change, Call("clear", indices, None, version))
+
+    def grow(self, count: int, *, version: str | None = None) -> TableParams:
+        """Runs `nescio.Table.grow` on both servers; returns the new parameters."""
+        return self._locked(self._change, Call("grow", count, None, version))
 
     def repair(self) -> dict[str, int]:
         """Sends each server the changes of the journal that it lacks, in order.
@@ -131,7 +142,8 @@ class TableAdmin(Closing):
         return self._loop.call(self._status())
 
     def close(self) -> None:
-        """Closes the connections; a second call has no effect."""
+        """Waits for a growth, closes the connections; a second call has no effect."""
+        self._grower.wait()
         self._loop.close(self._parties.http.close)
 
     def _locked(self, work: Callable[[_T], Coroutine[Any, Any, _R]], argument: _T) -> _R:
@@ -139,7 +151,8 @@ class TableAdmin(Closing):
         self._parties.check_tokens()
         if self._journal is not None and not self._journal.path.exists():
             self._loop.call(self._parties.describe())  # a wrong name of a table gets no journal
-        with contextlib.nullcontext() if self._journal is None else self._journal.locked():
+        locked = contextlib.nullcontext() if self._journal is None else self._journal.locked()
+        with self._one_call, locked:
             return self._loop.call(work(argument))
 
     def _noted(self) -> Journal:
@@ -160,24 +173,37 @@ class TableAdmin(Closing):
             settle(journal, [one for one in found if isinstance(one, Description)], write=False)
         return status_of(self._table, self._parties.urls, found, ready, journal)
 
-    async def _change(self, call: _Call) -> TableParams:
+    async def _append(self, call: Call) -> TableParams:
+        """Makes an append; before it, or to finish one that was interrupted there, a growth."""
+        try:
+            return await self._change(call)
+        except TooFewVacantError:
+            await self._change(growth_for(call))
+        except MismatchError:
+            first, second = await self._parties.describe()
+            if first.params == second.params:
+                raise
+            await self._change(growth_for(call))
+        return await self._change(call)
+
+    async def _change(self, call: Call) -> TableParams:
         version = call.version
         if version is not None:
             check_version(version)
         servers = await self._parties.describe()
         if self._journal is not None:
             settle(self._journal, servers)
-        names = {server.url: await RowNames.fetch(self._parties.http, server) for server in servers}
+        names = {server.url: await call.fetch(self._parties, server) for server in servers}
         first, second = (server.params for server in servers)
         if first != second:
-            behind, body = _unfinished(servers, names, call)
+            behind, body = unfinished(servers, names, call)
             await self._parties.check(behind, body)
             return await self._make_all(servers, behind, body)
         unmade = self._unmade(first, names[servers[0].url], call)
         if unmade is not None:
             await self._parties.check(servers, unmade)
             return await self._make_all(servers, servers, unmade)
-        if version in (None, first.version) and _made_last(servers, names, call):
+        if version in (None, first.version) and made_last(servers, names, call):
             if version is not None:
                 return first
             if call.operation != "update":
@@ -186,13 +212,14 @@ class TableAdmin(Closing):
             raise ArgumentError(
                 f"both servers have version {version!r} already: choose another version"
             )
+        call.check_vacant(servers, names)
         return await self._make_all(servers, servers, await self._chosen(servers, names, call))
 
     async def _chosen(
-        self, servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call
+        self, servers: Sequence[Description], names: Mapping[str, RowNames], call: Call
     ) -> bytes:
         """Encodes a change of both servers under a version that none of them has had."""
-        versions = [call.version] if call.version is not None else _next_versions(servers)
+        versions = [call.version] if call.version is not None else next_versions(servers)
         for new in versions:
             body = call.change(names[servers[0].url], new).encode(servers[0].params)
             try:
@@ -203,7 +230,7 @@ class TableAdmin(Closing):
                     raise
         return body
 
-    def _unmade(self, params: TableParams, names: RowNames, call: _Call) -> bytes | None:
+    def _unmade(self, params: TableParams, names: RowNames, call: Call) -> bytes | None:
         """Returns the change of the journal that no server has made, if a call repeats it.
 
         Raises ArgumentError if the journal has other changes that both servers lack.
@@ -273,45 +300,4 @@ def _repeated(params: TableParams) -> ArgumentError:
         f"version: found None and a call that equals the last change of both servers, to version "
         f"{params.version!r}: if its reply was lost, it is done; to make it once more, pass a new "
         "version"
-    )
-
-
-def _next_versions(servers: Sequence[Description]) -> list[str]:
-    """Lists versions to try: each server's own choice, because one may have forgotten some."""
-    chosen = [server.next_version or next_version(server.params.version) for server in servers]
-    return list(dict.fromkeys(chosen))
-
-
-def _made_last(servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call) -> bool:
-    """Tests if the last change of both servers was this one."""
-    params = servers[0].params
-    with contextlib.suppress(ArgumentError, IndexRangeError, ValueError):
-        change = call.change(names[servers[0].url], params.version, limit=MAX_ROWS)
-        return all(
-            server.changed_id is not None
-            and content_of(change.encode(params, bytes.fromhex(server.changed_id))).hex()
-            == server.last_change
-            for server in servers
-        )
-    return False
-
-
-def _unfinished(
-    servers: Sequence[Description], names: Mapping[str, RowNames], call: _Call
-) -> tuple[list[Description], bytes]:
-    """Finds the server that lacks this change, which the other server made last.
-
-    Raises MismatchError if the servers differ for another reason.
-    """
-    for ahead, behind in (servers, servers[::-1]):
-        new = ahead.params.version
-        if call.version in (None, new) and ahead.last_change is not None:
-            with contextlib.suppress(ArgumentError):  # it does not fit this server
-                body = call.change(names[behind.url], new).encode(behind.params)
-                if content_of(body).hex() == ahead.last_change:
-                    return [behind], body
-    raise different(
-        servers,
-        "; if a change was interrupted, repeat the same call to finish it at both, or "
-        "use `nescio admin repair` with its journal",
     )

@@ -11,6 +11,7 @@
     POST /v1/tables/{name}/answer      answers a query
     POST /v1/tables/{name}/rows        changes rows; needs the operator's token
     POST /v1/tables/{name}/rows/check  tests if a change would be made; needs the token
+    GET  /v1/tables/{name}/rows/vacant lists the lowest vacant rows; needs the token
 
 Heads of requests and connections are bounded in _protocol.py, before the application runs.
 

@@ -11,6 +11,7 @@ from ..errors import ArgumentError, FileError, ResourceError
 from ..pir._change import MAX_HEAD_BYTES, check_head, make_change, summary
 from . import _quotas as refuse
 from ._access import AUDIT, audited
+from ._operator.vacant import checked_count, vacant_message
 from ._quotas import RefusedError
 from ._requests import read_body
 from ._served import Served
@@ -32,6 +33,7 @@ class Changes:
         return [
             Route("/v1/tables/{name}/rows", self.change, methods=["POST"]),
             Route("/v1/tables/{name}/rows/check", self.check, methods=["POST"]),
+            Route("/v1/tables/{name}/rows/vacant", self.vacant),
         ]
 
     def absent(self) -> list[Route]:
@@ -85,3 +87,15 @@ class Changes:
         except ArgumentError as error:
             raise RefusedError(422, "impossible_change", str(error)) from error
         return JSONResponse(self._served.describe(name))
+
+    @audited("vacant")
+    async def vacant(self, request: Request) -> Response:
+        """Lists the lowest vacant rows of a table."""
+        name = self._served.known(request)
+        await self._token.check(request)
+        try:
+            count = checked_count(request.query_params.get("count", "1"))
+        except ArgumentError as error:
+            raise RefusedError(400, "malformed", str(error)) from error
+        table = self._served.table(name)
+        return JSONResponse(await asyncio.to_thread(vacant_message, table, count))

@@ -71,9 +71,14 @@ class Http:
             headers={"Accept-Encoding": "identity", "User-Agent": "nescio"},
         )
 
-    async def get(self, url: str, max_bytes: int = MAX_TEXT_BYTES) -> bytes:
+    async def get(
+        self,
+        url: str,
+        max_bytes: int = MAX_TEXT_BYTES,
+        headers: Mapping[str, str] | None = None,
+    ) -> bytes:
         """Fetches and returns a body of at most `max_bytes`. Raises the errors of `post`."""
-        reply = await self._send("GET", url, None, {}, max_bytes)
+        reply = await self._send("GET", url, None, headers or {}, max_bytes)
         return reply.body
 
     async def post(

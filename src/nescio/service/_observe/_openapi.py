@@ -132,6 +132,13 @@ def _table_paths() -> Json:
 def _operator_paths() -> Json:
     base = "/v1/tables/{name}/rows"
     table = _json("The table.", "Table")
+    count = {
+        "name": "count",
+        "in": "query",
+        "required": False,
+        "description": "The rows to list, at most.",
+        "schema": {"type": "integer", "minimum": 0, "maximum": 1 << 20},
+    }
     token: Json = {"security": [{"token": []}]}
     return {
         base: _of_table(
@@ -149,6 +156,15 @@ def _operator_paths() -> Json:
                 "Tells if a change would be made",
                 {"200": table},
                 requestBody=_body("The head of a change."),
+                **token,
+            )
+        ),
+        f"{base}/vacant": _of_table(
+            get=_operation(
+                "vacant",
+                "Lists the lowest vacant rows",
+                {"200": _json("The vacant rows.", "Vacant")},
+                parameters=[count],
                 **token,
             )
         ),
@@ -193,8 +209,15 @@ def _schemas() -> Json:
             {"tables": {"type": "array", "items": {"$ref": "#/components/schemas/Table"}}}
         ),
         "Table": table,
+        "Vacant": _vacant(),
         "Params": _params(),
     }
+
+
+def _vacant() -> Json:
+    runs = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
+    check = {"type": "string", "pattern": "^[0-9a-f]{16}$"}
+    return _object({"total": _NUMBER, "check": check, "rows": runs, "appended": runs})
 
 
 def _params() -> Json:

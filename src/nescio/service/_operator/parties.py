@@ -7,6 +7,7 @@ from ...errors import ArgumentError, NescioError, ServerRefusedError
 from ...pir._change import head_of
 from .._exchange import Description, check_servers, check_token, table_url
 from .._http import Http
+from .vacant import Vacant, max_reply_bytes
 
 _NOT_FOUND = 404
 
@@ -88,10 +89,18 @@ class Parties:
         """Makes a change at one server, which applies it only once; returns the table."""
         return await self._post(url, "rows", body)
 
+    async def vacant(self, url: str, count: int) -> Vacant:
+        """Lists the `count` lowest vacant rows of a server's table."""
+        path, most = f"{url}/rows/vacant?count={count}", max_reply_bytes(count)
+        reply = await self.http.get(path, most, headers=self._authorization(url))
+        return Vacant.parse(url, reply)
+
     async def _post(self, url: str, path: str, body: bytes) -> Description:
-        authorization = {"Authorization": f"Bearer {self._tokens[url]}"}
-        reply = await self.http.post(f"{url}/{path}", body, headers=authorization)
+        reply = await self.http.post(f"{url}/{path}", body, headers=self._authorization(url))
         return Description.parse(url, reply.body)
+
+    def _authorization(self, url: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._tokens[url]}"}
 
 
 def in_order(servers: Sequence[Description]) -> list[Description]:
