@@ -47,3 +47,12 @@ def test_an_origin_without_a_scheme(table_file):
     found = nescio_here("serve", table_file, *PARTY, "--cors", "example.org")
     assert_one_sentence(found)
     assert "--cors: found 'example.org'" in found.stderr
+
+
+def test_the_machine_is_measured_for_the_metrics_of_the_admin_port(table_file):
+    options = ["--party", 0, "--port", 0, "--admin-port", 0]
+    with serving(table_file, *options) as (_, url, lines):
+        admin = next(word for line in lines[:-1] for word in line.split() if "http" in word)
+        assert "nescio_machine_read_bytes_per_second " in httpx.get(f"{admin}/metrics").text
+        assert httpx.get(f"{url}/metrics").status_code == 404
+        assert httpx.get(f"{admin}/readyz").status_code == 200

@@ -61,7 +61,7 @@ def operation(
     """Sets up what runs beside the service: its metrics, its readiness, the other party."""
     metrics: Metrics = app.state.metrics
     readiness: Readiness = app.state.readiness
-    if arguments.metrics:
+    if arguments.metrics or arguments.admin_port is not None:
         metrics.measure_machine(list(servers.values()))
     jobs = []
     if (peer := peer_of(arguments, servers)) is not None:
