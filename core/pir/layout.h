@@ -58,6 +58,10 @@ class TableExtent {
   Layout layout() const { return layout_for(output_); }
   std::size_t bytes() const { return bytes_; }
 
+  friend bool operator==(const TableExtent& a, const TableExtent& b) {
+    return a.bins_ == b.bins_ && a.row_bytes_ == b.row_bytes_ && a.output_ == b.output_;
+  }
+
   /// Returns the extent of each bin of a group.
   Extent extent(std::size_t group) const {
     return {bins_.groups()[group].rows, row_bytes_, layout()};

@@ -22,6 +22,7 @@ struct Bin {
   const std::uint8_t* data;
   Extent extent;
 
+  Bin(const std::uint8_t* memory, const Extent& own) : data(memory), extent(own) {}
   Bin(const BinQueries& queries, std::size_t bin)
       : data(queries.data + bin * queries.bin_bytes), extent(queries.extent) {}
 };

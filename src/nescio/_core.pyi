@@ -123,6 +123,24 @@ class RowChanges:
 
     def __len__(self) -> int: ...
 
+class Patch:
+    """
+    The differences of the rows that an update changed, whose indices increase: old rows minus new rows in the output group.
+    """
+
+    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], old_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bins: Sequence[tuple[int, int, int]], output: str) -> None: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the differences and the indices."""
+
+    def __len__(self) -> int: ...
+
+def add_patches(patches: Sequence[Patch], keys: Sequence[Keys], answers: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
+    """
+    Make answers of the version before some patches of those after them, in place; `keys` and `answers` are those of `Table.answer`.
+    """
+
 class Table:
     """
     Rows in the layout of an output; in uninitialized memory of its own, or in `data`. `bins` are groups of bins of one size: their number, the rows of each, and the keys that a lookup sends to each. Rows are numbered group by group and bin by bin.

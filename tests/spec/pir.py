@@ -251,6 +251,35 @@ def answer_key(output: str, rows: list[bytes], key: dpf.Key) -> bytes:
     return b"".join(value.to_bytes(size, "little") for value in total)
 
 
+def patch(output: str, old: list[bytes], new: list[bytes]) -> dict[int, list[int]]:
+    """Return the differences old - new of the rows that an update changed, in the output group."""
+    size = max(8, dpf.OUTPUT_BITS[output]) // 8
+    return {
+        i: [
+            x ^ y if output == "bit" else (x - y) % (1 << 8 * size)
+            for x, y in zip(elements(a, output), elements(b, output), strict=True)
+        ]
+        for i, (a, b) in enumerate(zip(old, new, strict=True))
+        if a != b
+    }
+
+
+def older_answer(
+    output: str, answer: bytes, patches: list[dict[int, list[int]]], key: dpf.Key
+) -> bytes:
+    """Make the answer of an older version of the current one and of all later patches."""
+    size = max(8, dpf.OUTPUT_BITS[output]) // 8
+    total, shares = elements(answer, output), dpf.evaluate_all(key)
+    for differences in patches:
+        for row, difference in differences.items():
+            for i, element in enumerate(difference):
+                if output == "bit":
+                    total[i] ^= shares[row] * element
+                else:
+                    total[i] = (total[i] + shares[row] * element) % (1 << 8 * size)
+    return b"".join(value.to_bytes(size, "little") for value in total)
+
+
 def bins_of(groups: list[tuple[int, int, int]], rows: list[bytes]) -> list[list[list[bytes]]]:
     """Cut rows into bins: for each group (bins, rows of each, keys to each), its bins."""
     left = iter(rows)

@@ -10,6 +10,7 @@
 #include "pir/answer.h"
 #include "pir/check.h"
 #include "pir/layout.h"
+#include "pir/patch.h"
 
 namespace nescio::bindings {
 namespace {
@@ -145,10 +146,57 @@ void bind_row_changes(nb::module_& m) {
       .def("__len__", &RowChanges::size);
 }
 
+/// Makes a patch from rows before and after an update.
+pir::Patch make_patch(const Numbers& indices, const ByteRows& old_rows, const ByteRows& new_rows,
+                      const Groups& bins, const std::string& output) {
+  check_shape("old rows", old_rows, indices.size(), new_rows.shape(1));
+  check_shape("new rows", new_rows, indices.size(), new_rows.shape(1));
+  pir::TableExtent extent = extent_of(bins, new_rows.shape(1), output);
+  const nb::gil_scoped_release release;
+  return {std::move(extent), span_of(indices), old_rows.data(), new_rows.data()};
+}
+
+void add_patches(const std::vector<const pir::Patch*>& patches, const GroupKeys& keys,
+                 const OutRows& answers, ThreadPool& pool, const TierName& tier) {
+  check_present(keys);
+  if (patches.empty()) return;
+  const pir::TableExtent& extent = patches[0]->extent();
+  const std::size_t bytes = pir::answer_bytes(extent.output(), extent.row_bytes());
+  const std::size_t count = pir::count_lookups(extent, keys) * extent.bins().slots();
+  if (answers.shape(0) != count || answers.shape(1) != bytes) {
+    throw Error(ErrorKind::argument, "answers: found " + std::to_string(answers.shape(0)) + " of " +
+                                         std::to_string(answers.shape(1)) + " bytes, expected " +
+                                         std::to_string(count) + " of " + std::to_string(bytes));
+  }
+  const nb::gil_scoped_release release;
+  pir::add_patches(patches, keys, answers.data(), pool, tier_of(tier));
+}
+
+void bind_patches(nb::module_& m) {
+  nb::class_<pir::Patch>(m, "Patch",
+                         "The differences of the rows that an update changed, whose indices "
+                         "increase: old rows minus new rows in the output group.")
+      .def(
+          "__init__",
+          [](pir::Patch* self, const Numbers& indices, const ByteRows& old_rows,
+             const ByteRows& new_rows, const Groups& bins, const std::string& output) {
+            new (self) pir::Patch(make_patch(indices, old_rows, new_rows, bins, output));
+          },
+          nb::arg("indices"), nb::arg("old_rows"), nb::arg("new_rows"), nb::arg("bins"),
+          nb::arg("output"))
+      .def_prop_ro("bytes", &pir::Patch::bytes, "Bytes of the differences and the indices.")
+      .def("__len__", [](const pir::Patch& patch) { return patch.indices().size(); });
+  m.def("add_patches", &add_patches, nb::arg("patches"), nb::arg("keys"), nb::arg("answers"),
+        nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Make answers of the version before some patches of those after them, in place; `keys` and "
+        "`answers` are those of `Table.answer`.");
+}
+
 }  // namespace
 
 void bind_pir(nb::module_& m) {
   bind_row_changes(m);
+  bind_patches(m);
   nb::class_<TableBuffer>(m, "Table",
                           "Rows in the layout of an output; in uninitialized memory of its own, or "
                           "in `data`. `bins` are "
