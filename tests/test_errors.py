@@ -16,6 +16,7 @@ EXAMPLES = [
     errors.MalformedMessageError("e"),
     errors.MismatchError("f", found="x", expected="y"),
     errors.LayoutChangedError("f", found="x", expected="y"),
+    errors.VersionGoneError("f", found="x", expected="y"),
     errors.ConsistencyError("m"),
     errors.ForgedAnswerError("s"),
     errors.ServiceError("g", url="http://a"),

@@ -9,6 +9,7 @@ NescioError
     MalformedMessageError           bytes that are not a valid query, answer, parameters, frame, ...
     MismatchError                   well formed, but for something else: `.found`, `.expected`
       LayoutChangedError            a table whose layout is another one than the caller's
+      VersionGoneError              a version that a table has had, and no longer answers
     ConsistencyError                well formed, but does not follow the protocol
     ForgedAnswerError               rows that are not those of the table's digest
   ServiceError                      a lookup over the network failed: `.url`
@@ -53,6 +54,7 @@ __all__ = [
     "ServerTimeoutError",
     "ServerUnreachableError",
     "ServiceError",
+    "VersionGoneError",
 ]
 
 
@@ -119,6 +121,13 @@ class LayoutChangedError(MismatchError):
     """The table has another layout than the one for which the caller computed places.
 
     Nothing has been sent for the table's new version. The error is independent of the places.
+    """
+
+
+class VersionGoneError(MismatchError):
+    """The message is for a version that the table has had and no longer answers.
+
+    Fetch the table's parameters again: `expected` is the id of the current version.
     """
 
 

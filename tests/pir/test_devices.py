@@ -108,6 +108,7 @@ def test_more_updates_than_are_remembered(values):
 
 def test_queries_for_a_version_that_is_gone(values):
     table = nescio.Table(values)
+    table.keep_versions(1)
     server = nescio.Server(table, device="emulated")
     old = server.check(nescio.Client(table.params, table.tops).query([1]).keys[0])
     table.update([1], values[:1])

@@ -1,5 +1,7 @@
 """Answers of older versions in the engine: those of the current one and patches, on every tier."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def test_the_specification_of_older_answers(output, rng, pool):
     for _ in range(2):
         versions.append(changed(versions[-1], 20, rng)[0])
     rows = [[row.tobytes() for row in values] for values in versions]
-    patches = [pir.patch(output, *pair) for pair in zip(rows, rows[1:], strict=False)]
+    patches = [pir.patch(output, *pair) for pair in pairwise(rows)]
     parties, serialized, _ = keys_for([(1, 150, 1)], 1, output, "chacha8", rng)
     key = dpf.parse(serialized[0][0].tobytes())
     expected = pir.answer_key(output, rows[0], key)
@@ -118,11 +120,11 @@ def test_invalid_patches(rng, pool):
     answers = np.zeros((2, 8), np.uint8)
     with pytest.raises(ArgumentError, match="answers: found 1 of 8 bytes, expected 2 of 8"):
         _core.add_patches([patch], keys, answers[:1], pool)
+    other = _core.Patch(numbers[3], rows[:1], rows[1:], [(1, 51, 1)], "bit")
     with pytest.raises(ArgumentError, match="different tables"):
-        other = _core.Patch(numbers[3], rows[:1], rows[1:], [(1, 51, 1)], "bit")
         _core.add_patches([patch, other], keys, answers, pool)
+    (others, _), _, _ = keys_for([(1, 60, 1)], 2, "bit", "chacha20", rng)
     with pytest.raises(MismatchError):
-        (others, _), _, _ = keys_for([(1, 60, 1)], 2, "bit", "chacha20", rng)
         _core.add_patches([patch], others, answers, pool)
     assert not answers.any()
     _core.add_patches([], keys, answers, pool)

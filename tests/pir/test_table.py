@@ -282,6 +282,7 @@ def test_invalid_changes(values):
 
 def test_a_query_for_a_version_that_has_gone(values):
     table = nescio.Table(values)
+    table.keep_versions(1)
     server = nescio.Server(table)
     query = nescio.Client(table.params, table.tops).query([5])
     checked = server.check(query.keys[0])

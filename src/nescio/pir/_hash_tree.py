@@ -89,11 +89,17 @@ class HashTreeBuilder:
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """The rows of each hash table that an update changes, and the tops after it."""
+    """The rows of each hash table that an update changes, and the tops after it.
+
+    `rows` has their numbers, which increase, their old bytes and their new ones. `old_tops` has the
+    numbers of the tops that change, and their old hashes.
+    """
 
     tree: HashTree
+    rows: Sequence[tuple[IndexArray, ByteArray, ByteArray]]
     changes: Sequence[_core.RowChanges]
     tops: ByteArray
+    old_tops: tuple[IndexArray, ByteArray]
 
     @classmethod
     def of(
@@ -107,17 +113,19 @@ class TreeChange:
         """Computes the change for the records at `where`; `apply` makes it."""
         numbers = shape.tree_numbers(0, where)
         hashes = _core.hash_records_at(new, 0, numbers, pool)
-        changes = []
+        changes, all_rows = [], []
         for level, table in enumerate(tree.tables, 1):
             numbers, at = _parents(numbers)
             rows = shape.table_rows(level, numbers)
-            changed = table.load(rows)
+            before = table.load(rows)
+            changed = before.copy()
             _put(changed.reshape(-1, HASH_BYTES), at, hashes)
             changes.append(_core.RowChanges(rows, changed, list(shape.levels[level].groups), pool))
+            all_rows.append((rows, before, changed))
             hashes = _core.hash_records_at(changed, level, numbers, pool)
-        tops = tree.tops.copy()
-        _put(tops, numbers.astype(np.int64), hashes)
-        return cls(tree, changes, tops)
+        tops, at = tree.tops.copy(), numbers.astype(np.int64)
+        _put(tops, at, hashes)
+        return cls(tree, all_rows, changes, tops, (numbers, tree.tops[at]))
 
     def apply(self, pool: _core.ThreadPool) -> None:
         """Writes the rows of the hash tables. Nothing else may read or write them."""

@@ -3,6 +3,8 @@
 import logging
 import time
 from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from .._device import parse_devices
 from ..errors import ArgumentError, MismatchError, ResourceError
 from . import _wire as wire
 from ._device_table import STRATEGIES, Strategy
+from ._history import Version, find_version, states_of
 from ._params import TableParams
 from ._replica import DeviceReplica, automatic_replica
 from ._state import TableState
@@ -133,8 +136,9 @@ class Server:
     def answer(self, query: bytes) -> bytes:
         """Answers one query, `Query.keys[party]`.
 
-        Raises MalformedMessageError or MalformedKeyError for bytes that are not a query, and
-        MismatchError for a query to another table, version or party.
+        A query may be for an older version that the table keeps. Raises MalformedMessageError or
+        MalformedKeyError for bytes that are not a query, VersionGoneError for a query to a version
+        that is no longer kept, and MismatchError for one to another table or party.
         """
         (answer,) = self.answer_batch([self.check(query)])
         if isinstance(answer, MismatchError):
@@ -143,7 +147,14 @@ class Server:
 
     def check(self, query: bytes) -> wire.QueryMessage:
         """Checks a query without answering it. Raises the errors of `answer`."""
-        message = wire.parse_query(self.params, query)
+        params = self.params_for(query)
+        try:
+            message = wire.parse_query(params, query)
+        except MismatchError as error:
+            ident = wire.table_of(query)
+            if ident == params.id:
+                raise
+            raise self.table.not_answered(ident, "a query") from error
         if self.party is not None and message.party != self.party:
             raise MismatchError(
                 f"the query is for party {message.party}, this server is party {self.party}: "
@@ -153,43 +164,77 @@ class Server:
             )
         return message
 
-    def answer_batch(self, queries: Sequence[wire.QueryMessage]) -> list[bytes | MismatchError]:
-        """Answers checked queries in one pass over the table.
+    def params_for(self, query: object) -> TableParams:
+        """Returns the parameters of the version that a query names; else the current ones."""
+        version = self.table.find_version(wire.table_of(query))
+        return self.params if version is None else version.params
 
-        If the table has changed since a query was checked, a MismatchError takes the place of its
-        answer.
+    def answer_batch(self, queries: Sequence[wire.QueryMessage]) -> list[bytes | MismatchError]:
+        """Answers checked queries, of all versions with the current memory in one pass over it.
+
+        Queries to a version before a rebuild take a pass of their own. If the table has changed
+        since a query was checked and no longer answers its version, a MismatchError takes the place
+        of its answer.
         """
-        with self.table.reading() as state:
-            params = state.params
-            current = [query for query in queries if query.table == params.id]
-            parts = iter(self._answer(state, current))
+        answers: dict[int, bytes] = {}
+        with self.table.reading() as current:
+            found = [find_version(current, query.table) for query in queries]
+            for state in states_of(current):
+                asked = [
+                    _Asked(i, queries[i], version)
+                    for i, version in enumerate(found)
+                    if version is not None and version.state is state
+                ]
+                asked.sort(key=lambda one: one.version.age)
+                parts = self._answer(asked, state, None if state is not current else self._replica)
+                for (i, query, version), part in zip(asked, parts, strict=True):
+                    answers[i] = wire.encode_answer(version.params, query.party, part)
         return [
-            wire.encode_answer(params, query.party, next(parts))
-            if query.table == params.id
-            else wire.wrong_table("a query", query.table, params)
-            for query in queries
+            answers[i] if i in answers else self.table.not_answered(query.table, "a query")
+            for i, query in enumerate(queries)
         ]
 
     def _answer(
-        self, state: TableState, queries: Sequence[wire.QueryMessage]
+        self, asked: Sequence["_Asked"], state: TableState, replica: DeviceReplica | None
     ) -> list[list[ByteArray]]:
-        """Answers queries from the records and, for those that are checked, each hash table."""
-        answers: list[list[ByteArray]] = [[] for _ in queries]
+        """Answers queries from the records and, for those that are checked, each hash table.
+
+        They are for versions of one state, the newest ones first.
+        """
+        answers: list[list[ByteArray]] = [[] for _ in asked]
         for number in range(1 + len(state.tree.tables)):
-            asked = [i for i, query in enumerate(queries) if len(query.keys) > number]
-            if not asked:
+            here = [i for i, one in enumerate(asked) if len(one.query.keys) > number]
+            if not here:
                 continue
-            keys = [_joined(own) for own in zip(*(queries[i].keys[number] for i in asked))]  # noqa: B905
-            found = self._answer_table(state, number, keys)
+            queries = [asked[i] for i in here]
+            found = self._answer_table(state, number, _keys_of(queries, number), replica)
+            self._patch(queries, number, found)
             found = found.reshape(-1, state.params.answer_widths[number])
-            ends = np.cumsum([queries[i].lookups for i in asked])
-            for i, own in zip(asked, np.split(found, ends[:-1]), strict=True):
+            ends = np.cumsum([one.query.lookups for one in queries])
+            for i, own in zip(here, np.split(found, ends[:-1]), strict=True):
                 answers[i].append(own)
         return answers
 
-    def _answer_table(self, state: TableState, number: int, keys: list[_core.Keys]) -> ByteArray:
+    def _patch(self, queries: Sequence["_Asked"], number: int, found: ByteArray) -> None:
+        """Makes answers of older versions of those of the state, in place."""
+        first = 0
+        for age, group in groupby(queries, lambda one: one.version.age):
+            own = list(group)
+            version = own[0].version
+            end = first + version.params.slots * sum(one.query.lookups for one in own)
+            if age:
+                patches, keys = version.patches(number), _keys_of(own, number)
+                _core.add_patches(patches, keys, found[first:end], self._pool, self._tier)
+            first = end
+
+    def _answer_table(
+        self,
+        state: TableState,
+        number: int,
+        keys: list[_core.Keys],
+        replica: DeviceReplica | None,
+    ) -> ByteArray:
         """Answers keys for each group of bins, from the records (0) or from a hash table."""
-        replica = self._replica
         if replica is not None:
             try:
                 return replica.answer(state, number, keys)
@@ -200,6 +245,19 @@ class Server:
                 _LOG.warning("the CPU answers from now on: %s", error)
                 self._replica = None
         return state.table(number).answer(keys, self._pool, self._tier)
+
+
+class _Asked(NamedTuple):
+    """A query to a version, and its number in a batch."""
+
+    number: int
+    query: wire.QueryMessage
+    version: Version
+
+
+def _keys_of(queries: Sequence[_Asked], number: int) -> list[_core.Keys]:
+    """Joins the keys of queries to the records (0), or to a hash table, for each group of bins."""
+    return [_joined(own) for own in zip(*(one.query.keys[number] for one in queries))]  # noqa: B905
 
 
 def _joined(keys: Sequence[_core.Keys]) -> _core.Keys:

@@ -33,10 +33,31 @@ class Overwritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """A version before an update: its parameters, and what the update overwrote.
+
+    `tops` has the numbers and the hashes of the tops, `patches` those of the records, then of each
+    hash table.
+    """
+
+    params: TableParams
+    tops: tuple[IndexArray, ByteArray]
+    patches: tuple[_core.Patch, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The memory of the version."""
+        tops = sum(array.nbytes for array in self.tops)
+        return tops + sum(patch.bytes for patch in self.patches)
+
+
+@dataclass(frozen=True, slots=True)
 class TableState:
     """One version of a table: its parameters, its records in the engine, and its hash tables.
 
-    `recent` lists the latest updates, as far back as a device copy can profit from them.
+    `recent` lists the latest updates, as far back as a device copy can profit from them. `kept` has
+    older versions in the same memory, newest first; `before` is the state before a rebuild, if it
+    still answers (see _history.py).
     """
 
     params: TableParams
@@ -44,6 +65,8 @@ class TableState:
     tree: HashTree
     recent: tuple[Overwritten, ...] = ()
     layout: bytes = b""
+    kept: tuple[Kept, ...] = ()
+    before: "TableState | None" = None
 
     def table(self, number: int) -> _core.Table:
         """Returns the table of the records (0), or a hash table (from 1 on)."""
@@ -70,10 +93,18 @@ class TableState:
 
         Of several new rows for one index, the last one wins.
         """
-        numbers, at = self._in_records(where)
-        records = self.records.load(numbers)
-        _as_elements(records.reshape(-1, self.params.row_bytes))[at] = _as_elements(new)
+        numbers, _, records = self.overlaid(where, new)
         return numbers, records
+
+    def overlaid(
+        self, where: IndexArray, new: ByteArray
+    ) -> tuple[IndexArray, ByteArray, ByteArray]:
+        """Returns what `changed` does, with the old contents of the records before the new ones."""
+        numbers, at = self._in_records(where)
+        before = self.records.load(numbers)
+        records = before.copy()
+        _as_elements(records.reshape(-1, self.params.row_bytes))[at] = _as_elements(new)
+        return numbers, before, records
 
     def overwritten(
         self, where: IndexArray, new: ByteArray, pool: _core.ThreadPool

@@ -167,11 +167,13 @@ class Table(VacantRows):
 
         If an index occurs twice, the later row wins. `version` of None increments the current
         version: two servers that make the same changes in the same order agree. The change waits
-        for answers that have begun; later queries for the old version are refused. An update of
-        many rows builds a new copy of the table instead, as `insert` does, which is faster.
+        for answers that have begun; later queries for older versions are answered while these are
+        kept (see `keep_versions`). An update of many rows builds a new copy of the table instead,
+        as `insert` does, which is faster.
 
-        In addition to the table, an update takes up to three times the bytes of the records that
-        change; one of many rows takes a second table.
+        In addition to the table, an update takes up to five times the bytes of the records that
+        change, of which one remains in the older version; an update of many rows takes a second
+        table.
 
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
         that the table has had before. A vacant row at an index becomes an occupied one.
@@ -192,11 +194,12 @@ class Table(VacantRows):
             if len(where) * DENSE >= old.params.records:
                 parts = old.overwritten(where, new, self._pool)
                 return self._replace(parts, replace(old.params, version=version), old.layout, note)
-            numbers, records = old.changed(where, new)
+            numbers, before, records = old.overlaid(where, new)
             bins = old.params.layouts[0].bins
             changes = _core.RowChanges(numbers, records, bins, self._pool)
             change = TreeChange.of(old.tree, old.params.hashes, numbers, records, self._pool)
             state = new_version(old, change.tops, numbers, version)
+            state = self._keeping.updated(state, old, (numbers, before, records), change)
             self._recorded(state.params)
             with self._lock.writing():
                 old.records.replace(changes, self._pool)
@@ -307,6 +310,7 @@ class Table(VacantRows):
     def _changed(self, params: TableParams) -> TableParams:
         """Notes a change that is done."""
         self._versions.add(params.version)
+        self._ids.add(params.id)
         self._last = None
         return params
 
@@ -339,10 +343,12 @@ class Table(VacantRows):
         note: Note,
     ) -> TableParams:
         """Builds a version from its rows, in parts of `part_spans`, while the old one answers."""
+        self._forget_before()
         return self._publish(build_state(params, parts, self._pool, None, layout), note)
 
     def _publish(self, state: TableState, note: Note) -> TableParams:
         """Makes a state that was built beside the current one the current version."""
+        state = self._keeping.rebuilt(state, self._state)
         self._recorded(state.params)
         with self._lock.writing():
             self._set(state, note)

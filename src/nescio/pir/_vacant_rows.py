@@ -140,6 +140,7 @@ class VacantRows(VersionedTable, ABC):
 
     def _grown(self, rows: int, version: str | None) -> TableState:
         """Builds a version with more rows."""
+        self._forget_before()
         old = self._state
         version = self._versions.choose(version, old.params.version)
         params = replace(old.params, rows=rows, bins=(), version=version)

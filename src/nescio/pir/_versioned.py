@@ -1,21 +1,39 @@
-"""The versions of a table: the current one, its reader and its changer."""
+"""The versions of a table: the current one, its reader and its changer, and older ones."""
 
+import builtins
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 from .. import _core
-from .._arrays import ByteArray
+from .._arrays import ByteArray, as_count, shown
 from .._locks import SharedLock
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MismatchError, VersionGoneError
+from ._history import (
+    DEFAULT_FRACTION,
+    DEFAULT_VERSIONS,
+    MAX_VERSIONS,
+    Keeping,
+    KnownIds,
+    Version,
+    find_version,
+    kept_bytes,
+    versions_of,
+    without,
+)
 from ._params import TableParams
 from ._rows import Target
 from ._state import TableState
 from ._versions import Journal, LastChange, Record, UsedVersions
+from ._wire import wrong_table
 
 
 class VersionedTable:
-    """A table's current version, which readers share and one change at a time replaces."""
+    """A table's current version, which readers share and one change at a time replaces.
+
+    Older versions are kept for answers to clients who do not know the current one yet.
+    """
 
     def _begin(self, state: TableState, pool: _core.ThreadPool) -> None:
         self._state = state
@@ -23,6 +41,8 @@ class VersionedTable:
         self._lock = SharedLock()
         self._changes = threading.RLock()
         self._versions = UsedVersions(state.params.version)
+        self._ids = KnownIds(state.params.id)
+        self._keeping = Keeping()
         self._last: LastChange | None = None
         self.target: Target | None = None
         self.journal: Journal | None = None
@@ -101,3 +121,91 @@ class VersionedTable:
     def has_had(self, version: str) -> bool:
         """Tests if the table has, or had before, a version."""
         return version in self._versions
+
+    def keep_versions(
+        self, count: int = DEFAULT_VERSIONS, fraction: float = float(DEFAULT_FRACTION)
+    ) -> None:
+        """Limits the versions that are answered: `count` of them, with the current one.
+
+        Older ones take memory for the rows that updates have changed since. All of it together is
+        at most `fraction` of the table's bytes, except that the version before the last update is
+        kept in any case. A change that builds the table again (an insertion, a deletion, an update
+        of many rows) keeps the whole table before it until the next change, or until `release`.
+        A `count` of 1 keeps no older version. Raises ArgumentError for limits out of range.
+        """
+        count = as_count(count, "versions to keep", 1, MAX_VERSIONS)
+        number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
+        if not number or not 0 <= fraction <= 1:
+            raise ArgumentError(f"fraction: found {shown(fraction)}, expected a number from 0 to 1")
+        with self.changing():
+            self._keeping = Keeping(count, float(fraction))
+            self._state = self._keeping.limited(self._state)
+
+    @property
+    def versions(self) -> tuple[TableParams, ...]:
+        """The parameters of the versions that are answered, newest first: [0] is the current one.
+
+        `params.id` identifies each of them for `tops_of`, `layout_of` and `release`.
+        """
+        return tuple(version.params for version in versions_of(self._state))
+
+    @property
+    def kept_bytes(self) -> int:
+        """The memory of older versions in bytes, in addition to `bytes`."""
+        return kept_bytes(self._state)
+
+    def tops_of(self, version: builtins.bytes) -> ByteArray:
+        """Returns the tops of the version with an id, uint8 (n, 32): see `tops`.
+
+        Raises VersionGoneError for a version that is no longer answered, and MismatchError for an
+        id that the table has not had.
+        """
+        tops = self.version_of(version).tops.view()
+        tops.flags.writeable = False
+        return tops
+
+    def layout_of(self, version: builtins.bytes) -> builtins.bytes:
+        """Returns the layout of the version with an id. Raises the errors of `tops_of`."""
+        return self.version_of(version).state.layout
+
+    def release(self, version: builtins.bytes) -> None:
+        """Frees the memory of an older version with an id, and of all versions before it.
+
+        Raises the errors of `tops_of`, and ArgumentError for the current version.
+        """
+        with self.changing():
+            found = self.version_of(version)
+            if found.params.id == self.params.id:
+                raise ArgumentError(
+                    f"found version {found.params.version!r}, which is the current one, expected "
+                    "an older one: the current version cannot be released"
+                )
+            self._state = without(self._state, found)
+
+    def find_version(self, ident: builtins.bytes) -> Version | None:
+        """Finds a version that is answered by its id."""
+        return find_version(self._state, ident)
+
+    def version_of(self, ident: builtins.bytes) -> Version:
+        """Finds a version that is answered by its id. Raises the errors of `tops_of`."""
+        found = self.find_version(ident)
+        if found is None:
+            raise self.not_answered(ident, "an id")
+        return found
+
+    def not_answered(self, ident: builtins.bytes, kind: str) -> MismatchError:
+        """Makes the error for a message to a version that is not answered."""
+        params = self.params
+        if ident not in self._ids:
+            return wrong_table(kind, ident, params)
+        return VersionGoneError(
+            f"{kind} for a version that is gone: found {ident.hex()}, expected {params.id.hex()}, "
+            f"which is version {params.version!r}, or one of the last before it; fetch the table's "
+            "parameters again",
+            found=ident.hex(),
+            expected=params.id.hex(),
+        )
+
+    def _forget_before(self) -> None:
+        """Frees the state before the last rebuild, in a change that builds the table again."""
+        self._state = replace(self._state, before=None)

@@ -30,7 +30,7 @@ import numpy as np
 from .. import _core
 from .._arrays import ByteArray, as_bytes
 from ..errors import MalformedMessageError, MismatchError
-from ._params import TableParams
+from ._params import ID_BYTES, TableParams
 
 VERSION = 2
 HEADER_BYTES = 32
@@ -99,6 +99,11 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
         keys.append(tuple(own))
     count = len(records)
     return QueryMessage(party, params.id, count, count * params.bin_keys, tuple(keys))
+
+
+def table_of(data: object) -> bytes:
+    """Returns the id of the table that an unchecked query names; shorter if the query is short."""
+    return as_bytes(data, "a query")[HEADER_BYTES - ID_BYTES : HEADER_BYTES].tobytes()
 
 
 def estimate(params: TableParams, data: bytes) -> tuple[int, int]:
