@@ -17,6 +17,8 @@ MAX_FILES = 25
 
 # Private modules that other packages of nescio import. An entry is removed once it is unused.
 SHARED = {
+    # The service names older versions of tables, and limits them.
+    "nescio.pir._history",
     # The commands print and plot more than the public interface offers.
     "nescio.audit._report.advice",
     "nescio.audit._report.charts",

@@ -183,6 +183,8 @@ def test_the_bytes_are_those_of_the_layout(pair):
 @pytest.fixture(params=LAYOUTS)
 def own_pair(request):
     made = Pair(LAYOUTS[request.param], VALUES.copy())
+    for table in made.tables:
+        table.table.keep_versions(1)
     with running(made.apps[0]) as first, running(made.apps[1]) as second:
         made.urls = [first, second]
         yield made

@@ -74,6 +74,8 @@ def test_an_operator_changes_keys(pair):
 
 def test_a_table_grows(pair):
     rows = pair.tables[0].layout.rows
+    for table in pair.tables:
+        table.table.keep_versions(1)
     more = [f"more {i}" for i in range(100)]
     with pair.admin() as admin, RemoteTable(pair.urls, "words") as remote:
         client = KeyedClient(remote)

@@ -116,6 +116,8 @@ def test_two_servers_of_one_party(remote):
 
 def test_a_table_that_changes_under_a_client(remote):
     tables = [nescio.Table(VALUES) for _ in range(2)]
+    for own in tables:
+        own.keep_versions(1)
     apps = [
         create_app({"words": nescio.Server(table, party=p)}, party=p)
         for p, table in enumerate(tables)

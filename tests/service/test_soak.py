@@ -66,9 +66,13 @@ class History:
 
 
 @pytest.mark.timeout(int(SECONDS) + 120)
-def test_lookups_and_changes_together():
+@pytest.mark.parametrize("kept", [1, 2, 16])
+def test_lookups_and_changes_together(kept):
+    """With kept versions, a lookup may get rows as old as these, and is hardly ever refused."""
     history = History()
     tables = [nescio.Table(history.versions[0]) for _ in range(2)]
+    for table in tables:
+        table.keep_versions(kept)
     apps = [
         create_app(
             {"words": nescio.Server(table, party=party, threads=1)},
@@ -91,7 +95,8 @@ def test_lookups_and_changes_together():
                 except MismatchError:  # the table changed at every try
                     refused[reader] += 1
                     continue
-                if not history.holds(indices, rows, first, history.begun - 1):
+                oldest = max(0, first + 1 - kept)
+                if not history.holds(indices, rows, oldest, history.begun - 1):
                     wrong.append((indices, rows))
                 done[reader] += 1
 

@@ -130,6 +130,7 @@ def test_a_client_follows_changes_with_a_difference(remote):
             assert np.array_equal(table.lookup([7]), ROWS[[7]])
             before = tables[0].params.id.hex()
             for own in tables:
+                own.keep_versions(1)
                 own.update([7], ROWS[[8]])
             assert np.array_equal(table.lookup([7]), ROWS[[8]])
             assert table.client.params == tables[0].params

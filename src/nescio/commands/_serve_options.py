@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ..dpf import OUTPUTS
 from ..errors import ArgumentError
+from ..pir._history import DEFAULT_VERSIONS
 from . import devices, generator
 from ._run.access import add_access_options
 from ._run.options import add_operation_options
@@ -126,6 +127,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="length of the journal of --data from which a new snapshot begins (default: a quarter "
         "of the table, at least 64 MiB)",
+    )
+    add(
+        "--keep-versions",
+        type=int,
+        default=DEFAULT_VERSIONS,
+        metavar="N",
+        help="maximum versions of each table that are answered, the current one included; older "
+        "ones take memory for the rows that have changed, an eighth of the table's at most, but "
+        "for the last one (default: %(default)s)",
     )
     add(
         "--admin-token-file",

@@ -167,13 +167,10 @@ class Table(VacantRows):
 
         If an index occurs twice, the later row wins. `version` of None increments the current
         version: two servers that make the same changes in the same order agree. The change waits
-        for answers that have begun; later queries for older versions are answered while these are
-        kept (see `keep_versions`). An update of many rows builds a new copy of the table instead,
-        as `insert` does, which is faster.
+        for answers that have begun; queries for kept versions are answered (`keep_versions`).
 
-        In addition to the table, an update takes up to five times the bytes of the records that
-        change, of which one remains in the older version; an update of many rows takes a second
-        table.
+        It takes up to five times the bytes of the records that change; one of many rows builds a
+        new table, which is faster.
 
         Raises IndexRangeError, or ArgumentError for rows of another shape or dtype, or a version
         that the table has had before. A vacant row at an index becomes an occupied one.

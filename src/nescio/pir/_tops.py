@@ -49,6 +49,11 @@ def encode_tops(state: TableState, since: bytes | None = None) -> bytes:
     return _encode(state.params, _ALL, tops)
 
 
+def encode_all_tops(params: TableParams, tops: ByteArray) -> bytes:
+    """Encodes all tops of a version."""
+    return _encode(params, _ALL, tops)
+
+
 def parse_tops(params: TableParams, data: object, old: ByteArray | None = None) -> ByteArray:
     """Parses tops, and checks them against the digest: (n, 32).
 

@@ -182,6 +182,11 @@ class VersionedTable:
                 )
             self._state = without(self._state, found)
 
+    @property
+    def current(self) -> Version:
+        """The current version."""
+        return Version(self._state, 0)
+
     def find_version(self, ident: builtins.bytes) -> Version | None:
         """Finds a version that is answered by its id."""
         return find_version(self._state, ident)

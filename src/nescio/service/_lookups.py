@@ -1,7 +1,6 @@
 """The endpoints of clients, who look up rows."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,18 +9,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from ..pir import Table
-from ..pir._tops import encode_tops, max_message_bytes
+from ..pir._tops import max_message_bytes
 from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
 from ._access import Access
 from ._batcher import Batcher
+from ._kept import asked_version, newer_header, tops_message
 from ._observe import Metrics
 from ._requests import declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
-
-_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class Lookups:
@@ -78,19 +75,18 @@ class Lookups:
 
     async def tops(self, request: Request) -> Response:
         """Sends the tops of a table."""
-        table = self._served[self._served.known(request)].table
+        version = asked_version(request, self._served.table(self._served.known(request)))
         since = request.query_params.get("since", "")
-        known = bytes.fromhex(since) if _ID.fullmatch(since) else None
         with self.budget.holding() as held:
-            held.add(max_message_bytes(table.params))
-            message = await asyncio.to_thread(_tops_message, table, known)
+            held.add(max_message_bytes(version.params))
+            message = await asyncio.to_thread(tops_message, version, since)
             held.keep()
         return AnswerResponse(message, 0, seconds=self._quotas.write_seconds, sent=held.release)
 
     async def layout(self, request: Request) -> Response:
         """Sends the layout of a table."""
         name = self._served.known(request)
-        layout = self._served.table(name).layout
+        layout = asked_version(request, self._served.table(name)).state.layout
         if not layout:
             raise refuse.no_layout(name)
         with self.budget.holding() as held:
@@ -116,6 +112,7 @@ class Lookups:
             asking.client, params.bin_keys * least_lookups(params, declared_bytes(request))
         )
         body = await read_body(request, quotas.max_body_bytes, quotas.read_seconds, held)
+        params = server.params_for(body)
         keys, answer_bytes = estimate(params, body)
         if keys > self._quotas.keys(params):
             raise refuse.too_many_keys(keys, self._quotas.keys(params))
@@ -124,9 +121,6 @@ class Lookups:
         self._access.spend(asking, query.bin_keys)
         answer, seconds = await batcher.submit(query, body, asking.client)
         held.keep()
-        return AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
-
-
-def _tops_message(table: Table, since: bytes | None) -> bytes:
-    with table.reading() as state:
-        return encode_tops(state, since)
+        response = AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
+        response.headers.update(newer_header(query.table, server.params))
+        return response

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, fields
 
 from .._arrays import shown
-from ..errors import ArgumentError, MalformedKeyError, MessageError, MismatchError
+from ..errors import ArgumentError, MalformedKeyError, MessageError, MismatchError, VersionGoneError
 from ..pir._params import TableParams
 from ..pir._wire import HEADER_BYTES
 
@@ -254,6 +254,8 @@ def not_durable(why: str) -> RefusedError:
 def refusal(error: MessageError) -> RefusedError:
     """Converts an error of a wire module to a refusal."""
     if isinstance(error, MismatchError):
-        return RefusedError(409, "mismatch", str(error), found=error.found, expected=error.expected)
+        gone = isinstance(error, VersionGoneError)
+        status, code = (410, "version_gone") if gone else (409, "mismatch")
+        return RefusedError(status, code, str(error), found=error.found, expected=error.expected)
     code = "malformed_key" if isinstance(error, MalformedKeyError) else "malformed_message"
     return RefusedError(400, code, str(error))

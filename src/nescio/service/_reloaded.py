@@ -4,9 +4,9 @@ import threading
 from collections.abc import Sequence
 
 from ..errors import MismatchError
-from ..pir import Server, Table
+from ..pir import Server, Table, TableParams
 from ..pir._replica import DeviceReplica
-from ..pir._wire import QueryMessage
+from ..pir._wire import QueryMessage, table_of
 
 KEPT_SECONDS = 60.0
 
@@ -70,6 +70,14 @@ class ReloadedServer(Server):
     def measured_read(self) -> float:
         """Reads all records with the server's threads; returns the bytes a second, about."""
         return self._now.measured_read()
+
+    def params_for(self, query: object) -> TableParams:
+        """Returns the parameters of the version that a query names; else the current ones."""
+        found, before = self._now.params_for(query), self._before
+        if found.id != table_of(query) and before is not None:
+            older = before.params_for(query)
+            return older if older.id == table_of(query) else found
+        return found
 
     def check(self, query: bytes) -> QueryMessage:
         """Checks a query to the present table or the one before. Raises the errors of `answer`."""

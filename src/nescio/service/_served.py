@@ -10,6 +10,7 @@ from ..errors import ArgumentError
 from ..pir import Server, Table, TableParams
 from ..pir._change import row_kind
 from . import _quotas as refuse
+from ._kept import described_versions
 from ._quotas import Quotas
 
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
@@ -60,6 +61,7 @@ class Served:
             "party": self.party,
             "id": params.id.hex(),
             "params": params.to_dict(),
+            "versions": described_versions(table),
             "changes": row_kind(table).to_dict(),
             "last_change": None if last is None else last.content.hex(),
             "changed_id": None if last is None else last.changed.hex(),

@@ -25,6 +25,7 @@ def make_server(
     table: Table, arguments: argparse.Namespace, used: Sequence[object]
 ) -> ReloadedServer:
     """Makes the server of a table as the options say; its table may be replaced later."""
+    table.keep_versions(arguments.keep_versions)
     server = Server(
         table,
         threads=arguments.threads,

@@ -102,6 +102,10 @@ def _table_paths() -> Json:
         "description": "The id of a version: only what differs from it is sent.",
         "schema": _ID,
     }
+    version = since | {
+        "name": "version",
+        "description": "The id of a version that is answered; by default the current one.",
+    }
     tables, table = _json("All tables.", "Tables"), _json("The table.", "Table")
     base = "/v1/tables/{name}"
     return {
@@ -112,11 +116,16 @@ def _table_paths() -> Json:
                 "tops",
                 "Sends the hashes that rows are checked against",
                 {"200": _octets("The hashes.")},
-                parameters=[since],
+                parameters=[since, version],
             )
         ),
         f"{base}/layout": _of_table(
-            get=_operation("layout", "Sends the layout", {"200": _octets("The layout.")})
+            get=_operation(
+                "layout",
+                "Sends the layout",
+                {"200": _octets("The layout.")},
+                parameters=[version],
+            )
         ),
         f"{base}/answer": _of_table(
             post=_operation(

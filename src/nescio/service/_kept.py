@@ -1,0 +1,72 @@
+"""Older versions of a table over HTTP: their list, requests for one, the header on answers."""
+
+import json
+import re
+
+from starlette.requests import Request
+
+from ..errors import MismatchError
+from ..pir import Table, TableParams
+from ..pir._history import Version
+from ..pir._tops import encode_all_tops, encode_tops
+from ._quotas import RefusedError, refusal
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_MAX_VERSIONS = 8
+_MAX_VERSIONS_BYTES = 48 << 10
+_MAX_HEADER_BYTES = 4096
+
+
+def described_versions(table: Table) -> list[dict[str, object]]:
+    """Lists the parameters of the versions that are answered, newest first.
+
+    At most 8, and so few that their JSON has at most 48 KiB; the current version in any case.
+    """
+    found: list[dict[str, object]] = []
+    left = _MAX_VERSIONS_BYTES
+    for params in table.versions[:_MAX_VERSIONS]:
+        left -= len(params.to_json())
+        if found and left < 0:
+            break
+        found.append(params.to_dict())
+    return found
+
+
+def newer_header(asked: bytes, current: TableParams) -> dict[str, str]:
+    """Returns the header of an answer to the version with an id, if it is not the current one.
+
+    The header is left out for parameters that are too long for one.
+    """
+    if asked == current.id:
+        return {}
+    named = {"id": current.id.hex(), "params": current.to_dict()}
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
+    return {"Nescio-Newer": text} if len(text) <= _MAX_HEADER_BYTES else {}
+
+
+def asked_version(request: Request, table: Table) -> Version:
+    """Returns the version that the query parameter `version` names; without it, the current one.
+
+    Raises RefusedError for one that is not an id, or that is not answered.
+    """
+    text = request.query_params.get("version")
+    if text is None:
+        return table.current
+    if not _ID.fullmatch(text):
+        raise RefusedError(
+            400, "malformed_message", "version: expected an id of 32 hexadecimal digits"
+        )
+    try:
+        return table.version_of(bytes.fromhex(text))
+    except MismatchError as error:
+        raise refusal(error) from error
+
+
+def tops_message(version: Version, since: str) -> bytes:
+    """Encodes the tops of a version; or, if it has been current, what differs from `since`, an id.
+
+    A version's tops do not change, so that it is irrelevant if the table has changed meanwhile.
+    """
+    if version.age:
+        return encode_all_tops(version.params, version.tops)
+    return encode_tops(version.state, bytes.fromhex(since) if _ID.fullmatch(since) else None)
