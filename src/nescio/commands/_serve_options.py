@@ -125,8 +125,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-journal",
         type=int,
         metavar="BYTES",
-        help="length of the journal of --data from which a new snapshot begins (default: a quarter "
-        "of the table, at least 64 MiB)",
+        help="length of the journal of --data from which a new snapshot begins (default: an eighth "
+        "of the table, at least 32 MiB)",
     )
     add(
         "--keep-versions",

@@ -16,7 +16,7 @@ from ._journal import Record as JournalRecord
 from ._origin import Origin
 from ._snapshots import Begun, Snapshots, write_snapshot
 
-_LEAST_BYTES = 64 << 20
+_LEAST_BYTES = 32 << 20
 
 
 @dataclass(slots=True)
@@ -53,8 +53,8 @@ class KeptTable:
     """A table in a data folder; its journal is attached to the table.
 
     Each change is in the journal, synchronized, before it is made. When the journal is long, a
-    snapshot begins in the background, and a new journal with it. `max_journal_bytes` of None are a
-    quarter of the table's, at least 64 MiB.
+    snapshot begins in the background, and a new journal with it. `max_journal_bytes` of None are an
+    eighth of the table's, at least 32 MiB.
     """
 
     def __init__(self, table: Table, folder: Folder, origin: Origin, writer: JournalWriter) -> None:
@@ -153,7 +153,7 @@ class KeptTable:
     def _most_bytes(self) -> int:
         if self.max_journal_bytes is not None:
             return self.max_journal_bytes
-        return max(_LEAST_BYTES, self.table.bytes // 4)
+        return max(_LEAST_BYTES, self.table.bytes // 8)
 
     def _take(self, pause: Callable[[], None]) -> None:
         """Takes a snapshot. Raises FileError or OSError if that fails."""
