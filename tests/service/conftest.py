@@ -138,8 +138,8 @@ class AsyncFromSync:
     def client(self):
         return self._table.client
 
-    def lookup(self, indices, *, layout=None):
-        return self._run(self._table.lookup(indices, layout=layout))
+    def lookup(self, indices, **options):
+        return self._run(self._table.lookup(indices, **options))
 
     def __enter__(self):
         return self

@@ -33,9 +33,7 @@ def add_parser(commands: Subparsers) -> None:
         "table has a key. Rows are checked against the digest of the table, on which both servers "
         "must agree: one dishonest server cannot change them. The rows of a batch table are those "
         "of one inference, and the servers do not learn how many there are. The exit code is 3 if "
-        "the table lacks one of the keys, or one of the rows does not fit the layout. "
-        "NESCIO_CLIENT_KEY has the key for servers that need one, or a key for each, separated by "
-        "a space.",
+        "the table lacks one of the keys, or one of the rows does not fit the layout.",
     )
     add = parser.add_argument
     add(
@@ -50,7 +48,8 @@ def add_parser(commands: Subparsers) -> None:
         nargs=2,
         required=True,
         metavar="URL",
-        help="addresses of two servers, one of each party, such as https://example.org:8080",
+        help="addresses of two servers, one of each party, such as https://example.org:8080; "
+        "with commas between the addresses of several servers of one party",
     )
     add("--table", required=True, help="name of the table on both servers")
     add("--json", action="store_true", help="print the rows as a JSON array")
@@ -71,6 +70,14 @@ def add_parser(commands: Subparsers) -> None:
         type=int,
         default=2,
         help="number of retries if a server fails (default: %(default)s)",
+    )
+    add("--deadline", type=float, metavar="SECONDS", help="seconds for the whole lookup at most")
+    add(
+        "--client-key-file",
+        type=Path,
+        metavar="FILE",
+        help="file with the key for servers that need one, or a key for each party in the order of "
+        "--servers (default: the environment variable NESCIO_CLIENT_KEY)",
     )
     add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
     add(
@@ -98,16 +105,17 @@ def _run(arguments: argparse.Namespace) -> int:
     from ..service import RemoteTable  # noqa: PLC0415 - needed only when the command runs
 
     with RemoteTable(
-        arguments.servers,
+        [entry.split(",") if "," in entry else entry for entry in arguments.servers],
         arguments.table,
         timeout=arguments.timeout,
         retries=arguments.retries,
+        deadline=arguments.deadline,
+        client_key=_client_key(arguments.client_key_file),
         tls=trust(arguments.ca_cert),
         verify=arguments.verify,
         digest=arguments.digest,
         known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
-        client_key=_client_key(),
     ) as remote:
         rows, found, missing = _look_up(remote, arguments.keys, arguments.layout)
     if arguments.json:
@@ -210,7 +218,13 @@ def trust(path: Path | None) -> bool | ssl.SSLContext:
         raise FileError(f"{path} holds no valid certificates: {error}") from error
 
 
-def _client_key() -> str | list[str] | None:
-    """Returns what NESCIO_CLIENT_KEY has: a key for both servers, or one for each of them."""
-    keys = os.environ.get("NESCIO_CLIENT_KEY", "").split()
+def _client_key(path: Path | None) -> str | list[str] | None:
+    """Reads one key, or one for each party, from a file or the environment; None without any."""
+    try:
+        text = os.environ.get("NESCIO_CLIENT_KEY", "") if path is None else path.read_text("ascii")
+    except (OSError, UnicodeError) as error:
+        raise FileError(f"{path} cannot be read as a file of a client key: {error}") from error
+    keys = text.split()
+    if path is not None and not keys:
+        raise FileError(f"{path} is empty, expected a client key, or one for each party")
     return None if not keys else keys[0] if len(keys) == 1 else keys

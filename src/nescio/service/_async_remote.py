@@ -23,15 +23,16 @@ from ..errors import (
 )
 from ..pir import Client, Query, TableParams
 from ._client._attempt import Reply, pause
-from ._client._keys import headers_by_url
+from ._client._keys import client_keys
 from ._client._newer import HEADER, newer_version
+from ._client._party import Party, Request
+from ._client._progress import Progress
 from ._exchange import (
     Agreed,
-    Description,
     Lookup,
     TablesDifferError,
     agree,
-    check_servers,
+    replica_urls,
     table_url,
 )
 from ._http import Http, both
@@ -47,6 +48,7 @@ class _Version(NamedTuple):
     lookup: Lookup
     layout: bytes
     tops: ByteArray | None
+    parties: tuple[Party, Party]
 
     @property
     def params(self) -> TableParams:
@@ -62,26 +64,33 @@ class AsyncRemoteTable:
 
     def __init__(
         self,
-        servers: Sequence[str],
+        servers: Sequence[str | Sequence[str]],
         table: str,
         *,
         timeout: float = 30.0,
         retries: int = 2,
+        deadline: float | None = None,
+        hedge: float | str | None = None,
+        client_key: str | Sequence[str] | None = None,
         tls: bool | ssl.SSLContext = True,
         verify: bool = True,
         digest: str | None = None,
         known_tables: str | Path | None = None,
         insecure_generator: bool = False,
-        client_key: str | Sequence[str] | None = None,
     ) -> None:
-        check_servers(servers)
+        entries = replica_urls(servers)
         check_verify(verify, digest, known_tables)
-        self._servers = list(servers)
-        self._urls = [table_url(server, table) for server in servers]
+        urls = [[table_url(server, table) for server in entry] for entry in entries]
+        keys = client_keys(client_key, urls)
         file = None if known_tables is None else Path(known_tables)
-        self._trust = Trust(digest, file, servers, table)
-        headers = headers_by_url(self._urls, client_key)
-        self._http = Http(timeout=timeout, retries=retries, tls=tls, headers=headers)
+        self._servers = [url for entry in entries for url in entry]
+        self._trust = Trust(digest, file, [entry[0] for entry in entries], table)
+        Progress(deadline)
+        self._deadline = deadline
+        self._http = Http(timeout=timeout, retries=retries, tls=tls, keys=keys)
+        self._parties = [
+            Party(self._http, f"servers[{i}]", own, hedge) for i, own in enumerate(urls)
+        ]
         self._verify = verify
         self._timeout = timeout
         self._insecure_generator = insecure_generator
@@ -109,33 +118,43 @@ class AsyncRemoteTable:
         """Fetches the table's parameters from both servers, unless that is done already."""
         await self._until_agreed(self._agreed)
 
-    async def lookup(self, indices: object, *, layout: str | None = None) -> Array:
+    async def lookup(
+        self, indices: object, *, layout: str | None = None, deadline: float | None = None
+    ) -> Array:
         """Looks up rows; see `RemoteTable.lookup`."""
+        progress = Progress(self._deadline if deadline is None else deadline)
         sent = False
 
         async def once() -> Array:
             nonlocal sent
-            lookup = await self._agreed()
-            lookup.client.check_layout(layout)
+            version = await self._agreed()
+            client = version.lookup.client
+            client.check_layout(layout)
             try:
-                places = lookup.client.places(indices)
+                places = client.places(indices)
             except IndexRangeError:
                 if sent:  # the servers see what they see of places that a smaller table still has
-                    await self._lookup_once(lookup, np.zeros(as_array(indices, "").shape, int))
+                    zeros = np.zeros(as_array(indices, "").shape, int)
+                    await self._lookup_once(version, zeros, progress)
                 raise
             sent = True
-            return await self._lookup_once(lookup, places)
+            return await self._lookup_once(version, places, progress)
 
-        return await self._until_agreed(once)
+        try:
+            async with asyncio.timeout(progress.seconds):
+                return await self._until_agreed(once)
+        except TimeoutError:
+            pending = [url for party in self._parties for url in party.pending]
+            raise progress.error(pending) from None
 
     async def exchange(self, query: Query) -> tuple[Reply, Reply]:
-        """Sends a query of `client` to both servers concurrently; returns the raw replies.
+        """Sends a query of `client` to both parties concurrently; returns the raw replies.
 
         Raises MismatchError if a table has changed since `params` were fetched, and fetches them
         again.
         """
         try:
-            return await self._exchange(await self._agreed(), query)
+            return await self._exchange(await self._agreed(), query, Progress(None))
         except MismatchError:
             self._stale = True
             await self.connect()
@@ -166,6 +185,8 @@ class AsyncRemoteTable:
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
+        for party in self._parties:
+            await party.close()
         await self._http.close()
 
     async def __aenter__(self) -> Self:
@@ -186,11 +207,11 @@ class AsyncRemoteTable:
         """Closes the connections."""
         await self.close()
 
-    async def _agreed(self) -> Lookup:
-        """Returns the way to ask, after fetching what both servers have if that is not known."""
+    async def _agreed(self) -> _Version:
+        """Returns the version to ask for, after fetching what both have if that is not known."""
         if self._version is None or self._stale:
-            return (await asyncio.shield(self._fetch())).lookup
-        return self._version.lookup
+            return await asyncio.shield(self._fetch())
+        return self._version
 
     def _fetch(self) -> asyncio.Task[_Version]:
         """Begins to fetch the newest version, unless that is under way: all wait for one task."""
@@ -201,24 +222,23 @@ class AsyncRemoteTable:
         return self._fetching
 
     async def _fetch_version(self) -> _Version:
-        first, second = self._urls
-        texts = await both(self._http.get(first), self._http.get(second))
-        agreed = agree(
-            [Description.parse(url, text) for url, text in zip(self._urls, texts, strict=True)],
-            self._trust.accepts,
-        )
-        if self._version is None or self._version.params != agreed.params:
-            self._version = await self._make_version(agreed)
+        found = await both(*(party.describe() for party in self._parties))
+        agreed = agree(found, self._trust.accepts)
+        old = self._version
+        by_party = sorted(zip(found, self._parties, strict=True), key=lambda own: own[0][0].party)
+        parties = by_party[0][1], by_party[1][1]
+        if old is None or old.params != agreed.params:
+            self._version = await self._make_version(agreed, parties)
         else:
-            self._version = self._version._replace(
-                lookup=Lookup(agreed.servers, self._version.lookup.client)
-            )
+            lookup = Lookup(agreed, old.lookup.client)
+            self._version = old._replace(lookup=lookup, parties=parties)
         self._stale = False
         return self._version
 
-    async def _make_version(self, agreed: Agreed) -> _Version:
-        """Makes the client of the table that both servers have agreed on."""
-        (params, servers), old = agreed, self._version
+    async def _make_version(self, agreed: Agreed, parties: tuple[Party, Party]) -> _Version:
+        """Makes the client of the table that both parties have agreed on."""
+        params, old = agreed.params, self._version
+        servers = [server for own in agreed.servers for server in own]
         allowed = self._insecure_generator
         client = Client(params, verify=False, insecure_generator=allowed)
         self._trust.check(params)
@@ -230,7 +250,7 @@ class AsyncRemoteTable:
             known = None if old is None or old.tops is None else (old.params.id, old.tops)
             tops = await fetch_tops(self._http, servers, params, known)
             client = Client(params, tops, insecure_generator=allowed)
-        return _Version(Lookup(servers, client), layout, tops)
+        return _Version(Lookup(agreed, client), layout, tops, parties)
 
     def _follow(self, lookup: Lookup, replies: tuple[Reply, Reply]) -> None:
         """Fetches a newer version that both servers name, while lookups use the one they have.
@@ -248,10 +268,10 @@ class AsyncRemoteTable:
                 if self._trust.accepts(newer):
                     self._fetch()
 
-    async def _lookup_once(self, lookup: Lookup, indices: object) -> Array:
-        parts = []
+    async def _lookup_once(self, version: _Version, indices: object, progress: Progress) -> Array:
+        lookup, parts = version.lookup, []
         for query in lookup.queries(indices):
-            first, second = await self._exchange(lookup, query)
+            first, second = await self._exchange(version, query, progress)
             try:
                 parts.append(lookup.client.decode(query, first.body, second.body))
             except MismatchError as error:  # an honest server would have refused the query
@@ -262,14 +282,17 @@ class AsyncRemoteTable:
                 raise ForgedAnswerError(f"{' and '.join(self._servers)}: {error}") from error
         return lookup.assemble(indices, parts)
 
-    async def _exchange(self, lookup: Lookup, query: Query) -> tuple[Reply, Reply]:
-        max_bytes = lookup.max_answer_bytes(query)
+    async def _exchange(
+        self, version: _Version, query: Query, progress: Progress
+    ) -> tuple[Reply, Reply]:
+        """Sends each key to the servers of its own party, and to no other."""
+        max_bytes = version.lookup.max_answer_bytes(query)
         first, second = (
-            self._http.post(url, keys, max_bytes)
-            for url, keys in zip(lookup.urls, query.keys, strict=True)
+            own.answer(Request(party, version.params, query.keys[party], max_bytes), progress)
+            for party, own in enumerate(version.parties)
         )
         replies = await both(first, second)
-        self._follow(lookup, replies)
+        self._follow(version.lookup, replies)
         return replies
 
 

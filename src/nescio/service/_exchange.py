@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -76,6 +76,10 @@ class Description:
         kept = "" if params.id == self.params.id else f"?version={params.id.hex()}"
         return f"{self.url}/{path}{kept}"
 
+    def without(self, params: TableParams) -> "Description":
+        """Returns the description without a version that the server has refused."""
+        return replace(self, versions=tuple(one for one in self.versions if one != params))
+
 
 def _versions(current: TableParams, fields: object) -> tuple[TableParams, ...]:
     """Parses the versions of a description; an older server names none but the current one."""
@@ -100,50 +104,76 @@ class TablesDifferError(MismatchError):
 
 
 class Agreed(NamedTuple):
-    """A version that both parties answer, and their servers that do, party 0's first."""
+    """A version that both parties answer, and each party's servers that do, party 0's first."""
 
     params: TableParams
-    servers: tuple[Description, Description]
+    servers: tuple[list[Description], list[Description]]
 
 
 def agree(
-    descriptions: Sequence[Description], accepts: Callable[[TableParams], bool] = lambda _: True
+    parties: Sequence[Sequence[Description]],
+    accepts: Callable[[TableParams], bool] = lambda _: True,
 ) -> Agreed:
     """Finds the newest version that both parties answer, of those that the client accepts.
 
-    Newest is what party 0 lists first. Without a version that the client accepts, it is the newest
-    of all. Raises ArgumentError for two servers of one party; MismatchError if no version is common
-    to both, and its subclass TablesDifferError for different tables of one version.
+    `parties` has the servers that each party runs. Newest is what party 0 lists first. Without a
+    version that the client accepts, it is the newest of all. Raises ArgumentError for servers of
+    the wrong party; MismatchError if no version is common to both parties, and its subclass
+    TablesDifferError for different tables of one version.
     """
-    first, second = sorted(descriptions, key=lambda d: d.party)
-    if first.party == second.party:
+    first, second = sorted(parties, key=lambda servers: servers[0].party)
+    _check_parties(first, second)
+    answered = {params.id for server in second for params in server.versions}
+    common = [params for params in _newest_first(first) if params.id in answered]
+    if not common:
+        one, other = first[0], second[0]
+        permanent = one.params.version == other.params.version
+        raise (TablesDifferError if permanent else MismatchError)(
+            f"the servers hold different tables: {one.url} has {one.params.describe()}, "
+            f"{other.url} has {other.params.describe()}",
+            found=other.params.describe(),
+            expected=one.params.describe(),
+        )
+    params = next(filter(accepts, common), common[0])
+    having = [[server for server in own if params in server.versions] for own in (first, second)]
+    return Agreed(params, (having[0], having[1]))
+
+
+def _check_parties(first: Sequence[Description], second: Sequence[Description]) -> None:
+    """Raises ArgumentError unless each entry has servers of one party, and the two of both."""
+    for servers in (first, second):
+        for server in servers:
+            if server.party != servers[0].party:
+                raise ArgumentError(
+                    f"servers: found {server.url}, which is party {server.party}, among those of "
+                    f"party {servers[0].party} ({servers[0].url}); name it with those of its party"
+                )
+    if first[0].party == second[0].party:
         raise ArgumentError(
-            f"{first.url} and {second.url} are both party {first.party}: "
+            f"{first[0].url} and {second[0].url} are both party {first[0].party}: "
             "name one server of each party, run by different people"
         )
-    common = [params for params in first.versions if params in second.versions]
-    if not common:
-        permanent = first.params.version == second.params.version
-        raise (TablesDifferError if permanent else MismatchError)(
-            f"the servers hold different tables: {first.url} has {first.params.describe()}, "
-            f"{second.url} has {second.params.describe()}",
-            found=second.params.describe(),
-            expected=first.params.describe(),
-        )
-    return Agreed(next(filter(accepts, common), common[0]), (first, second))
+
+
+def _newest_first(servers: Sequence[Description]) -> list[TableParams]:
+    """Merges the versions of one party's servers, each of which lists its newest first."""
+    lists = [list(server.versions) for server in servers]
+    merged: list[TableParams] = []
+    while any(lists):
+        heads = [own[0] for own in lists if own]
+        free = (head for head in heads if not any(head in own[1:] for own in lists))
+        merged.append(next(free, heads[0]))
+        lists = [[params for params in own if params != merged[-1]] for own in lists]
+    return merged
 
 
 class Lookup:
-    """Two servers with the same table: makes queries and decodes answers.
+    """Two parties with the same table: makes queries and decodes answers."""
 
-    `urls[p]` is the endpoint of party p's answers.
-    """
-
-    def __init__(self, servers: tuple[Description, Description], client: Client) -> None:
-        first, second = servers
+    def __init__(self, agreed: Agreed, client: Client) -> None:
         self.client = client
-        self.urls = (f"{first.url}/answer", f"{second.url}/answer")
-        self.max_keys = min(first.max_keys, second.max_keys)
+        self.agreed = agreed
+        self.max_keys = min(server.max_keys for own in agreed.servers for server in own)
 
     def queries(self, indices: object) -> Iterator[Query]:
         """Yields queries of at most `max_keys` lookups each for indices of any shape."""
@@ -196,7 +226,19 @@ def check_token(token: str) -> None:
 
 def check_servers(servers: Sequence[str]) -> None:
     """Raises ArgumentError unless there are two different servers."""
-    if len(servers) != 2 or len({s.rstrip("/") for s in servers}) != 2:
+    replica_urls(servers)
+
+
+def replica_urls(servers: Sequence[str | Sequence[str]]) -> list[list[str]]:
+    """Returns the addresses of each party's servers, of which an entry has one or several.
+
+    Raises ArgumentError unless there are two entries, and no address twice.
+    """
+    entries = [[one] if isinstance(one, str) else list(one) for one in servers]
+    flat = [str(url).rstrip("/") for urls in entries for url in urls]
+    if len(entries) != 2 or not all(entries) or len(set(flat)) != len(flat):
         raise ArgumentError(
-            f"servers: found {servers}, expected two different servers, one of each party"
+            f"servers: found {servers}, expected two different servers, one of each party; or two "
+            "lists of each party's replicas"
         )
+    return entries

@@ -1,6 +1,7 @@
 """HTTP requests of the service's clients, with bounded time and reply length."""
 
 import asyncio
+import itertools
 import os
 import ssl
 import threading
@@ -12,7 +13,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ..errors import ArgumentError, MalformedMessageError
-from ._client._attempt import Attempt, Reply
+from ._client._attempt import Failure, Reply, failed, pause, refused, timed_out
 from ._exchange import MAX_TEXT_BYTES
 
 _T = TypeVar("_T")
@@ -42,11 +43,14 @@ class Closing:
 
 
 class Http:
-    """Sends requests. Each try takes at most `timeout` seconds; an Attempt decides about retries.
+    """Sends requests; each try takes at most `timeout` seconds.
+
+    `keys` has clients' keys by URL; a key is sent to its URL, and to no other. A request is tried
+    again if that may help, up to `retries` times, after the time that the server names in
+    `Retry-After`, but no longer than `timeout`.
 
     Proxies of the environment are not used: a proxy for the traffic to both servers would see both
-    keys. Compression is not used, so the length of a reply is bounded while it is read. `headers`
-    are sent with what is posted to their URL, and to no other.
+    keys. Compression is not used, so the length of a reply is bounded while it is read.
     """
 
     def __init__(
@@ -55,15 +59,15 @@ class Http:
         timeout: float,
         retries: int,
         tls: bool | ssl.SSLContext,
-        headers: Mapping[str, Mapping[str, str]] | None = None,
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         if not 0 < timeout <= _MAX_TIMEOUT:
             raise ArgumentError(f"timeout: found {timeout}, expected seconds up to a day")
         if not 0 <= retries <= 100:
             raise ArgumentError(f"retries: found {retries}, expected 0 to 100")
         self._timeout = timeout
-        self._retries = retries
-        self._headers = headers or {}
+        self.retries = retries
+        self._keys = {url: f"Bearer {key}" for url, key in (keys or {}).items()}
         self._client = httpx.AsyncClient(
             timeout=timeout,
             verify=tls,
@@ -94,12 +98,32 @@ class Http:
         MalformedMessageError for a reply that is too long or compressed.
         """
         all_headers = {"Content-Type": "application/octet-stream", **(headers or {})}
-        all_headers.update(self._headers.get(url, {}))
         return await self._send("POST", url, body, all_headers, max_bytes)
 
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.aclose()
+
+    async def attempt(
+        self,
+        method: str,
+        url: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int = MAX_TEXT_BYTES,
+    ) -> Reply | Failure:
+        """Tries a request once. Raises MalformedMessageError as `post` does."""
+        key = self._keys.get(url)
+        own = dict(headers or {}) if key is None else {**(headers or {}), "Authorization": key}
+        try:
+            async with asyncio.timeout(self._timeout):
+                async with self._client.stream(method, url, content=body, headers=own) as response:
+                    reply = await _read(response, max(max_bytes, MAX_TEXT_BYTES))
+            return refused(url, reply) or reply
+        except TimeoutError:
+            return timed_out(url)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
+            return failed(url, error)
 
     async def _send(
         self,
@@ -109,22 +133,18 @@ class Http:
         headers: Mapping[str, str],
         max_bytes: int,
     ) -> Reply:
-        attempt = Attempt(url, self._retries)
-        while True:
-            try:
-                async with asyncio.timeout(self._timeout):
-                    async with self._client.stream(
-                        method, url, content=body, headers=headers
-                    ) as response:
-                        reply = await _read(response, max(max_bytes, MAX_TEXT_BYTES))
-                wait = attempt.answered(reply)
-                if wait is None:
-                    return reply
-            except TimeoutError:
-                wait = attempt.timed_out()
-            except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as error:
-                wait = attempt.failed(error)
-            await asyncio.sleep(wait)
+        for tries in itertools.count(1):
+            outcome = await self.attempt(method, url, body, headers, max_bytes)
+            if isinstance(outcome, Reply):
+                return outcome
+            if not outcome.again or tries > self.retries:
+                raise outcome.error
+            await asyncio.sleep(self.wait(tries, outcome.after))
+        raise AssertionError
+
+    def wait(self, tries: int, asked: float) -> float:
+        """Returns the seconds to wait after some tries; at most `timeout` more if a server asks."""
+        return pause(tries) + min(asked, self._timeout)
 
 
 async def both(first: Coroutine[Any, Any, _T], second: Coroutine[Any, Any, _T]) -> tuple[_T, _T]:

@@ -44,10 +44,14 @@ def check_names(what: str, given: object, tables: Mapping[str, TableEntry]) -> N
 
 
 def _is_pair(value: object) -> bool:
-    """Tests for the addresses of two servers."""
+    """Tests for the addresses of two servers, or lists of those of each party's replicas."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         return False
-    return all(isinstance(address, str) for address in value)
+    return all(
+        isinstance(entry, str)
+        or (isinstance(entry, list | tuple) and all(isinstance(one, str) for one in entry))
+        for entry in value
+    )
 
 
 def _remote(servers: Any, name: str, digest: str | None) -> object:  # noqa: ANN401

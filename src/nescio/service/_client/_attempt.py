@@ -1,27 +1,29 @@
 """The meaning of a reply, an error or a timeout of a request, without I/O.
 
-An Attempt decides if a request is done, is retried, or has failed.
+A Failure says if the request may be tried again.
 """
 
 import json
 import random
+import re
 import ssl
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import httpx
 
 from ...errors import (
     MismatchError,
+    NescioError,
     ServerRefusedError,
     ServerTimeoutError,
     ServerUnreachableError,
-    ServiceError,
 )
 
 _MAX_SHOWN = 300
 _FIRST_PAUSE = 0.1
 _MAX_PAUSE = 2.0
 _RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+_SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")  # of Retry-After
 _OTHER_VERSION = {409: "mismatch", 410: "version_gone"}
 
 
@@ -40,64 +42,60 @@ def pause(tries: int) -> float:
     return random.uniform(longest / 2, longest)  # noqa: S311 - hides nothing
 
 
-@dataclass
-class Attempt:
-    """One request to one server, and its remaining tries.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A try that failed: its error, if another try may succeed, the wait that the server asks for.
 
-    Repeating a query is safe: the same server gets the same key, and learns nothing new.
+    Repeating a query is safe: the same party gets the same key, and learns nothing new.
     """
 
-    url: str
-    retries: int
-    tries: int = field(default=0, init=False)
+    error: NescioError
+    again: bool = False
+    after: float = 0.0
 
-    def timed_out(self) -> float:
-        """Returns the seconds before the next try. Raises ServerTimeoutError after the last one."""
-        return self._pause(
-            ServerTimeoutError(f"{self.url} did not answer in time", url=self.url), None
+
+def timed_out(url: str) -> Failure:
+    """Returns the failure of a try without a reply in time."""
+    return Failure(ServerTimeoutError(f"{url} did not answer in time", url=url), again=True)
+
+
+def failed(url: str, error: Exception) -> Failure:
+    """Returns the failure of a try that ended with an error."""
+    if isinstance(error, httpx.TimeoutException):
+        return timed_out(url)
+    reason = printable(str(error)) or type(error).__name__
+    tls = _tls_error(error)
+    found = f"cannot be reached: {reason}; is the server running?"
+    if isinstance(error, httpx.RemoteProtocolError):
+        found = f"did not reply with HTTP: {reason}; is it a server of Nescio, and is it https://?"
+    message = f"{url} {found}"
+    if tls is not None:
+        message = f"{url}: {_describe_tls(tls) or f'TLS failed: {reason}'}"
+    final = ServerUnreachableError(message, url=url)
+    final.__cause__ = error
+    return Failure(final, again=tls is None and isinstance(error, httpx.TransportError))
+
+
+def refused(url: str, reply: Reply) -> Failure | None:
+    """Returns None if the reply is a success, else the failure.
+
+    It is MismatchError if the server has another table, or the version no longer;
+    ServerRefusedError for any other refusal.
+    """
+    if 200 <= reply.status < 300:
+        return None
+    error = _read_error(reply)
+    message = f"{url} refused with status {reply.status} ({error.code}): {error.message}"
+    if error.code == _OTHER_VERSION.get(reply.status):
+        return Failure(MismatchError(message, found=error.found, expected=error.expected))
+    if reply.status == 401 and error.code == "not_a_client":
+        message += (
+            "; ask this server's operator for a client key, and pass it as client_key "
+            "(nescio lookup --client-key-file)"
         )
-
-    def failed(self, error: Exception) -> float:
-        """Returns the seconds before the next try. Raises ServiceError after the last one."""
-        if isinstance(error, httpx.TimeoutException):
-            return self.timed_out()
-        reason = printable(str(error)) or type(error).__name__
-        tls = _tls_error(error)
-        if tls is not None:
-            found = _describe_tls(tls) or f"TLS failed: {reason}"
-            raise ServerUnreachableError(f"{self.url}: {found}", url=self.url) from error
-        found = f"cannot be reached: {reason}; is the server running?"
-        if isinstance(error, httpx.RemoteProtocolError):
-            found = (
-                f"did not reply with HTTP: {reason}; is it a server of Nescio, and is it https://?"
-            )
-        final = ServerUnreachableError(f"{self.url} {found}", url=self.url)
-        if not isinstance(error, httpx.TransportError):
-            raise final from error
-        return self._pause(final, error)
-
-    def answered(self, reply: Reply) -> float | None:
-        """Returns None if the reply is a success, else the seconds before the next try.
-
-        Raises MismatchError if the server has another table, or the version no longer;
-        ServerRefusedError for any other refusal after the last try.
-        """
-        if 200 <= reply.status < 300:
-            return None
-        error = _read_error(reply)
-        message = f"{self.url} refused with status {reply.status} ({error.code}): {error.message}"
-        if error.code == _OTHER_VERSION.get(reply.status):
-            raise MismatchError(message, found=error.found, expected=error.expected)
-        refused = ServerRefusedError(message, url=self.url, status=reply.status, code=error.code)
-        if reply.status not in _RETRIED:
-            raise refused
-        return self._pause(refused, None)
-
-    def _pause(self, final: ServiceError, cause: Exception | None) -> float:
-        self.tries += 1
-        if self.tries > self.retries:
-            raise final from cause
-        return pause(self.tries)
+    final = ServerRefusedError(message, url=url, status=reply.status, code=error.code)
+    wait = _SECONDS.fullmatch(reply.headers.get("Retry-After", ""))
+    return Failure(final, reply.status in _RETRIED, float(wait[0]) if wait else 0.0)
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

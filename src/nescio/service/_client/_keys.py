@@ -1,27 +1,32 @@
-"""The keys that servers know a client by."""
+"""Keys by which a server knows its clients."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from ..._arrays import shown
 from ...errors import ArgumentError
 
+_MAX_LENGTH = 512
 
-def headers_by_url(
-    urls: Sequence[str], client_key: str | Sequence[str] | None
-) -> Mapping[str, Mapping[str, str]]:
-    """Returns the header for the answers of each table's URL: one key for both, or one each.
 
-    Raises ArgumentError for keys that do not fit into a header; the error does not show them.
+def client_keys(key: str | Sequence[str] | None, urls: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Returns the client key for the answers of each URL: one for all, or one for each party.
+
+    Raises ArgumentError for a key that is not printable ASCII; the message does not show it.
     """
-    if client_key is None:
+    if key is None:
         return {}
-    keys = [client_key] * len(urls) if isinstance(client_key, str) else list(client_key)
-    fits = all(key and key.isascii() and key.isprintable() and " " not in key for key in keys)
-    if len(keys) != len(urls) or not fits:
+    keys = [key] * len(urls) if isinstance(key, str) else list(key)
+    if len(keys) != len(urls):
         raise ArgumentError(
-            "client_key: expected a key of printable ASCII characters, or one for each server in "
-            "the order of the servers"
+            f"client_key: found {shown(len(keys))} keys, expected one, or one for each party"
         )
-    return {
-        f"{url}/answer": {"Authorization": f"Bearer {key}"}
-        for url, key in zip(urls, keys, strict=True)
-    }
+    for one in keys:
+        if not isinstance(one, str) or not 0 < len(one) <= _MAX_LENGTH or not _is_plain(one):
+            raise ArgumentError(
+                f"client_key: expected 1 to {_MAX_LENGTH} printable ASCII characters, no spaces"
+            )
+    return {f"{url}/answer": one for one, own in zip(keys, urls, strict=True) for url in own}
+
+
+def _is_plain(key: str) -> bool:
+    return key.isascii() and key.isprintable() and " " not in key
