@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nescio.errors import ServiceError
 
+from .operator import Operator
 from .party import Party
 from .scene import Outcome, Scene
 from .settings import Settings, SkippedError
@@ -44,7 +45,7 @@ def file_limit(settings: Settings, folder: Path) -> Outcome:
     with Scene("limit of a file's length", folder, parties=parties) as scene:
         assert scene.operator is not None
         end = time.monotonic() + 60
-        while not scene.operator.saw and time.monotonic() < end:
+        while not _saw(scene.operator, "507") and time.monotonic() < end:
             time.sleep(0.1)
         _refuses(scene, settings.seconds / 2, "507")
         parties[1].max_file_bytes = None
@@ -85,8 +86,13 @@ def _refuses(scene: Scene, seconds: float, status: str) -> None:
     scene.wait_for_lookups(1)
     if operator.saw.total() == refused:
         scene.outcome.failed.append(f"{operator.updates - before} updates were not refused")
-    elif not any(f"status {status}" in text for text in operator.texts.values()):
+    elif not _saw(operator, status):
         scene.outcome.failed.append(f"refused otherwise: {list(operator.texts.values())}")
+
+
+def _saw(operator: Operator, status: str) -> bool:
+    """Tests if a server has refused an update with a status."""
+    return any(f"status {status}" in text for text in list(operator.texts.values()))
 
 
 @contextlib.contextmanager

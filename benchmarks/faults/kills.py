@@ -12,6 +12,7 @@ from .settings import Settings
 
 _BOTH_SHARE = 0.1
 _SNAPSHOT_ROWS = 1 << 17
+_MAX_JOURNAL = str(4 << 20)
 _SNAPSHOT_SECONDS = 20.0
 _LARGE_ROWS, _LARGE_WORDS = 1 << 20, 64
 
@@ -33,19 +34,19 @@ def kill(settings: Settings, folder: Path) -> Outcome:
 def kill_snapshots(settings: Settings, folder: Path) -> Outcome:
     """Kills a party while it takes a snapshot, which long updates cause."""
     random = np.random.default_rng(settings.seed)
-    rows = (_SNAPSHOT_ROWS // 4, _SNAPSHOT_ROWS // 4)
+    rows = (_SNAPSHOT_ROWS // 16, _SNAPSHOT_ROWS // 16)
     with Scene(
         "kill -9 in a snapshot",
         folder,
         rows=_SNAPSHOT_ROWS,
-        options=settings.options,
+        options=[*settings.options, "--max-journal", _MAX_JOURNAL],
         readers=1,
         update_rows=rows,
     ) as scene:
         for _ in range(max(1, settings.kills // 10)):
             party = scene.parties[int(random.integers(2))]
             if _wait_for_snapshot(party):
-                time.sleep(random.uniform(0, 0.1))
+                time.sleep(random.uniform(0, 0.05))
                 scene.outcome.times += _incomplete(party)
             _kill(scene, [party])
             scene.wait_for_lookups(1)

@@ -78,7 +78,7 @@ class Operator(threading.Thread):
             self._admin.update(update.indices, update.rows, version=str(update.number))
         except NescioError as error:
             self.saw[type(error).__name__] += 1
-            self.texts.setdefault(type(error).__name__, str(error))
+            self.texts[type(error).__name__] = str(error)
             self._failed = True
             self._stopping.wait(_PAUSE_SECONDS)
         else:

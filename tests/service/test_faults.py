@@ -99,8 +99,7 @@ def test_a_slope_and_its_standard_error():
     assert slope.error < 0.01
 
 
-# A time that the operator's journal shows, and one that is compared with a file's, both of which may
-# be wrong.
+# The operator's journal shows a time, and a file's time is compared with one: both may be wrong.
 WALL_CLOCKS = {"service/_operator/journal.py", "pir/_checksums.py"}
 
 
