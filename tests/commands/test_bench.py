@@ -122,6 +122,19 @@ def test_the_service(tmp_path, bins):
     assert case["share_of_engine"] == pytest.approx(share)
 
 
+def test_the_service_by_clients_and_rows(tmp_path):
+    found = nescio(
+        *("bench", "service", "--rows", 5000, "--row-bytes", 40, "--clients", 2),
+        *("--rows-per-request", "1,4", "--load", 0.5, "--seconds", 0.5),
+        *("--json", tmp_path / "cases.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    cases = json.loads((tmp_path / "cases.json").read_text())
+    measured = [(case["clients"], case["batch"], case.get("load")) for case in cases]
+    assert measured == [(2, r, load) for r in (1, 4) for load in (None, 0.5)]
+    assert all(case["requests"] > 0 and case["p99_passes"] > 0 for case in cases)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -135,6 +148,8 @@ def test_the_service(tmp_path, bins):
         (["service", "--seconds", "nan"], "seconds: found nan"),
         (["lookup", "--seconds", 0], "seconds: found 0"),
         (["service", "--clients", 0], "clients: found 0"),
+        (["service", "--rows-per-request", "4,0"], "rows per request: found 0"),
+        (["service", "--load", 1], "load: found 1"),
         (["service", "--bins", 7], "expected a multiple of the bins, 7"),
     ],
 )

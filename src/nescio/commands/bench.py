@@ -1,5 +1,7 @@
 """`nescio bench`: measures this machine and its limits."""
 
+import argparse
+
 from .. import _core
 from ..bench.infer.options import INFER
 from ..bench.registry import (
@@ -306,12 +308,29 @@ BENCHMARKS = (
             ),
             Option(
                 "--clients",
-                type=int,
-                default=16,
-                help="concurrent clients, each with one request in flight (default: %(default)s)",
+                type=list_of(int),
+                default=[16],
+                help="concurrent clients, each with one request in flight (default: 16)",
             ),
             Option(
-                "--batch", type=int, default=16, help="queries in a request (default: %(default)s)"
+                "--rows-per-request",
+                type=list_of(int),
+                default=[16],
+                help="rows that a request asks for (default: 16)",
+            ),
+            Option(
+                "--batch",
+                dest="rows_per_request",
+                type=list_of(int),
+                default=argparse.SUPPRESS,
+                help=argparse.SUPPRESS,
+            ),
+            Option(
+                "--load",
+                type=float,
+                default=0.0,
+                metavar="X",
+                help="also measure latencies at this share of the measured rate, such as 0.5",
             ),
             Option(
                 "--bins",
@@ -332,7 +351,7 @@ BENCHMARKS = (
                 default="chacha20",
                 help="pseudorandom generator of the keys (default: %(default)s)",
             ),
-            seconds(10.0, "the service"),
+            seconds(10.0),
             JSON,
         ),
     ),
