@@ -169,8 +169,22 @@ def change_keys(admin):
         admin.update([f"word {i - 1}"], VALUES[[7]])
 
 
+def spare():
+    return nescio.Table(VALUES, spare=4)
+
+
+def change_vacant(admin):
+    for i in range(3):  # the first of them fill the vacant rows, the last one needs new ones
+        assert len(set(admin.append(VALUES[i : i + 2]))) == 2
+        admin.clear([i, 700 + i])
+    admin.append(VALUES[:9])
+    admin.grow(50)
+    admin.append(VALUES[5:6])
+
+
 @pytest.mark.parametrize(
-    ("make", "changes"), [(keyed, change_keys), (batch, lambda a: change(a, 9))]
+    ("make", "changes"),
+    [(keyed, change_keys), (batch, lambda a: change(a, 9)), (spare, change_vacant)],
 )
 def test_one_with_keys_or_a_layout_restarted_from_its_file(make, changes, journal):
     with two_parties(make) as parties, opened(parties, journal) as admin:
