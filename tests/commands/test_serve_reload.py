@@ -25,9 +25,17 @@ ROWS = np.arange(300, dtype="f4").reshape(100, 3)
 
 def write(path, offset):
     """Puts other rows in the place of a table, as an operator should: by a rename."""
-    new = path.with_name("new.npy")
-    np.save(new, ROWS + offset)
+    new = path.with_name(f"new{path.suffix}")
+    if path.suffix == ".npy":
+        np.save(new, ROWS + offset)
+    else:
+        table_of(offset).save(new)
     os.replace(new, path)  # noqa: PTH105
+
+
+def table_of(offset):
+    """Makes a table with a version of its own: clients then know that it is another one."""
+    return nescio_package.Table(ROWS + offset, version=str(offset))
 
 
 def wait_for_id(url, params, seconds=10):
@@ -37,16 +45,26 @@ def wait_for_id(url, params, seconds=10):
         time.sleep(0.02)
 
 
+def reload_both(paths, processes, urls, offset):
+    for path, process in zip(paths, processes, strict=True):
+        write(path, offset)
+        process.send_signal(signal.SIGHUP)
+    for url in urls:
+        wait_for_id(url, table_of(offset).params)
+
+
 def test_no_lookup_fails_during_20_reloads(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     for folder in folders:
         folder.mkdir()
-    paths = [write_words(folder) for folder in folders]
+    paths = [folder / "words.nescio" for folder in folders]
+    for path in paths:
+        write(path, 0)
     found, failures, over = [], [], threading.Event()
 
     def look_up(urls):
         try:
-            with RemoteTable(urls, "words") as table:
+            with RemoteTable(urls, "words", retries=20) as table:  # while one party is first
                 while not over.is_set():
                     found.append(float(table.lookup([17])[0, 0]))
         except Exception as error:
@@ -60,12 +78,7 @@ def test_no_lookup_fails_during_20_reloads(tmp_path):
         for thread in threads:
             thread.start()
         for offset in range(1, 21):
-            for path, process in zip(paths, (first, second), strict=True):
-                write(path, offset)
-                process.send_signal(signal.SIGHUP)
-            params = nescio_package.Table(ROWS + offset).params
-            for url in (a, b):
-                wait_for_id(url, params)
+            reload_both(paths, (first, second), (a, b), offset)
         time.sleep(0.2)
         over.set()
         for thread in threads:
@@ -185,3 +198,14 @@ def test_a_table_with_changes_is_not_reloaded(tmp_path):
             assert line
         assert "has changes that the file lacks" in line
         assert httpx.get(f"{a}/v1/tables/words").json()["id"] == params.id.hex()
+
+
+def test_a_reload_takes_the_version_of_the_configuration(tmp_path):
+    path, config = write_words(tmp_path), tmp_path / "nescio.toml"
+    text = 'party = 0\nport = 0\nversion = "{}"\n[[table]]\nfile = "words.npy"\n'
+    config.write_text(text.format("2026-11"))
+    with serving("--config", config) as (process, url, _):
+        config.write_text(text.format("2026-12"))
+        write(path, 1)
+        process.send_signal(signal.SIGHUP)
+        wait_for_id(url, nescio_package.Table(ROWS + 1, version="2026-12").params)

@@ -56,6 +56,8 @@ def accept_config(parser: argparse.ArgumentParser) -> None:
         parser.set_defaults(**given)
         arguments, rest = plain(args, namespace)
         _prefer_command_line(arguments, given)
+        if path is not None and arguments.version == given.get("version"):
+            arguments.version_now = lambda: read_config(path, parser).get("version")
         if not arguments.print_config:
             _check_complete(parser, arguments)
         return arguments, rest

@@ -115,6 +115,8 @@ class Reloads:
                 f"table {name!r}: its file has changed, but the table has changes that the file "
                 "lacks; restart the server to drop them"
             )
+        if hasattr(self._arguments, "version_now"):  # of the configuration, which may have another
+            self._arguments.version = self._arguments.version_now()
         table = open_table(files, self._arguments, None)
         self._sources[name] = now
         if table.params.id == server.params.id:
