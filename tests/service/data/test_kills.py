@@ -15,7 +15,7 @@ pytestmark = pytest.mark.load
 KILLS = int(os.environ.get("KILLS", "10"))
 
 
-def kept_scene(folder, rows=4096, journal=20_000):
+def kept_scene(folder, rows=4096, journal=4_000):
     """Two parties with data folders and frequent snapshots, readers and an operator."""
     folder.mkdir()
     table = folder / "table.npy"
