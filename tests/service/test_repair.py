@@ -137,6 +137,22 @@ def test_one_behind_by_one(parties, journal):
     assert parties[0].changes == sent + 1  # the repair sent it nothing
 
 
+def test_lookups_go_on_while_one_is_behind_by_one(parties, journal):
+    with opened(parties, journal) as admin, RemoteTable(urls_of(parties), "words") as table:
+        change(admin, 2)
+        table.lookup([0])
+        with failing(parties[1]), pytest.raises(ServerRefusedError):
+            admin.update([0], VALUES[[500]])
+        assert [party.version for party in state(parties, journal).parties] == ["4", "3"]
+        assert state(parties, journal).parties[0].kept[0] == "3"
+        for client in (table, RemoteTable(urls_of(parties), "words")):  # the second one is new
+            with client:
+                assert np.array_equal(client.lookup([0, 1]), VALUES[[1, 2]])
+        admin.repair()
+    with RemoteTable(urls_of(parties), "words") as table:
+        assert np.array_equal(table.lookup([0, 1]), VALUES[[500, 2]])
+
+
 def test_one_restarted_from_its_file(parties, journal):
     with opened(parties, journal) as admin:
         change(admin, 85)
