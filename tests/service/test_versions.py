@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from nescio.errors import MalformedMessageError, MismatchError
+from nescio.errors import MalformedMessageError, MismatchError, VersionGoneError
 from nescio.pir import TableParams
 from nescio.service import RemoteTable
 from service.conftest import VALUES, running
@@ -86,6 +86,16 @@ def test_a_version_that_is_gone_is_replaced_at_once(remote, serving):
             fresh = fake.answers[len(old) :]
             assert [query[16:32] for query in fresh] == [V1.params.id, V2.params.id]
             assert fresh[0][32:] != fresh[1][32:]
+
+
+def test_a_version_that_is_gone_has_an_error_of_its_own(serving):
+    fakes = FakeServer(0, [V1]), FakeServer(1, [V1])
+    with RemoteTable(serving(*fakes), "words") as table:
+        query = table.client.query([5])
+        for fake in fakes:
+            fake.replace([V2])
+        with pytest.raises(VersionGoneError, match="party [01]: .*version_gone"):
+            table.exchange(query)
 
 
 def test_a_server_that_is_ahead_keeps_the_version_of_the_other(remote, serving):

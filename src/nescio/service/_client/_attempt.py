@@ -17,6 +17,7 @@ from ...errors import (
     ServerRefusedError,
     ServerTimeoutError,
     ServerUnreachableError,
+    VersionGoneError,
 )
 
 _MAX_SHOWN = 300
@@ -79,15 +80,16 @@ def failed(url: str, error: Exception) -> Failure:
 def refused(url: str, reply: Reply) -> Failure | None:
     """Returns None if the reply is a success, else the failure.
 
-    It is MismatchError if the server has another table, or the version no longer;
-    ServerRefusedError for any other refusal.
+    It is MismatchError if the server has another table, VersionGoneError if it no longer has the
+    version; ServerRefusedError for any other refusal.
     """
     if 200 <= reply.status < 300:
         return None
     error = _read_error(reply)
     message = f"{url} refused with status {reply.status} ({error.code}): {error.message}"
     if error.code == _OTHER_VERSION.get(reply.status):
-        return Failure(MismatchError(message, found=error.found, expected=error.expected))
+        kind = VersionGoneError if reply.status == 410 else MismatchError
+        return Failure(kind(message, found=error.found, expected=error.expected))
     if reply.status == 401 and error.code == "not_a_client":
         message += (
             "; ask this server's operator for a client key, and pass it as client_key "
