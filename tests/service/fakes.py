@@ -33,6 +33,7 @@ class FakeServer:
         self.gone = {table.params.id for table in known}
         self.names_versions = True
         self.newer = None  # the header in place of the right one
+        self.ages = {}  # what it says of the version's age
         self.delay = 0.0
         self.reply = None
         self.answers, self.gets, self.headers = [], [], []
@@ -71,7 +72,7 @@ class FakeServer:
         if self.newer is not None:
             headers["Nescio-Newer"] = self.newer
         elif table is not self.versions[0]:
-            named = {"id": current.id.hex(), "params": current.to_dict()}
+            named = {"id": current.id.hex(), "params": current.to_dict(), **self.ages}
             headers["Nescio-Newer"] = json.dumps(named, separators=(",", ":"))
         return 200, headers, self._servers[id_].answer(body)
 

@@ -62,7 +62,13 @@ def test_answers_of_older_versions_name_the_newer_one(table, url):
     found = client.decode(second, response.content, other.answer(second.keys[1]))
     assert np.array_equal(found, VALUES[[5]])
     named = json.loads(response.headers["Nescio-Newer"])
-    assert named == {"id": table.params.id.hex(), "params": table.params.to_dict()}
+    current = {"id": table.params.id.hex(), "params": table.params.to_dict()}
+    assert named == {**current, "age": 1, "kept": len(table.versions)}
+    third = client.query([5])
+    table.update([7], VALUES[[8]])
+    response = httpx.post(f"{url}/answer", content=third.keys[0])
+    named = json.loads(response.headers["Nescio-Newer"])
+    assert (named["id"], named["age"]) == (table.params.id.hex(), 2)
 
 
 def test_the_header_is_left_out_if_it_is_long():

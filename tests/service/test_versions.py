@@ -10,7 +10,7 @@ import pytest
 
 from nescio.errors import MalformedMessageError, MismatchError, VersionGoneError
 from nescio.pir import TableParams
-from nescio.service import RemoteTable
+from nescio.service import RemoteTable, _async_remote
 from service.conftest import VALUES, running
 from service.fakes import FakeServer, tables
 
@@ -119,6 +119,25 @@ def test_a_newer_version_is_followed_while_lookups_go_on(remote, serving):
         assert number(table) == 2
         since = [get for fake in fakes for get in fake.gets if "since=" in get]
         assert since == [f"/v1/tables/words/tops?since={V1.params.id.hex()}"]
+
+
+def test_a_version_is_used_for_a_time_unless_servers_will_soon_drop_it(
+    remote, serving, monkeypatch
+):
+    monkeypatch.setattr(_async_remote, "_FOLLOW_SECONDS", 3600.0)
+    fakes = FakeServer(0, [V1]), FakeServer(1, [V1])
+    with remote(serving(*fakes), "words") as table:
+        for fake in fakes:
+            fake.replace([V2, V1])
+            fake.ages = {"age": 1, "kept": 16}
+        wait_for(table, "2")  # the first one at once
+        for fake in fakes:
+            fake.replace([V3, V2, V1])
+        for _ in range(10):
+            assert number(table) == 2
+            time.sleep(0.03)
+        fakes[1].ages = {"age": 8, "kept": 16}
+        wait_for(table, "3")
 
 
 def test_nothing_is_lost_while_the_newer_version_cannot_be_fetched(remote, serving):

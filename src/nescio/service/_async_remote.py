@@ -39,7 +39,8 @@ from ._http import Http, both
 from ._trust import Trust, check_verify, fetch_layout, fetch_tops
 
 _T = TypeVar("_T")
-_FOLLOW_SECONDS = 0.1  # between two looks for a newer version
+_LOOK_SECONDS = 0.1  # between two looks for a newer version
+_FOLLOW_SECONDS = 1.0  # that a version is used at least, while it is not among the oldest kept
 
 
 class _Version(NamedTuple):
@@ -97,6 +98,7 @@ class AsyncRemoteTable:
         self._version: _Version | None = None  # the one that was last fetched
         self._stale = True  # until both servers are asked (again)
         self._fetching: asyncio.Task[_Version] | None = None
+        self._look_after = 0.0
         self._follow_after = 0.0
 
     @property
@@ -255,17 +257,22 @@ class AsyncRemoteTable:
     def _follow(self, lookup: Lookup, replies: tuple[Reply, Reply]) -> None:
         """Fetches a newer version that both servers name, while lookups use the one they have.
 
-        The task's errors are ignored: the next lookup tries again, or finds the cause.
+        A version that was just fetched is used for a second, unless servers will soon drop it: many
+        changes a second would otherwise cost more requests than the lookups. The task's errors are
+        ignored: the next lookup tries again, or finds the cause.
         """
         now = time.monotonic()
         busy = self._fetching is not None and not self._fetching.done()
-        if busy or now < self._follow_after or HEADER not in replies[0].headers:
+        if busy or now < self._look_after or HEADER not in replies[0].headers:
             return
-        self._follow_after = now + _FOLLOW_SECONDS
+        self._look_after = now + _LOOK_SECONDS
         newer = newer_version(replies, lookup.client.params)
-        if newer is not None and newer != self.params:
+        if newer is None or newer.params == self.params:
+            return
+        if newer.urgent or now >= self._follow_after:
             with contextlib.suppress(FileError):
-                if self._trust.accepts(newer):
+                if self._trust.accepts(newer.params):
+                    self._follow_after = now + _FOLLOW_SECONDS
                     self._fetch()
 
     async def _lookup_once(self, version: _Version, indices: object, progress: Progress) -> Array:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 
 from starlette.requests import Request
 
@@ -32,14 +33,40 @@ def described_versions(table: Table) -> list[dict[str, object]]:
     return found
 
 
-def newer_header(asked: bytes, current: TableParams) -> dict[str, str]:
-    """Returns the header of an answer to the version with an id, if it is not the current one.
+class NewerHeaders:
+    """The headers of answers to older versions of a table, which name the current one.
 
-    The header is left out for parameters that are too long for one.
+    A client follows them at its own time: `age` counts the versions since the one it asked for, and
+    `kept` those that are answered. Each header is made once while the version is the current one.
     """
-    if asked == current.id:
-        return {}
-    named = {"id": current.id.hex(), "params": current.to_dict()}
+
+    def __init__(self) -> None:
+        self._current = b""
+        self._made: dict[bytes, dict[str, str]] = {}
+
+    def header(self, asked: bytes, table: Table) -> dict[str, str]:
+        """Returns the header of an answer to the version with an id, if it is not the current one.
+
+        The header is left out for parameters that are too long for one.
+        """
+        current = table.params
+        if asked == current.id:
+            return {}
+        if current.id != self._current:
+            self._current, self._made = current.id, {}
+        if asked not in self._made:
+            self._made[asked] = _header(asked, table.versions)
+        return self._made[asked]
+
+
+def _header(asked: bytes, versions: Sequence[TableParams]) -> dict[str, str]:
+    ids = [params.id for params in versions]
+    named = {
+        "id": ids[0].hex(),
+        "params": versions[0].to_dict(),
+        "age": ids.index(asked) if asked in ids else len(ids),
+        "kept": len(ids),
+    }
     text = json.dumps(named, sort_keys=True, separators=(",", ":"))
     return {"Nescio-Newer": text} if len(text) <= _MAX_HEADER_BYTES else {}
 

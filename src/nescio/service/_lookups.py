@@ -14,7 +14,7 @@ from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
 from ._access import Access
 from ._batcher import Batcher
-from ._kept import asked_version, newer_header, tops_message
+from ._kept import NewerHeaders, asked_version, tops_message
 from ._observe import Metrics
 from ._requests import declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
@@ -35,6 +35,7 @@ class Lookups:
             )
             for name, server in ((name, served[name]) for name in served)
         }
+        self._newer = {name: NewerHeaders() for name in served}
 
     def batcher(self, name: str) -> Batcher:
         """Returns the batcher of a table."""
@@ -122,5 +123,5 @@ class Lookups:
         answer, seconds = await batcher.submit(query, body, asking.client)
         held.keep()
         response = AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
-        response.headers.update(newer_header(query.table, server.params))
+        response.headers.update(self._newer[name].header(query.table, server.table))
         return response
