@@ -135,9 +135,23 @@ def test_the_service_by_clients_and_rows(tmp_path):
     assert all(case["requests"] > 0 and case["p99_passes"] > 0 for case in cases)
 
 
+def test_lookups_beside_updates(tmp_path):
+    found = nescio(
+        *("bench", "updates", "--rows", 5000, "--row-bytes", 40, "--clients", 3),
+        *("--updated-rows", 20, "--seconds", 1.5, "--json", tmp_path / "cases.json"),
+    )
+    assert found.returncode == 0, found.stderr
+    alone, beside = json.loads((tmp_path / "cases.json").read_text())
+    assert alone["updates"] == 0 < beside["updates"]
+    assert alone["refused"] == beside["refused"] == 0
+    rates = [case["queries_per_second"] for case in (alone, beside)]
+    assert beside["kept"] == pytest.approx(rates[1] / rates[0])
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        (["updates", "--updates", 0], "updates: found 0"),
         (["dpf", "--threads", -1], "threads: found -1"),
         (["dpf", "--rows", 0], "rows: found 0"),
         (["lookup", "--batch", "4,0"], "batch: found 0"),

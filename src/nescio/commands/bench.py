@@ -357,7 +357,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "fairness",
-        "nescio.bench.fairness",
+        "nescio.bench.service.fairness",
         "an honest client of the service beside a greedy one",
         "Starts a server, and measures a client that asks for one row at a time, alone and beside "
         "one with many large requests from another address.",
@@ -380,6 +380,40 @@ BENCHMARKS = (
             ),
             _ONE_THREADS,
             seconds(15.0, "the honest client, alone and beside the greedy one"),
+            JSON,
+        ),
+    ),
+    Benchmark(
+        "updates",
+        "nescio.bench.service.updates",
+        "lookups of the service beside an operator's updates",
+        "Starts a server, and measures clients that ask for one row at a time, with and without "
+        "updates of random rows, in turns.",
+        (
+            Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
+            Option(
+                "--row-bytes", type=int, default=64, help="bytes of a row (default: %(default)s)"
+            ),
+            Option(
+                "--clients",
+                type=int,
+                default=32,
+                help="concurrent clients, each with one request in flight (default: %(default)s)",
+            ),
+            Option(
+                "--updates",
+                type=float,
+                default=20.0,
+                help="updates a second (default: %(default)s)",
+            ),
+            Option(
+                "--updated-rows",
+                type=int,
+                default=1000,
+                help="random rows that an update changes (default: %(default)s)",
+            ),
+            _ONE_THREADS,
+            seconds(30.0, "all rounds"),
             JSON,
         ),
     ),

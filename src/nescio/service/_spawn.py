@@ -21,6 +21,11 @@ class Spawned:
         self._process = process
         self._log = log
 
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._process.pid
+
     def url(self) -> str:
         """Waits until it is ready; returns its URL. Raises ServiceError with its message."""
         assert self._process.stdout is not None

@@ -19,15 +19,15 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from .._arrays import as_count
-from .._report import Case, Report
-from .._timing import median_seconds
-from ..errors import ArgumentError, ServiceError
-from ..pir import Client, Query, Server, Table
-from ..pir._bins import MAX_BINS
-from ..service._spawn import spawned
-from .results import Results
-from .timing import WrongResultError, check_duration
+from ..._arrays import as_count
+from ..._report import Case, Report
+from ..._timing import median_seconds
+from ...errors import ArgumentError, ServiceError
+from ...pir import Client, Query, Server, Table
+from ...pir._bins import MAX_BINS
+from ...service._spawn import spawned
+from ..results import Results
+from ..timing import WrongResultError, check_duration
 
 _NAME = "bench"
 _QUERIES = 64

@@ -19,12 +19,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from .._arrays import as_count
-from .._report import Report
-from ..pir import Client, Server, Table
-from ..service._spawn import spawned
-from .results import Results
-from .timing import WrongResultError, check_duration
+from ..._arrays import as_count
+from ..._report import Report
+from ...pir import Client, Server, Table
+from ...service._spawn import spawned
+from ..results import Results
+from ..timing import WrongResultError, check_duration
 
 _NAME = "bench"
 _QUERIES = 16

@@ -1,0 +1,296 @@
+"""`nescio bench updates`: lookups beside an operator's updates, at one server.
+
+Each client keeps a connection and asks for one row at a time. It follows the table's versions as
+`RemoteTable` does: it uses one for a second, or until half of those that the server keeps are
+newer, and then asks for the parameters and for the hashes that differ. Rounds with and without
+updates take turns. At the end the bench makes the same updates on a table of its own, and compares
+answers of the server with those of that table, byte for byte.
+"""
+
+import argparse
+import asyncio
+import json
+import secrets
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ..._arrays import as_count
+from ..._report import Case, Report
+from ...errors import ArgumentError, ServiceError
+from ...pir import Client, Server, Table
+from ...pir._change import Change
+from ...service._spawn import spawned
+from ..results import Results
+from ..timing import WrongResultError, check_duration
+
+_NAME = "bench"
+_QUERIES = 64
+_ROUNDS = 3
+_WARM_SECONDS = 0.5
+_USED_SECONDS = 1.0  # that a client uses a version at least
+_ID = slice(16, 32)  # of a query: the version that it is for
+_STREAM_BYTES = 8 << 20
+_COLUMNS = [
+    ("rows", "rows", "9,d"),
+    ("row_bytes", "row B", "d"),
+    ("threads", "threads", "d"),
+    ("clients", "clients", "d"),
+    ("updates", "updates/s", "9,.1f"),
+    ("queries_per_second", "queries/s", "9,.0f"),
+    ("kept", "kept", "5.2f"),
+    ("median_milliseconds", "median ms", "9,.2f"),
+    ("p99_milliseconds", "p99 ms", "8,.2f"),
+    ("p99_ratio", "p99 x", "5.2f"),
+    ("fetches_per_second", "fetches/s", "9,.1f"),
+    ("refused", "refused", "7,d"),
+    ("update_milliseconds", "update ms", "9,.1f"),
+    ("server_megabytes", "server MB", "9,.0f"),
+]
+
+
+@dataclass
+class _Counts:
+    """The lookups and updates of the rounds of one kind."""
+
+    seconds: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+    updates: list[float] = field(default_factory=list)
+    fetches: int = 0
+    refused: int = 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures lookups with and without updates, prints both, and writes JSON if requested."""
+    as_count(arguments.rows, "rows", 1, 1 << 30)
+    as_count(arguments.clients, "clients", 1, 1000)
+    as_count(arguments.updated_rows, "updated rows", 1, arguments.rows)
+    if not 0 < arguments.updates <= 1000:
+        raise ArgumentError(f"updates: found {arguments.updates}, expected more than 0 to 1000")
+    check_duration(arguments.seconds)
+    with Results(arguments.json) as results, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "table.nescio")
+        shape = arguments.rows, arguments.row_bytes
+        Table(np.random.default_rng().integers(256, size=shape, dtype=np.uint8)).save(path)
+        report = Report(_COLUMNS)
+        for case in _Run(arguments, path).cases():
+            report.add(case)
+            results.add(case)
+    print(
+        "kept, p99 x: the rate, and the p99, over those without updates. fetches: requests for a "
+        "newer version's parameters and hashes. server MB: resident memory, the file's included."
+    )
+    return 0
+
+
+class _Run:
+    """The table, the queries, and the updates, which are kept to make them again."""
+
+    def __init__(self, arguments: argparse.Namespace, path: Path) -> None:
+        self._arguments = arguments
+        self._path = path
+        self._server = Server(Table.load(path), threads=1, party=0, device="cpu")
+        self._client = Client(self._server.params, self._server.tops)
+        random = np.random.default_rng()
+        indices = random.integers(arguments.rows, size=_QUERIES)
+        self._queries = [self._client.query([i]).keys[0] for i in indices]
+        self._token = secrets.token_hex(32)
+        self._made: list[Change] = []
+
+    def cases(self) -> list[Case]:
+        """Runs the rounds in turn; returns the case without updates, and the one with them."""
+        arguments, alone, beside = self._arguments, _Counts(), _Counts()
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(self._token)
+            file.flush()
+            options = ["--name", _NAME, "--party", "0", "--port", "0", "--device", "cpu"]
+            options += ["--threads", str(arguments.threads), "--admin-token-file", file.name]
+            options += ["--max-connections-per-address", "1024"]
+            with spawned([str(self._path), *options]) as process:
+                url = process.url()
+                for _ in range(_ROUNDS):
+                    asyncio.run(self._round(url, alone, 0.0))
+                    asyncio.run(self._round(url, beside, arguments.updates))
+                asyncio.run(self._compare(url))
+                megabytes = _resident_megabytes(process.pid)
+        first = self._case(alone, alone)
+        return [first, {**self._case(beside, alone), "server_megabytes": megabytes}]
+
+    def _case(self, counts: _Counts, alone: _Counts) -> Case:
+        arguments, rate = self._arguments, len(counts.latencies) / counts.seconds
+        p99, p99_alone = (float(np.quantile(own.latencies, 0.99)) for own in (counts, alone))
+        case: Case = {
+            "rows": arguments.rows,
+            "row_bytes": arguments.row_bytes,
+            "threads": arguments.threads,
+            "clients": arguments.clients,
+            "updated_rows": arguments.updated_rows,
+            "updates": len(counts.updates) / counts.seconds,
+            "queries_per_second": rate,
+            "kept": rate / (len(alone.latencies) / alone.seconds),
+            "median_milliseconds": 1e3 * statistics.median(counts.latencies),
+            "p99_milliseconds": 1e3 * p99,
+            "p99_ratio": p99 / p99_alone,
+            "fetches_per_second": counts.fetches / counts.seconds,
+            "refused": counts.refused,
+        }
+        if counts.updates:
+            case["update_milliseconds"] = 1e3 * statistics.median(counts.updates)
+        return case
+
+    async def _round(self, url: str, counts: _Counts, rate: float) -> None:
+        begin = time.perf_counter() + _WARM_SECONDS
+        end = begin + self._arguments.seconds / (2 * _ROUNDS)
+        counts.seconds += end - begin
+        description = json.loads((await _ask(url, "GET", "")).body)
+        tasks = [
+            self._look_up(url, description["id"], counts, (begin, end), first)
+            for first in range(self._arguments.clients)
+        ]
+        if rate:
+            tasks.append(self._update(url, description, counts, (begin, end), rate))
+        await asyncio.gather(*tasks)
+
+    async def _look_up(
+        self, url: str, ident: str, counts: _Counts, span: tuple[float, float], first: int
+    ) -> None:
+        connection, (begin, end) = await _Connection.open(url), span
+        fetch_after = time.perf_counter() + _USED_SECONDS
+        for query in islice(cycle(self._queries), first, None):
+            sent = time.perf_counter()
+            if sent >= end:
+                break
+            own = query[: _ID.start] + bytes.fromhex(ident) + query[_ID.stop :]
+            reply = await connection.ask("POST", "/answer", own)
+            now = time.perf_counter()
+            named = json.loads(reply.fields.get(b"nescio-newer", b"{}"))
+            if reply.status == 200 and begin <= now < end:
+                counts.latencies.append(now - sent)
+            elif reply.status != 200:
+                counts.refused += reply.status != 410
+                ident = (await self._fetch(connection, ident, counts))["id"]
+            if named and (2 * named["age"] >= named["kept"] or now >= fetch_after):
+                ident = (await self._fetch(connection, ident, counts))["id"]
+                fetch_after = now + _USED_SECONDS
+        connection.close()
+
+    async def _fetch(
+        self, connection: "_Connection", ident: str, counts: _Counts
+    ) -> Mapping[str, str]:
+        """Asks for the newest parameters and for the hashes that differ, as a client does."""
+        description = json.loads((await connection.ask("GET", "")).body)
+        await connection.ask("GET", f"/tops?since={ident}")
+        counts.fetches += 2
+        found: Mapping[str, str] = description
+        return found
+
+    async def _update(
+        self,
+        url: str,
+        description: Mapping[str, str],
+        counts: _Counts,
+        span: tuple[float, float],
+        rate: float,
+    ) -> None:
+        """Makes updates of random rows at a rate, or one after the other if that is too fast."""
+        connection, (begin, end) = await _Connection.open(url), span
+        random, arguments, ident = np.random.default_rng(), self._arguments, description["id"]
+        head = {"Authorization": f"Bearer {self._token}"}
+        turn = time.perf_counter()
+        while (turn := max(turn + 1 / rate, time.perf_counter() - 1 / rate)) < end:
+            await asyncio.sleep(max(0.0, turn - time.perf_counter()))
+            indices = random.integers(arguments.rows, size=arguments.updated_rows, dtype=np.uint64)
+            rows = random.integers(256, size=(len(indices), arguments.row_bytes), dtype=np.uint8)
+            change = Change("update", f"v{len(self._made)}", indices, rows)
+            body = change.encode(self._server.params, bytes.fromhex(ident))
+            sent = time.perf_counter()
+            reply = await connection.ask("POST", "/rows", body, head)
+            if reply.status != 200:
+                raise ServiceError(f"an update was refused: {reply.body[:300]!r}", url=url)
+            ident = json.loads(reply.body)["id"]
+            self._made.append(change)
+            if begin <= sent < end:
+                counts.updates.append(time.perf_counter() - sent)
+        connection.close()
+
+    async def _compare(self, url: str) -> None:
+        """Makes the updates once more, and compares answers to the last version."""
+        table = self._server.table
+        for change in self._made:
+            table.update(change.indices, change.rows, version=change.version)
+        client = Client(table.params, table.tops)
+        for index in range(0, self._arguments.rows, max(1, self._arguments.rows // _QUERIES)):
+            query = client.query([index]).keys[0]
+            reply = await _ask(url, "POST", "/answer", query)
+            if reply.body != self._server.answer(query):
+                raise WrongResultError("an answer after the updates is not the engine's")
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    fields: Mapping[bytes, bytes]
+    body: bytes
+
+
+class _Connection:
+    """One connection to the table of a server, with one request at a time."""
+
+    def __init__(
+        self, netloc: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._netloc, self._reader, self._writer = netloc, reader, writer
+
+    @classmethod
+    async def open(cls, url: str) -> "_Connection":
+        """Connects to a server."""
+        parts = urlsplit(url)
+        streams = await asyncio.open_connection(parts.hostname, parts.port, limit=_STREAM_BYTES)
+        return cls(parts.netloc, *streams)
+
+    async def ask(
+        self, method: str, path: str, body: bytes = b"", fields: Mapping[str, str] | None = None
+    ) -> _Reply:
+        """Sends a request about the table; returns the reply."""
+        lines = [
+            f"{method} /v1/tables/{_NAME}{path} HTTP/1.1",
+            f"Host: {self._netloc}",
+            *(f"{name}: {value}" for name, value in (fields or {}).items()),
+            f"Content-Length: {len(body)}\r\n\r\n",
+        ]
+        self._writer.write("\r\n".join(lines).encode() + body)
+        head = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
+        pairs = [line.split(b": ", 1) for line in head[1:] if line]
+        found = {name.lower(): value for name, value in pairs}
+        content = await self._reader.readexactly(int(found[b"content-length"]))
+        return _Reply(int(head[0].split()[1]), found, content)
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._writer.transport.abort()
+
+
+async def _ask(url: str, method: str, path: str, body: bytes = b"") -> _Reply:
+    """Sends one request on a connection of its own."""
+    connection = await _Connection.open(url)
+    try:
+        return await connection.ask(method, path, body)
+    finally:
+        connection.close()
+
+
+def _resident_megabytes(pid: int) -> float:
+    """Returns the resident memory of a process; NaN where the system does not tell."""
+    try:
+        lines: Sequence[str] = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return float("nan")
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS"))
+    return int(kilobytes) / 1000
