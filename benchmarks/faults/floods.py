@@ -27,7 +27,7 @@ def _flood(
     *options: str,
     fill: int = 0,
 ) -> Outcome:
-    """Attacks party 0 for some seconds, after `fill` connections have been open at a time."""
+    """Attacks party 0 for some seconds, after `fill` connections have been opened."""
     own = [*settings.options, *options]
     with Scene(fault, folder, options=own, timeout=5.0) as scene:
         before = scene.parties[0].memory()
@@ -36,11 +36,11 @@ def _flood(
         with attacking(scene.parties[0].port, chosen) as attack:
             _fill(attack, fill)
             busy = _median(scene, settings.seconds)
-            scene.outcome.times = attack.opened.value
-            most = attack.open.value
+            opened, most = attack.opened.value, attack.open.value
+            scene.outcome.times = opened
         grown = (scene.parties[0].memory() - before) / 1e6
-        if most < fill:
-            scene.outcome.failed.append(f"{most} connections were open, expected {fill}")
+        if opened < fill:
+            scene.outcome.failed.append(f"{opened} connections were opened, expected {fill}")
         scene.outcome.notes += [
             f"median lookup {calm * 1e3:.1f} ms before, {busy * 1e3:.1f} ms during",
             f"{most} connections open at the end, memory +{grown:.0f} MB",
@@ -50,7 +50,7 @@ def _flood(
 
 def _fill(attack: Attack, count: int) -> None:
     end = time.monotonic() + _FILL_SECONDS
-    while attack.open.value < count and time.monotonic() < end:
+    while attack.opened.value < count and time.monotonic() < end:
         time.sleep(0.1)
 
 
@@ -72,7 +72,8 @@ def heads(settings: Settings, folder: Path) -> Outcome:
 def half_open(settings: Settings, folder: Path) -> Outcome:
     """Opens requests and sends no more of them."""
     count = settings.connections
-    return _flood(f"{count:,} half-open requests", settings, folder, Habit(count, _HEAD))
+    habit = Habit(count, _HEAD)
+    return _flood(f"{count:,} half-open requests", settings, folder, habit, fill=count)
 
 
 def connections(settings: Settings, folder: Path) -> Outcome:
