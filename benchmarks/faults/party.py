@@ -84,7 +84,7 @@ class Party:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=log,
-                env={**os.environ, "NESCIO_ADMIN_TOKEN": self.token},
+                env=self._environment(),
                 preexec_fn=self._limiter(),  # noqa: PLW1509 - sets a limit only
             )
         if wait:
@@ -145,6 +145,13 @@ class Party:
         serve += ["--threads", "1", "--device", "cpu", "--exit-with-stdin"]
         own = [str(self.data) if option == DATA else option for option in self.options]
         return [*self.prefix, *serve, *own]
+
+    def _environment(self) -> dict[str, str]:
+        """Returns the environment; with a limit of files, bytecode would be written in part."""
+        own = {"NESCIO_ADMIN_TOKEN": self.token}
+        if self.max_file_bytes is not None:
+            own["PYTHONDONTWRITEBYTECODE"] = "1"
+        return {**os.environ, **own}
 
     def _limiter(self) -> Callable[[], None] | None:
         if self.max_file_bytes is None:

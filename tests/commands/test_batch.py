@@ -122,7 +122,7 @@ def test_a_cached_table_notices_another_layout(folder, tmp_path):
 
 def test_changes_of_a_stored_batch_table_are_about_its_rows(folder):
     arguments = argparse.Namespace(
-        version=None, output=None, generator=None, threads=1, cache=False
+        version=None, output=None, generator=None, threads=1, cache=False, spare="0"
     )
     table = open_table(TableFiles("items", folder / "stored", None, None), arguments, None)
     assert row_kind(table)[:3] == (ROWS, (2,), np.dtype("f4"))

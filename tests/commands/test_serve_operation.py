@@ -108,7 +108,7 @@ def test_the_other_party_is_asked(table_file):
     with serving(table_file, "--party", 1, "--port", 0) as (_, other, _):
         options = ["--party", 0, "--port", 0, "--peer", other]
         with serving(table_file, *options) as (_, url, _):
-            for _ in range(100):
+            for _ in range(1000):
                 check = httpx.get(f"{url}/readyz").json()["checks"]["peer"]
                 if "asked" in check["detail"]:
                     break

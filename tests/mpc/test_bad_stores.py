@@ -203,6 +203,7 @@ FULL = """
     from nescio.mpc._store_writer import StoreWriter
 
     folder, limit, size, count = pathlib.Path(sys.argv[1]), *map(int, sys.argv[2:])
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     try:
         with StoreWriter(folder / "s", Contents("client", "ab" * 32, "cd" * 32, count, size)) as w:
@@ -240,6 +241,7 @@ PREPARE = """
     from nescio.mpc import prepare
 
     folder = pathlib.Path(sys.argv[1])
+    sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (14000, resource.RLIM_INFINITY))
     network = small_network(np.random.default_rng(1))
     outcome = relayed(

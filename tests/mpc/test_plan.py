@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import resource
+import sys
 
 import numpy as np
 import pytest
@@ -158,7 +159,8 @@ def test_a_plan_replaces_a_file_that_others_can_read(plan, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_failed_save_leaves_the_old_plan(plan, tmp_path):
+def test_a_failed_save_leaves_the_old_plan(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # in part, for other processes too
     path = tmp_path / "model.plan"
     plan.save(path)
     data = path.read_bytes()

@@ -46,6 +46,7 @@ def test_a_table_that_grows_between_lookups(urls, tables):
         assert client.lookup(WORDS).found.all()
         rows = client.layout.rows
         for table in tables:
+            table.table.keep_versions(1)
             table.insert([f"new {i}" for i in range(100)], VALUES[:100])
         found = client.lookup([*WORDS, *(f"new {i}" for i in range(100)), "no"])
         assert np.array_equal(found.found, np.arange(601) < 600)

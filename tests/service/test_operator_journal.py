@@ -2,6 +2,7 @@
 
 import multiprocessing
 import resource
+import sys
 import threading
 
 import numpy as np
@@ -147,7 +148,8 @@ def test_two_operators_at_the_same_time(tmp_path, monkeypatch):
         other.join(20)
 
 
-def test_a_full_disk(tmp_path):
+def test_a_full_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # in part, for other processes too
     path = tmp_path / "j"
     journal = filled(path, 2)
     size = path.stat().st_size

@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import sys
 
 import httpx
 import numpy as np
@@ -18,8 +19,12 @@ from service.data.tables import all_rows, begin, change, fresh_rows, message, re
 
 
 @pytest.fixture
-def full():
-    """Limits the length of files from now on: a write fails as on a full disk."""
+def full(monkeypatch):
+    """Limits the length of files from now on: a write fails as on a full disk.
+
+    Python would write bytecode in part, for other processes too.
+    """
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limit(size):
