@@ -101,6 +101,7 @@ def one_input(data: bytes) -> None:
         limits=LIMITS,
         admission=Admission(LIMITS),
         budget=budget,
+        refused=lambda _: None,
     )
     transport: Any = Transport()
     protocol.connection_made(transport)
