@@ -35,6 +35,7 @@ from typing import Literal, Self
 import xxhash
 
 from .._arrays import check_file
+from .._disk import write_at
 from ..errors import FileError, ResourceError
 
 Role = Literal["server", "client"]
@@ -300,9 +301,7 @@ class Store:
                 left[-1] = left[-1][read:]
 
     def _pwrite(self, offset: int, data: bytes | memoryview) -> None:
-        done = 0
-        while done < len(data):
-            done += os.pwrite(self._file.fileno(), data[done:], offset + done)
+        write_at(self._file.fileno(), [data], offset)
 
     def close(self) -> None:
         """Closes the file, which another process may then use."""

@@ -13,6 +13,7 @@ from typing import BinaryIO, Self
 
 import xxhash
 
+from .._disk import sync_folder
 from ..errors import FileError
 from ._store import HEAD, MAGIC, VERSION, Contents, reporting
 
@@ -105,12 +106,4 @@ class StoreWriter:
             self._file.flush()
             os.fsync(self._file.fileno())
             os.link(self._temporary, self._path)  # fails if the name was taken meanwhile
-            _sync_folder(self._path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
+            sync_folder(self._path.parent)

@@ -26,7 +26,6 @@ fast checksum of the layout is enough: an attacker who can write the file could 
 import hashlib
 import json
 import os
-import secrets
 import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -37,6 +36,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray
+from .._disk import OWNER_ONLY, replacing
 from ..errors import ArgumentError, FileError, MalformedMessageError, NescioError
 from ._checksums import (
     BLOCK_BYTES,
@@ -57,6 +57,7 @@ _VERSION = 5
 _HEAD = struct.Struct("<8sII32s")
 _ALIGNMENT = 4096
 _MAX_JSON = 1 << 16
+_USERS_MODE = 0o666  # less the umask
 _SYNC_BLOCKS = 8  # written between two synchronizations of a snapshot
 
 
@@ -94,21 +95,14 @@ def write(
     memory = [np.asarray(table.memory()).reshape(-1) for table in (rows, *tree.tables)]
     places = _Places.of(len(text), params, len(layout))
     try:
-        with _temporary_file(path, private=copy is not None) as file:
-            try:
-                blocks = _write_blocks(file, places, memory, copy)
-                head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, blocks, layout))
-                offsets = (0, places.tops, places.blocks, places.layout)
-                contents = (head + text, tops.tobytes(), blocks.tobytes(), layout)
-                for offset, content in zip(offsets, contents, strict=True):
-                    file.seek(offset)
-                    file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-                Path(file.name).replace(path)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        with replacing(path, _USERS_MODE if copy is None else OWNER_ONLY) as file:
+            blocks = _write_blocks(file, places, memory, copy)
+            head = _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, blocks, layout))
+            offsets = (0, places.tops, places.blocks, places.layout)
+            contents = (head + text, tops.tobytes(), blocks.tobytes(), layout)
+            for offset, content in zip(offsets, contents, strict=True):
+                file.seek(offset)
+                file.write(content)
     except OSError as error:
         raise FileError(f"the table cannot be written to {path}: {error.strerror}") from error
 
@@ -130,13 +124,6 @@ def _write_blocks(
             if copy is not None and len(sums) % _SYNC_BLOCKS == 0:
                 os.fdatasync(file.fileno())
     return np.frombuffer(b"".join(sums), np.uint8).reshape(-1, CHECKSUM_BYTES)
-
-
-def _temporary_file(path: Path, *, private: bool) -> BinaryIO:
-    """Creates a file in the same folder, with the user's default permissions or the owner's."""
-    mode = 0o600 if private else 0o666
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    return open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
 def read(

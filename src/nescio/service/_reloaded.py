@@ -109,5 +109,4 @@ class ReloadedServer(Server):
 
 def _versions(table: Table) -> set[bytes]:
     """Returns the ids of the versions that a table answers."""
-    kept = getattr(table, "versions", None) or (table.params,)
-    return {params.id for params in kept}
+    return {params.id for params in table.versions}

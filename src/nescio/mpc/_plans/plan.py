@@ -7,8 +7,6 @@ weights, and as metadata the public part and the report.
 import json
 import math
 import os
-import secrets
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._arrays import Array, as_count, shown
+from ..._disk import replacing
 from ...errors import ArgumentError, FileError, MalformedMessageError
 from .._classes import MAX_CLASSES, Classes
 from .._maps import Convolution, Dense, Floats, Map, Ring, Shape
@@ -213,20 +212,11 @@ class Plan:
 
         metadata = {_KEY: self.public.to_bytes().decode(), "report": self.report.to_json()}
         data = save(dict(_arrays(self.network)), metadata)
-        target = _plan_file(path)
-        new = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
         try:
-            number = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(number, "wb") as file:
+            with replacing(_plan_file(path)) as file:
                 file.write(data)
-                file.flush()
-                os.fsync(number)
-            new.replace(target)
         except OSError as error:
             raise FileError(f"{path}: the plan cannot be written: {error.strerror}") from error
-        finally:
-            with suppress(OSError):
-                new.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Plan":

@@ -16,6 +16,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from ..._disk import sync_folder
 from ...errors import FileError
 
 Kind = Literal["snapshot", "state", "journal"]
@@ -66,16 +67,12 @@ class Folder:
 
     def sync(self) -> None:
         """Makes new names, and the absence of old ones, durable. Raises OSError."""
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(self.path)
 
     def remove_unused(self, base: int) -> None:
         """Removes what is older than the snapshot `base`, and what was never completed.
 
-        A file that cannot be removed is left: it does not count.
+        Files that cannot be removed stay, and are ignored.
         """
         with contextlib.suppress(OSError):
             for path in list(self.path.iterdir()):

@@ -39,6 +39,7 @@ from typing import BinaryIO, NamedTuple
 
 from xxhash import xxh3_128, xxh3_128_digest
 
+from ..._disk import replacing, write_at
 from ...errors import FileError
 
 VERSION = 1
@@ -211,27 +212,17 @@ class JournalWriter:
 
         The caller synchronizes the folder.
         """
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            try:
-                _write_at(descriptor, [head.encode()], 0)
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
-            temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            file.write(head.encode())
         return cls(path, head, HEAD_BYTES, 0)
 
     def append(self, record: Record) -> None:
-        """Appends a record. Raises FileError if it cannot be written; then there is none."""
+        """Appends a record. Raises FileError, and leaves the journal as it was, if that fails."""
         if self.failure is not None:
             raise FileError(self.failure)
         parts = encode_record(self.head.name, self.count, record)
         try:
-            _write_at(self._descriptor, parts, self.end)
+            write_at(self._descriptor, parts, self.end)
         except OSError as error:
             self._cut()
             raise FileError(f"the journal cannot be written: {error.strerror}") from error
@@ -264,12 +255,3 @@ class JournalWriter:
     def close(self) -> None:
         """Closes the file."""
         os.close(self._descriptor)
-
-
-def _write_at(descriptor: int, parts: list[bytes], offset: int) -> None:
-    """Writes all of some parts at an offset. Raises OSError."""
-    for part in parts:
-        rest = memoryview(part)
-        while rest:
-            written = os.pwrite(descriptor, rest, offset)
-            rest, offset = rest[written:], offset + written

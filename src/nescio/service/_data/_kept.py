@@ -92,11 +92,6 @@ class KeptTable:
         """The reason for which changes are refused until the next start; None normally."""
         return self._writer.failure
 
-    @property
-    def journal_bytes(self) -> int:
-        """The length of the journals that a start would read."""
-        return self.backlog.bytes
-
     def check(self) -> None:
         """Raises FileError if no change can be recorded."""
         if self._writer.failure is not None:

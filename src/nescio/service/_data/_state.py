@@ -16,10 +16,7 @@ vacant rows, as `Table.extra_state` encodes them; the slots of the keys of a key
 each, and their hashes, 32 bytes each.
 """
 
-import contextlib
 import json
-import os
-import secrets
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from xxhash import xxh3_128
 
+from ..._disk import replacing
 from ...errors import ArgumentError, FileError
 from ...pir._durable import Kept
 from ...pir._versions import LastChange
@@ -66,18 +64,8 @@ class State(NamedTuple):
 
     def write(self, path: Path) -> None:
         """Writes the state to a temporary file and renames it. Raises OSError."""
-        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(self.encode())
-                file.flush()
-                os.fsync(descriptor)
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
+        with replacing(path) as file:
+            file.write(self.encode())
 
     @classmethod
     def parse(cls, data: bytes) -> "State":

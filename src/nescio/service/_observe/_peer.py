@@ -118,9 +118,7 @@ class Peer:
 
 
 def _own_versions(server: Server) -> frozenset[bytes]:
-    table = server.table
-    kept: Sequence[TableParams] = getattr(table, "versions", None) or (table.params,)
-    return frozenset(params.id for params in kept)
+    return frozenset(params.id for params in server.table.versions)
 
 
 def _versions(description: object) -> frozenset[bytes]:

@@ -67,7 +67,7 @@ def _add_table(found: dict[str, GaugeMetricFamily], name: str, source: TableSour
     found["table_rows"].add_metric([name], params.rows)
     found["table_bytes"].add_metric([name], table.bytes)
     found["table_version_info"].add_metric([name, params.version, params.id.hex()], 1)
-    found["kept_versions"].add_metric([name], len(getattr(table, "versions", [params])))
+    found["kept_versions"].add_metric([name], len(table.versions))
     found["queue_requests"].add_metric([name], queue.requests)
     found["queue_keys"].add_metric([name], queue.keys)
     found["queue_clients"].add_metric([name], queue.clients)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ..._disk import sync_folder, write_at
 from ...errors import ArgumentError, FileError, MalformedMessageError, MismatchError
 from ...pir._change import Summary, content_of
 from .records import CHANGE, DROPPED, HEAD_BYTES, MADE, encode, file_head, read_head, read_records
@@ -239,10 +240,9 @@ class Journal:
             if self._file is None:
                 raise ArgumentError("found a change of a journal that is not locked")
             descriptor, when = self._file.fileno(), time.time_ns()
-            data, done = memoryview(encode(kind, when, body)), 0
+            data = encode(kind, when, body)
             try:
-                while done < len(data):
-                    done += os.pwrite(descriptor, data[done:], self._end + done)
+                write_at(descriptor, [data], self._end)
                 os.fsync(descriptor)
             except OSError as error:
                 with suppress(OSError):
@@ -291,11 +291,7 @@ class Journal:
             finally:
                 with suppress(FileNotFoundError):
                     new.unlink()
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)
 
     def _busy(self) -> FileError:
         return FileError(
