@@ -1,7 +1,5 @@
 """`nescio bench`: measures this machine and its limits."""
 
-import argparse
-
 from .. import _core
 from ..bench.infer.options import INFER
 from ..bench.registry import (
@@ -15,6 +13,7 @@ from ..bench.registry import (
     one_of,
     seconds,
 )
+from ..bench.service.options import service_benchmarks
 from ..dpf import OUTPUTS
 from ..pir._device_table import STRATEGIES
 from . import Subparsers, count, devices, generator
@@ -295,128 +294,7 @@ BENCHMARKS = (
             JSON,
         ),
     ),
-    Benchmark(
-        "service",
-        "nescio.bench.service",
-        "the HTTP service under load",
-        "Starts a server, sends it queries from several clients at once, checks every answer, and "
-        "compares with the engine alone, timed before and after.",
-        (
-            Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
-            Option(
-                "--row-bytes", type=int, default=256, help="bytes of a row (default: %(default)s)"
-            ),
-            Option(
-                "--clients",
-                type=list_of(int),
-                default=[16],
-                help="concurrent clients, each with one request in flight (default: 16)",
-            ),
-            Option(
-                "--rows-per-request",
-                type=list_of(int),
-                default=[16],
-                help="rows that a request asks for (default: 16)",
-            ),
-            Option(
-                "--batch",
-                dest="rows_per_request",
-                type=list_of(int),
-                default=argparse.SUPPRESS,
-                help=argparse.SUPPRESS,
-            ),
-            Option(
-                "--load",
-                type=float,
-                default=0.0,
-                metavar="X",
-                help="also measure latencies at this share of the measured rate, such as 0.5",
-            ),
-            Option(
-                "--bins",
-                type=int,
-                default=1,
-                help="bins of the table; a query has a key for each (default: %(default)s)",
-            ),
-            Option(
-                "--threads",
-                type=int,
-                default=1,
-                help="threads of the server; 0 is every processor, but the clients "
-                "need a processor too (default: %(default)s)",
-            ),
-            Option(
-                "--generator",
-                type=generator,
-                default="chacha20",
-                help="pseudorandom generator of the keys (default: %(default)s)",
-            ),
-            seconds(10.0),
-            JSON,
-        ),
-    ),
-    Benchmark(
-        "fairness",
-        "nescio.bench.service.fairness",
-        "an honest client of the service beside a greedy one",
-        "Starts a server, and measures a client that asks for one row at a time, alone and beside "
-        "one with many large requests from another address.",
-        (
-            Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
-            Option(
-                "--row-bytes", type=int, default=256, help="bytes of a row (default: %(default)s)"
-            ),
-            Option(
-                "--connections",
-                type=int,
-                default=20,
-                help="connections of the greedy client (default: %(default)s)",
-            ),
-            Option(
-                "--keys",
-                type=int,
-                default=1024,
-                help="rows in each request of the greedy client (default: %(default)s)",
-            ),
-            _ONE_THREADS,
-            seconds(15.0, "the honest client, alone and beside the greedy one"),
-            JSON,
-        ),
-    ),
-    Benchmark(
-        "updates",
-        "nescio.bench.service.updates",
-        "lookups of the service beside an operator's updates",
-        "Starts a server, and measures clients that ask for one row at a time, with and without "
-        "updates of random rows, in turns.",
-        (
-            Option("--rows", type=int, default=1 << 20, help="rows of the table (default: 2^20)"),
-            Option(
-                "--row-bytes", type=int, default=64, help="bytes of a row (default: %(default)s)"
-            ),
-            Option(
-                "--clients",
-                type=int,
-                default=32,
-                help="concurrent clients, each with one request in flight (default: %(default)s)",
-            ),
-            Option(
-                "--updates",
-                type=float,
-                default=20.0,
-                help="updates a second (default: %(default)s)",
-            ),
-            Option(
-                "--updated-rows",
-                type=int,
-                default=1000,
-                help="random rows that an update changes (default: %(default)s)",
-            ),
-            _ONE_THREADS,
-            seconds(30.0, "all rounds"),
-            JSON,
-        ),
-    ),
+    *service_benchmarks(generator),
     Benchmark(
         "table",
         "nescio.bench.table",

@@ -1,5 +1,1 @@
-"""Benchmarks of the HTTP service: its throughput, its fairness, and lookups beside updates."""
-
-from ._cases import run
-
-__all__ = ["run"]
+"""Benchmarks of the HTTP service: throughput, fairness, lookups beside updates."""

@@ -12,10 +12,9 @@ import statistics
 import tempfile
 import time
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection as PipeEnd
 from multiprocessing.synchronize import Event
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from ...pir import Client, Server, Table
 from ...service._spawn import spawned
 from ..results import Results
 from ..timing import WrongResultError, check_duration
+from ._connection import TABLE, Connection
 
-_NAME = "bench"
 _QUERIES = 16
 _ROUNDS = 3
 _HONEST, _GREEDY = "127.0.0.1", "127.0.0.2"
@@ -84,7 +83,7 @@ def _cases(arguments: argparse.Namespace, path: Path) -> list[dict[str, object]]
     server = Server(Table.load(path), threads=arguments.threads, party=0, device="cpu")
     honest = _exchanges(server, 1)
     bodies = [query for query, _ in _exchanges(server, arguments.keys)[:4]]
-    options = ["--name", _NAME, "--party", "0", "--port", "0", "--device", "cpu"]
+    options = ["--name", TABLE, "--party", "0", "--port", "0", "--device", "cpu"]
     alone, beside, greedy = _Counts(), _Counts(), _Counts()
     seconds = arguments.seconds / _ROUNDS
     with spawned([str(path), *options, "--threads", str(arguments.threads)]) as process:
@@ -127,54 +126,23 @@ def _exchanges(server: Server, lookups: int) -> list[tuple[bytes, bytes]]:
 
 async def _honest(url: str, exchanges: list[tuple[bytes, bytes]], seconds: float) -> _Counts:
     counts = _Counts(seconds)
-    connection = await _Asking.open(url, _HONEST)
+    connection = await Connection.open(url, _HONEST)
     end = time.perf_counter() + seconds
     while (sent := time.perf_counter()) < end:
         query, expected = exchanges[counts.answers % len(exchanges)]
-        status, body = await connection.ask(query)
-        if status != 200:
+        reply = await connection.ask("POST", "/answer", query)
+        if reply.status != 200:
             counts.refusals.append(time.perf_counter() - sent)
             connection.close()
             await asyncio.sleep(_PAUSE)
-            connection = await _Asking.open(url, _HONEST)
+            connection = await Connection.open(url, _HONEST)
             continue
-        if body != expected:
+        if reply.body != expected:
             raise WrongResultError("an answer to the honest client")
         counts.answers += 1
         counts.latencies.append(time.perf_counter() - sent)
     connection.close()
     return counts
-
-
-class _Asking:
-    """One connection, with one request at a time."""
-
-    def __init__(
-        self, netloc: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._head = f"POST /v1/tables/{_NAME}/answer HTTP/1.1\r\nHost: {netloc}\r\n"
-        self._reader, self._writer = reader, writer
-
-    @classmethod
-    async def open(cls, url: str, address: str) -> "_Asking":
-        """Connects from an address of this machine."""
-        parts = urlsplit(url)
-        streams = await asyncio.open_connection(
-            parts.hostname, parts.port, local_addr=(address, 0), limit=1 << 20
-        )
-        return cls(parts.netloc, *streams)
-
-    async def ask(self, query: bytes) -> tuple[int, bytes]:
-        """Sends a query; returns the status and the body."""
-        self._writer.write(f"{self._head}Content-Length: {len(query)}\r\n\r\n".encode() + query)
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        fields = dict(line.split(b": ") for line in head.lower().splitlines()[1:] if line)
-        body = await self._reader.readexactly(int(fields[b"content-length"]))
-        return int(head.split()[1]), body
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._writer.transport.abort()
 
 
 class _Greedy:
@@ -202,7 +170,7 @@ class _Greedy:
 
 
 def _run_greedy(
-    url: str, bodies: list[bytes], connections: int, stop: Event, results: Connection
+    url: str, bodies: list[bytes], connections: int, stop: Event, results: PipeEnd
 ) -> None:
     results.send(None)
     results.send(asyncio.run(_greedy(url, bodies, connections, stop)))
@@ -222,12 +190,13 @@ async def _greedy(url: str, bodies: list[bytes], connections: int, stop: Event) 
 
 async def _ask_greedily(url: str, bodies: list[bytes], counts: _Counts) -> None:
     while True:
-        connection = await _Asking.open(url, _GREEDY)
+        connection = await Connection.open(url, _GREEDY)
         try:
             while True:
                 sent = time.perf_counter()
-                status, _ = await connection.ask(bodies[counts.answers % len(bodies)])
-                if status == 200:
+                body = bodies[counts.answers % len(bodies)]
+                reply = await connection.ask("POST", "/answer", body)
+                if reply.status == 200:
                     counts.answers += 1
                     continue
                 counts.refusals.append(time.perf_counter() - sent)

@@ -18,7 +18,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -30,14 +29,13 @@ from ...pir._change import Change
 from ...service._spawn import spawned
 from ..results import Results
 from ..timing import WrongResultError, check_duration
+from ._connection import TABLE, Connection, Reply
 
-_NAME = "bench"
 _QUERIES = 64
 _ROUNDS = 3
 _WARM_SECONDS = 0.5
 _USED_SECONDS = 1.0  # that a client uses a version at least
 _ID = slice(16, 32)  # of a query: the version that it is for
-_STREAM_BYTES = 8 << 20
 _COLUMNS = [
     ("rows", "rows", "9,d"),
     ("row_bytes", "row B", "d"),
@@ -110,7 +108,7 @@ class _Run:
         with tempfile.NamedTemporaryFile("w") as file:
             file.write(self._token)
             file.flush()
-            options = ["--name", _NAME, "--party", "0", "--port", "0", "--device", "cpu"]
+            options = ["--name", TABLE, "--party", "0", "--port", "0", "--device", "cpu"]
             options += ["--threads", str(arguments.threads), "--admin-token-file", file.name]
             options += ["--max-connections-per-address", "1024"]
             with spawned([str(self._path), *options]) as process:
@@ -161,7 +159,7 @@ class _Run:
     async def _look_up(
         self, url: str, ident: str, counts: _Counts, span: tuple[float, float], first: int
     ) -> None:
-        connection, (begin, end) = await _Connection.open(url), span
+        connection, (begin, end) = await Connection.open(url), span
         fetch_after = time.perf_counter() + _USED_SECONDS
         for query in islice(cycle(self._queries), first, None):
             sent = time.perf_counter()
@@ -182,7 +180,7 @@ class _Run:
         connection.close()
 
     async def _fetch(
-        self, connection: "_Connection", ident: str, counts: _Counts
+        self, connection: "Connection", ident: str, counts: _Counts
     ) -> Mapping[str, str]:
         """Asks for the newest parameters and for the hashes that differ, as a client does."""
         description = json.loads((await connection.ask("GET", "")).body)
@@ -200,7 +198,7 @@ class _Run:
         rate: float,
     ) -> None:
         """Makes updates of random rows at a rate, or one after the other if that is too fast."""
-        connection, (begin, end) = await _Connection.open(url), span
+        connection, (begin, end) = await Connection.open(url), span
         random, arguments, ident = np.random.default_rng(), self._arguments, description["id"]
         head = {"Authorization": f"Bearer {self._token}"}
         turn = time.perf_counter()
@@ -233,53 +231,9 @@ class _Run:
                 raise WrongResultError("an answer after the updates is not the engine's")
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    status: int
-    fields: Mapping[bytes, bytes]
-    body: bytes
-
-
-class _Connection:
-    """One connection to the table of a server, with one request at a time."""
-
-    def __init__(
-        self, netloc: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._netloc, self._reader, self._writer = netloc, reader, writer
-
-    @classmethod
-    async def open(cls, url: str) -> "_Connection":
-        """Connects to a server."""
-        parts = urlsplit(url)
-        streams = await asyncio.open_connection(parts.hostname, parts.port, limit=_STREAM_BYTES)
-        return cls(parts.netloc, *streams)
-
-    async def ask(
-        self, method: str, path: str, body: bytes = b"", fields: Mapping[str, str] | None = None
-    ) -> _Reply:
-        """Sends a request about the table; returns the reply."""
-        lines = [
-            f"{method} /v1/tables/{_NAME}{path} HTTP/1.1",
-            f"Host: {self._netloc}",
-            *(f"{name}: {value}" for name, value in (fields or {}).items()),
-            f"Content-Length: {len(body)}\r\n\r\n",
-        ]
-        self._writer.write("\r\n".join(lines).encode() + body)
-        head = (await self._reader.readuntil(b"\r\n\r\n")).split(b"\r\n")
-        pairs = [line.split(b": ", 1) for line in head[1:] if line]
-        found = {name.lower(): value for name, value in pairs}
-        content = await self._reader.readexactly(int(found[b"content-length"]))
-        return _Reply(int(head[0].split()[1]), found, content)
-
-    def close(self) -> None:
-        """Closes the connection."""
-        self._writer.transport.abort()
-
-
-async def _ask(url: str, method: str, path: str, body: bytes = b"") -> _Reply:
+async def _ask(url: str, method: str, path: str, body: bytes = b"") -> Reply:
     """Sends one request on a connection of its own."""
-    connection = await _Connection.open(url)
+    connection = await Connection.open(url)
     try:
         return await connection.ask(method, path, body)
     finally:

@@ -28,8 +28,8 @@ from ...pir._bins import MAX_BINS
 from ...service._spawn import spawned
 from ..results import Results
 from ..timing import WrongResultError, check_duration
+from ._connection import TABLE
 
-_NAME = "bench"
 _QUERIES = 64
 _MAX_CLIENTS = 1000
 _MAX_WAITING = 16384
@@ -103,7 +103,7 @@ def _cases(arguments: argparse.Namespace, path: Path) -> Iterator[Case]:
     # Both this process and the server map the table, so it is in memory once.
     server = Server(Table.load(path), threads=arguments.threads, party=0, device="cpu")
     client = Client(server.params, server.tops, insecure_generator=True)
-    options = ["--name", _NAME, "--party", "0", "--port", "0"]
+    options = ["--name", TABLE, "--party", "0", "--port", "0"]
     options += ["--max-connections-per-address", str(_MAX_CLIENTS)]
     options += ["--max-waiting-per-client", str(_MAX_WAITING)]  # all clients have one address
     options += ["--device", "cpu", "--threads", str(arguments.threads)]
@@ -247,7 +247,7 @@ async def _ask_in_turn(
 ) -> None:
     parts = urlsplit(url)
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
-    head = f"POST /v1/tables/{_NAME}/answer HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: "
+    head = f"POST /v1/tables/{TABLE}/answer HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: "
     try:
         for query, expected in cycle(exchanges):
             began = await turn()
