@@ -15,7 +15,7 @@ from nescio.errors import ServiceError
 
 TABLE = "words"
 DATA = "DATA"
-"""An option that stands for the folder of `--data` of a party."""
+"""A placeholder among the options: the data folder of the party takes its place."""
 
 _START_SECONDS = 60.0
 _STOP_SECONDS = 15.0

@@ -114,7 +114,7 @@ class Scene:
             reader.start()
         self.wait_for_lookups(1)
         for reader in self.readers:
-            reader.outage = 0.0  # the start is none
+            reader.outage = 0.0  # the start does not count as one
         if self._pause is not None:
             tokens = [party.token for party in self.parties]
             self.operator = Operator(

@@ -13,7 +13,7 @@ from ..errors import ArgumentError, FileError, NescioError
 from . import Subparsers
 from ._row_names import row_names
 from ._run.access import add_client_key
-from .lookup import trust
+from .lookup import add_requests, trust
 
 if TYPE_CHECKING:
     from ..service import PartyStatus, TableAdmin, TableStatus
@@ -80,19 +80,7 @@ def _add_connection(parser: argparse.ArgumentParser, *, journal: bool = False) -
         help="file that keeps every change of this table, so that a server that is behind can get "
         "it; made if it does not exist",
     )
-    add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
-    add(
-        "--timeout",
-        type=float,
-        default=300.0,
-        help="seconds to wait for a server's reply (default: %(default)s)",
-    )
-    add(
-        "--retries",
-        type=int,
-        default=2,
-        help="number of retries if a server fails (default: %(default)s)",
-    )
+    add_requests(parser, timeout=300.0)
 
 
 def _add_change(whats: Subparsers, name: str, what: str) -> None:

@@ -59,18 +59,7 @@ def add_parser(commands: Subparsers) -> None:
         metavar="FILE",
         help="layout that a batch table must have (default: the layout that the servers have)",
     )
-    add(
-        "--timeout",
-        type=float,
-        default=30.0,
-        help="seconds to wait for a server's reply (default: %(default)s)",
-    )
-    add(
-        "--retries",
-        type=int,
-        default=2,
-        help="number of retries if a server fails (default: %(default)s)",
-    )
+    add_requests(parser, timeout=30.0)
     add("--deadline", type=float, metavar="SECONDS", help="seconds for the whole lookup at most")
     add(
         "--client-key-file",
@@ -79,7 +68,6 @@ def add_parser(commands: Subparsers) -> None:
         help="file with the key for servers that need one, or a key for each party in the order of "
         "--servers (default: the environment variable NESCIO_CLIENT_KEY)",
     )
-    add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
     add(
         "--no-verify",
         action="store_false",
@@ -99,6 +87,24 @@ def add_parser(commands: Subparsers) -> None:
         help="allow a table whose generator claims no 128-bit security",
     )
     parser.set_defaults(run=_run)
+
+
+def add_requests(parser: argparse.ArgumentParser, *, timeout: float) -> None:
+    """Declares the options of requests to both servers: time, retries, certificates."""
+    add = parser.add_argument
+    add(
+        "--timeout",
+        type=float,
+        default=timeout,
+        help="seconds to wait for a server's reply (default: %(default)s)",
+    )
+    add(
+        "--retries",
+        type=int,
+        default=2,
+        help="number of retries if a server fails (default: %(default)s)",
+    )
+    add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -116,7 +116,7 @@ class TableAdmin(Closing):
     def drop_last(self) -> str:
         """Drops the newest change of the journal, which no server has made; returns its version.
 
-        Raises ArgumentError if there is none.
+        Raises ArgumentError if a server has made the newest change, or for an empty journal.
         """
         entry = self._locked(
             lambda journal: Repairs(self._parties, journal).drop_last(), self._noted()
@@ -156,7 +156,7 @@ class TableAdmin(Closing):
             return self._loop.call(work(argument))
 
     def _noted(self) -> Journal:
-        """Returns the journal. Raises ArgumentError if there is none."""
+        """Returns the journal. Raises ArgumentError for an admin without a journal."""
         if self._journal is None:
             raise ArgumentError(
                 "journal: found None, expected the file of the operator's journal, which has the "

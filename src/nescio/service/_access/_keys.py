@@ -39,7 +39,7 @@ class ClientKeys:
     """The clients of a file with lines `NAME SHA256 [KEYS_PER_SECOND]`; `#` begins a comment.
 
     A name may have several keys, so that an old and a new one are valid for a time. Raises
-    FileError for a file that cannot be read, or has an invalid line.
+    FileError for an unreadable file, and for an invalid line.
 
     Keys are found by their hash in a dictionary. The time of that says at most something about the
     hashes of guessed keys, not about the keys: nobody can choose a key for the beginning of its
@@ -61,7 +61,7 @@ class ClientKeys:
         return True
 
     def find(self, key: str) -> KnownClient | None:
-        """Returns the client of a key; None if there is none."""
+        """Returns the client of a key; None for an unknown key."""
         return self._clients.get(_digest(key))
 
 

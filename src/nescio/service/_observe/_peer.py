@@ -34,9 +34,9 @@ class _Servers(Protocol):
 class Peer:
     """The versions of the other party, asked for every five seconds.
 
-    The check `peer` fails if, for a table, no version is answered by both parties: lookups then
-    fail until one of them has changed. A party that cannot be reached does not fail the check,
-    because clients may still reach it; the check says so, and a metric too.
+    The check `peer` fails if both parties have no version of a table in common: lookups then fail
+    until one party gets the version of the other. The check passes for an unreachable party,
+    because clients may still reach it. Its text and a metric say that the party is unreachable.
     """
 
     def __init__(

@@ -73,7 +73,8 @@ class Journal:
     def locked(self) -> Iterator[None]:
         """Locks the file, which is made if it does not exist, and reads what is new in it.
 
-        Raises FileError if another process keeps it locked, or if it is no journal of this table.
+        Raises FileError if another process keeps it locked, or for a file that is not a journal of
+        this table.
         """
         if not self._mine.acquire(timeout=LOCK_SECONDS):
             raise self._busy()

@@ -15,8 +15,8 @@ _NOT_FOUND = 404
 class Parties:
     """Sends requests with the operator's tokens to both servers of a table.
 
-    `servers` may be the addresses of the operator's ports: nothing else is asked of them. Raises
-    ArgumentError for servers or tokens that are none.
+    `servers` may be the addresses of the operator's ports, which answer all of these requests.
+    Raises ArgumentError for invalid servers or tokens.
     """
 
     def __init__(

@@ -23,9 +23,9 @@ The body of a change is the change as the servers get it (`pir._change`). "Made"
 has made it: the change's name, 16 bytes, and the id of the table after it, 16 bytes. "Dropped" says
 that no server has made it and none will: the name. Nothing else is ever written but at the end.
 
-A program that was stopped leaves an unfinished record at the end, which stands for nothing that was
-sent. It is recognized by the absence of any whole record after it, and cut off. Anything else that
-is no record is damage.
+A program that was stopped leaves an unfinished record at the end. Its change was not sent. The
+reader takes bytes as an unfinished record, and cuts them off, if no complete record follows them.
+Any other bytes that are not a record are damage.
 """
 
 import json
@@ -132,7 +132,7 @@ def _checksum(head: bytes, body: bytes) -> bytes:
 
 
 def _read_record(file: BinaryIO, offset: int, size: int) -> Record | None:
-    """Reads the record at an offset; returns None if there is no whole one."""
+    """Reads the record at an offset; returns None if it is incomplete."""
     if size - offset < HEAD_BYTES:
         return None
     file.seek(offset)

@@ -47,7 +47,7 @@ class Repairs:
     async def drop_last(self) -> Entry:
         """Drops the newest change from the journal, which no server may have made; returns it.
 
-        Raises ArgumentError if there is none, or a server has made it.
+        Raises ArgumentError for an empty journal, and for a change that a server has made.
         """
         servers = await self._parties.describe()
         settle(self._journal, servers)
