@@ -42,7 +42,9 @@ def file_limit(settings: Settings, folder: Path) -> Outcome:
     options = settings.options
     parties = [Party(number, table, folder, options) for number in range(2)]
     parties[1].max_file_bytes = _FILE_BYTES
-    with Scene("limit of a file's length", folder, parties=parties) as scene:
+    with Scene(
+        "limit of a file's length", folder, parties=parties, update_rows=(300, 300)
+    ) as scene:
         assert scene.operator is not None
         end = time.monotonic() + 60
         while not _saw(scene.operator, "507") and time.monotonic() < end:
