@@ -49,11 +49,23 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "journal",
+        "benchmarks.faults.journal",
+        "changes that last: a record, an update, a snapshot, a start",
+        "Times records of a journal, updates with and without one, lookups during snapshots, and "
+        "the start of a server whose journal is as long as it gets before a snapshot begins.",
+        (
+            Option("--rows", type=count, default=1 << 20, help="rows of the table (default: 2^20)"),
+            Option("--row-bytes", type=count, default=64, help="bytes of a row (default: 64)"),
+            Option("--folder", metavar="DIR", help="a folder on the disk to measure"),
+        ),
+    ),
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the suite or the soak; returns the exit code."""
+    """Runs one of them; returns the exit code."""
     return run_main("faults", "Faults of two parties on loopback.", BENCHMARKS, argv)
 
 

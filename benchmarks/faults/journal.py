@@ -1,7 +1,5 @@
 """The cost of changes that last: of a record, of updates, of a snapshot, and of a start.
 
-    python -m benchmarks.journal [--rows 1048576] [--row-bytes 64] [--folder DIR]
-
 Prints medians. The start is that of `nescio serve --data`, from the call to the first answer, with
 a journal as long as it gets before a snapshot begins.
 """
@@ -122,18 +120,10 @@ def measure_start(subject: Subject, folder: Path) -> None:
     print(f"start to the first answer: {statistics.median(seconds):.2f} s, most {max(seconds):.2f}")
 
 
-def main() -> None:
+def run(arguments: argparse.Namespace) -> int:
     """Measures and prints everything."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--rows", type=int, default=1 << 20)
-    parser.add_argument("--row-bytes", type=int, default=64)
-    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
-    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
         subject = Subject(arguments.rows, arguments.row_bytes)
         measure_costs(subject, Path(name, "measured"))
         measure_start(subject, Path(name))
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,1 +1,0 @@
-"""The cost of changes that last: python -m benchmarks.journal."""
