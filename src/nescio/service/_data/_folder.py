@@ -29,19 +29,18 @@ _TEMPORARY = re.compile(r"(?:snapshot-\d+\.nescio|(?:state|journal)-\d+)\.[0-9a-
 class Folder:
     """The folder of one table, which no other process uses.
 
-    Raises FileError if it cannot be made or is in use.
+    `failure` says why its files cannot be written, such as on a read-only disk; None normally.
+    Raises FileError if the folder does not exist and cannot be made, or is in use.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.failure: str | None = None
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = self._open_lock()
         except OSError as error:
-            raise FileError(
-                f"the data folder {path} cannot be written: {error.strerror}; expected a folder "
-                "that the server may write"
-            ) from error
+            raise self.unwritable(error.strerror) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -50,6 +49,30 @@ class Folder:
                 f"the data folder {path} is in use by another process: stop it, or give each "
                 "server a folder of its own"
             ) from error
+
+    def _open_lock(self) -> int:
+        """Opens the file `lock`; the folder itself if that cannot be made. Raises OSError."""
+        path, flags = self.path / "lock", os.O_RDONLY | os.O_CLOEXEC
+        try:
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self.failure = f"the data folder cannot be written: {error.strerror}"
+        try:
+            return os.open(path, flags)
+        except FileNotFoundError:
+            return os.open(self.path, flags | os.O_DIRECTORY)
+
+    def check_writable(self) -> None:
+        """Raises FileError if the files cannot be written."""
+        if self.failure is not None:
+            raise self.unwritable(self.failure.partition(": ")[2])
+
+    def unwritable(self, why: str) -> FileError:
+        """Makes the error for a folder without a table that cannot be written."""
+        return FileError(
+            f"the data folder {self.path} cannot be written: {why}; expected a folder that the "
+            "server may write"
+        )
 
     def close(self) -> None:
         """Gives the folder to other processes."""
@@ -72,8 +95,11 @@ class Folder:
     def remove_unused(self, base: int) -> None:
         """Removes what is older than the snapshot `base`, and what was never completed.
 
-        Files that cannot be removed stay, and are ignored.
+        Files that cannot be removed stay, and are ignored. In a folder that cannot be written, all
+        do.
         """
+        if self.failure is not None:
+            return
         with contextlib.suppress(OSError):
             for path in list(self.path.iterdir()):
                 if _TEMPORARY.fullmatch(path.name):

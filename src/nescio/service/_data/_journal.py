@@ -195,8 +195,8 @@ class JournalReader:
 class JournalWriter:
     """Appends records to a journal, each of which is synchronized before `append` returns.
 
-    A failure leaves the journal as it was. If it cannot be left so, `failure` says why, and all
-    later records are refused.
+    A failure leaves the journal as it was. If it cannot be left so, or if the file cannot be opened
+    for writing, `failure` says why, and all later records are refused.
     """
 
     def __init__(self, path: Path, head: Head, end: int, count: int) -> None:
@@ -204,7 +204,11 @@ class JournalWriter:
         self.end = end
         self.count = count
         self.failure: str | None = None
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            self.failure = _unwritable(error)
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     @classmethod
     def create(cls, path: Path, head: Head) -> "JournalWriter":
@@ -224,12 +228,12 @@ class JournalWriter:
         try:
             write_at(self._descriptor, parts, self.end)
         except OSError as error:
-            self._cut()
-            raise FileError(f"the journal cannot be written: {error.strerror}") from error
+            self.cut()
+            raise FileError(_unwritable(error)) from error
         try:
             os.fdatasync(self._descriptor)
         except OSError as error:  # the system may have dropped what it could not write
-            self._cut()
+            self.cut()
             self.failure = f"the journal could not be synchronized: {error.strerror}"
             raise FileError(self.failure) from error
         self.end += sum(map(len, parts))
@@ -239,19 +243,20 @@ class JournalWriter:
         """Removes the last record, which began at `end`; no further one may follow."""
         self.end, self.count = end, self.count - 1
         self.failure = "a change failed after it was in the journal"
-        self._cut()
+        self.cut()
 
     def cut(self) -> None:
-        """Removes what follows the last record. Raises OSError."""
-        os.ftruncate(self._descriptor, self.end)
-        os.fsync(self._descriptor)
-
-    def _cut(self) -> None:
+        """Removes what follows the last record; `failure` says so if that fails."""
         try:
-            self.cut()
+            os.ftruncate(self._descriptor, self.end)
+            os.fsync(self._descriptor)
         except OSError as error:
             self.failure = f"the journal has a part of a change: {error.strerror}"
 
     def close(self) -> None:
         """Closes the file."""
         os.close(self._descriptor)
+
+
+def _unwritable(error: OSError) -> str:
+    return f"the journal cannot be written: {error.strerror}"

@@ -1,5 +1,6 @@
 """The start of a table from its data folder: the newest snapshot, and the changes since."""
 
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from ._kept import KeptTable
 from ._origin import Origin
 from ._state import State
 
+_LOG = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
@@ -25,7 +28,8 @@ class Recovered:
 
     def describe(self) -> str:
         """Describes the start in one line."""
-        torn = self.torn_bytes and f", {self.torn_bytes} bytes of an unfinished change cut off"
+        left = "cut off" if self.kept.failure is None else "ignored"
+        torn = self.torn_bytes and f", {self.torn_bytes} bytes of an unfinished change {left}"
         return (
             f"version {self.kept.table.params.version!r}, {self.changes} changes made again in "
             f"{self.seconds:.2f} s{torn or ''}"
@@ -49,11 +53,13 @@ class Recovery:
     def of(cls, folder: Folder) -> "Recovery | None":
         """Reads the state of a folder; None if the folder has no table yet.
 
-        Raises FileError if files are missing or damaged.
+        Raises FileError if files are missing or damaged, and for a folder without a table that
+        cannot be written.
         """
         try:
             base = _base(folder)
             if base is None:
+                folder.check_writable()
                 return None
             path = folder.file("state", base)
             data = path.read_bytes()
@@ -67,8 +73,9 @@ class Recovery:
     def load(self, origin: Origin, threads: int, progress: Progress | None) -> Recovered:
         """Loads the snapshot, and makes the changes of the journals again.
 
-        `origin` is that of the folder, whose sources may have another state now. Raises FileError
-        if a file is missing, damaged, or that of another table.
+        `origin` is that of the folder, whose sources may have another state now. If the files
+        cannot be written, the table refuses changes, and the log says why. Raises FileError if a
+        file is missing, damaged, or that of another table.
         """
         began, folder = time.monotonic(), self._folder
         folder.remove_unused(self._base)
@@ -89,12 +96,18 @@ class Recovery:
                 if torn and number != numbers[-1]:
                     raise FileError(f"its end is missing: {torn} bytes of a change, and no more")
             writer = JournalWriter(path, reader.head, reader.end, reader.count)
-            if reader.torn_bytes:
+            writer.failure = folder.failure or writer.failure
+            if reader.torn_bytes and writer.failure is None:
                 writer.cut()
         except FileError as error:
             raise _unusable(folder, _about(path, error)) from error
         except OSError as error:
             raise _unusable(folder, f"{path} cannot be read: {error.strerror}") from error
+        if writer.failure is not None:
+            name = folder.path.name
+            _LOG.error(
+                "table %s: all changes are refused until a restart: %s", name, writer.failure
+            )
         kept = KeptTable(table, folder, origin, writer)
         seconds = time.monotonic() - began
         kept.backlog.add(kept_bytes, seconds if replay.slow else 0)
@@ -141,6 +154,7 @@ def _base(folder: Folder) -> int | None:
     first = folder.file("journal", 1)
     if journals != [1] or first.stat().st_size > HEAD_BYTES:
         raise _unusable(folder, f"found the journals {journals} and no snapshot, expected one")
+    folder.check_writable()
     first.unlink()
     folder.remove_unused(2)
     return None
