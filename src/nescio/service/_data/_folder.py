@@ -40,7 +40,7 @@ class Folder:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = self._open_lock()
         except OSError as error:
-            raise self.unwritable(error.strerror) from error
+            raise self.unwritable(str(error.strerror)) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
