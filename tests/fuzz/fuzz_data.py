@@ -17,7 +17,7 @@ from xxhash import xxh3_128_digest
 import nescio
 from nescio.errors import FileError
 from nescio.pir._change import Change
-from nescio.pir._durable import Kept, Replay, _replay
+from nescio.pir._durable import Kept, Versions, _replay, _versions
 from nescio.pir._keyed import KeyedTable
 from nescio.service._data import Origin, _journal, _origin, _state
 
@@ -26,7 +26,8 @@ for module in (_journal, _journal.JournalReader, _journal.Head, _state, _state.S
         function = getattr(thing, "__func__", thing)
         if isinstance(function, FunctionType) and function.__module__.startswith("nescio."):
             atheris.instrument_func(function)
-for function in (*vars(_replay.Replay).values(), *vars(_replay._StandIn).values()):
+replays = (_versions.Versions, _replay.Replay, _replay._StandIn)
+for function in (one for kind in replays for one in vars(kind).values()):
     if isinstance(function, FunctionType):
         atheris.instrument_func(function)
 
@@ -42,7 +43,7 @@ JOURNAL = HEAD.encode() + b"".join(
     for number, message in enumerate(MESSAGES)
     for part in _journal.encode_record(HEAD.name, number, _journal.Record(message, b"", bytes(16)))
 )
-KEPT = Kept(bytes(16), None, b"", np.zeros(2, np.uint64), np.zeros((2, 4), np.uint64))
+KEPT = Kept(bytes(16), bytes(32), None, b"", np.zeros(2, np.uint64), np.zeros((2, 4), np.uint64))
 STATE = _state.State(PARAMS.id, Origin.of(PARAMS, []), KEPT).encode()
 
 
@@ -81,7 +82,9 @@ def fuzz_replay(provider: atheris.FuzzedDataProvider) -> None:
     if provider.ConsumeBool():
         table = KeyedTable(["a", "b", "c"], np.ones((3, 4), np.uint8), threads=1).table
         message = message[:16] + table.params.id + message[32:]
-    replay = Replay(table)
+    replay = Versions(table, 4)
+    if provider.ConsumeBool():
+        replay.mark()
     replay.add(message, provider.ConsumeBytes(40), bytes(16))
     replay.finish()
 

@@ -12,13 +12,13 @@ def head(data):
     magic, version, zero, number, origin, base, name, own = struct.unpack(
         "<8sIIQ16s16s16s16s", data[:HEAD_BYTES]
     )
-    assert (magic, version, zero) == (b"NESCIOJR", 1, 0)
+    assert (magic, version, zero) == (b"NESCIOJR", 2, 0)
     assert own == xxh3_128_digest(data[:72])
     return number, origin, base, name
 
 
 def records(data):
-    """Yields the message, the moved rows and the id of each record."""
+    """Yields the message, the moved rows and the id of each record; a mark has only an id."""
     _, _, _, name = head(data)
     at, expected = HEAD_BYTES, 0
     while at < len(data):

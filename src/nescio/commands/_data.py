@@ -33,7 +33,8 @@ def open_kept(
             kept = _begin(files, arguments, shown, folder, say)
         else:
             origin = _checked_origin(files, arguments, shown, folder, recovery)
-            recovered = recovery.load(origin, arguments.threads, shown)
+            keep = arguments.keep_versions
+            recovered = recovery.load(origin, arguments.threads, shown, keep)
             kept = recovered.kept
             say(f"data of {files.name}: {recovered.describe()}")
         failed.pop_all()

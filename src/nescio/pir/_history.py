@@ -23,6 +23,7 @@ MAX_VERSIONS = 256
 DEFAULT_VERSIONS = 16
 DEFAULT_FRACTION = Fraction(1, 8)
 
+ID_BYTES = 16
 _MAX_IDS = 1 << 14
 
 
@@ -152,6 +153,19 @@ class KnownIds:
     def __contains__(self, ident: bytes) -> bool:
         """Tests if the table has had the version with an id."""
         return ident in self._ids
+
+    def to_bytes(self) -> bytes:
+        """Encodes all ids, 16 bytes each, oldest first."""
+        return b"".join(self._ids)
+
+    @classmethod
+    def from_bytes(cls, data: bytes, current: bytes) -> "KnownIds":
+        """Decodes the bytes of `to_bytes`, and adds the `current` id."""
+        known = cls(data[:ID_BYTES] or current)
+        for first in range(ID_BYTES, len(data), ID_BYTES):
+            known.add(data[first : first + ID_BYTES])
+        known.add(current)
+        return known
 
     def add(self, ident: bytes) -> None:
         """Adds the id of a version."""

@@ -90,16 +90,16 @@ class VersionedTable:
         with self._changes:
             yield
 
-    def history(self) -> tuple[UsedVersions, LastChange | None]:
-        """Returns the versions that the table has had, and its last change, to be kept in a file.
+    def history(self) -> tuple[UsedVersions, KnownIds, LastChange | None]:
+        """Returns the versions of the table, their ids, and its last change, for a file.
 
         The caller holds `changing`.
         """
-        return self._versions, self._last
+        return self._versions, self._ids, self._last
 
-    def restore(self, versions: UsedVersions, last: LastChange | None) -> None:
+    def restore(self, versions: UsedVersions, ids: KnownIds, last: LastChange | None) -> None:
         """Replaces what `history` returned, in a table that was loaded from a file."""
-        self._versions, self._last = versions, last
+        self._versions, self._ids, self._last = versions, ids, last
 
     def _recorded(self, params: TableParams) -> None:
         """Records the change that follows, if a journal is attached."""

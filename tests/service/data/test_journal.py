@@ -41,7 +41,7 @@ def read(data):
 
 
 def test_the_bytes_of_a_journal():
-    assert WHOLE[:24] == b"NESCIOJR" + bytes([1, 0, 0, 0, 0, 0, 0, 0, 3]) + bytes(7)
+    assert WHOLE[:24] == b"NESCIOJR" + bytes([2, 0, 0, 0, 0, 0, 0, 0, 3]) + bytes(7)
     assert len(PARTS[0]) == HEAD_BYTES == 88
     assert PARTS[2][:8] == b"NCRD" + bytes([5, 0, 0, 0])
     assert PARTS[2][8:24] == bytes([1]) + bytes(7) + bytes(8)
@@ -52,7 +52,7 @@ def test_the_bytes_of_a_journal():
 
 def test_a_written_journal_is_that_of_the_specification(tmp_path):
     kept = begin(tmp_path / "words")
-    first, ids, messages = kept.table.params.id, [], []
+    first, ids, messages = kept.table.params.id, [kept.table.params.id], [b""]
     for stamp in range(1, 4):
         messages.append(change(kept.table, "update", [stamp], fresh_rows(stamp, 1)))
         ids.append(kept.table.params.id)
@@ -157,11 +157,11 @@ def kept(tmp_path):
 
 
 def test_damaged_files_are_refused(kept):
-    assert "record 0 at byte 88 is damaged" in damaged(kept, "journal-2", flip(200))
+    assert "record 1 at byte 160 is damaged" in damaged(kept, "journal-2", flip(200))
     assert "its head is damaged" in damaged(kept, "journal-2", flip(30))
-    assert "version 0 of the format" in damaged(kept, "journal-2", flip(8))
+    assert "version 3 of the format" in damaged(kept, "journal-2", flip(8))
     assert "it is damaged" in damaged(kept, "state-2", flip(-1))
-    assert "version 0 of the format" in damaged(kept, "state-2", flip(8))
+    assert "version 3 of the format" in damaged(kept, "state-2", flip(8))
     assert "blocks have changed" in damaged(kept, "snapshot-2.nescio", flip(-1))
 
 

@@ -48,11 +48,6 @@ class Replay:
         self.count = 0
         self.slow = 0
 
-    @property
-    def id(self) -> bytes:
-        """The id of the table after the changes so far."""
-        return self._id
-
     def add(self, message: bytes, moved: bytes, after: bytes) -> None:
         """Makes a change, at the latest in `finish`; `after` is the id of the table after it.
 
@@ -73,6 +68,7 @@ class Replay:
         except NescioError as error:
             raise FileError(f"change {self.count + 1} of the journal: {error}") from error
         self._id, self._last = after, message
+        self._table.history()[1].add(after)
         self.count += 1
 
     def finish(self) -> None:
@@ -87,7 +83,8 @@ class Replay:
                 f"journal, expected {self._id.hex()}"
             )
         if self._last is not None:
-            self._table.restore(self._table.history()[0], last_change_of(self._last))
+            versions, ids, _ = self._table.history()
+            self._table.restore(versions, ids, last_change_of(self._last))
 
     def _add_keyed(self, target: KeyedRows, change: Change, moved: bytes) -> None:
         values = change.values(self._table)
@@ -107,7 +104,7 @@ class Replay:
         table, version = self._table, self._waiting[-1].version
         indices = np.concatenate([one.indices for one in self._waiting])
         rows = np.concatenate([one.rows for one in self._waiting])
-        versions, _ = table.history()
+        versions, _, _ = table.history()
         for one in self._waiting[:-1]:
             versions.add(one.version)
         self._waiting, self._waiting_bytes = [], 0

@@ -11,6 +11,7 @@ from ..._arrays import ByteArray, IndexArray, as_threads
 from ...errors import ArgumentError, FileError, MessageError
 from .. import _stored as stored
 from .._checksums import BLOCK_BYTES, Progress
+from .._history import KnownIds
 from .._keyed import KeyedLayout
 from .._keyed._rows import KeyedRows
 from .._layout_kind import layout_kind
@@ -24,12 +25,13 @@ from ..batch import BatchTable
 class Kept:
     """The parts of a table at one instant that are not in its memory.
 
-    `used` are the versions that it has had, `extra` its vacant rows, `slots` and `words` the places
-    of a keyed table's keys, which other tables lack: see `UsedVersions.to_bytes`,
-    `Table.extra_state` and `Cuckoo.entries`.
+    `used` are the versions that it has had, `ids` their ids, `extra` its vacant rows, `slots` and
+    `words` the places of a keyed table's keys, which other tables lack: see
+    `UsedVersions.to_bytes`, `KnownIds.to_bytes`, `Table.extra_state` and `Cuckoo.entries`.
     """
 
     used: bytes
+    ids: bytes
     last: LastChange | None
     extra: bytes
     slots: IndexArray
@@ -38,11 +40,12 @@ class Kept:
     @classmethod
     def of(cls, table: Table) -> "Kept":
         """Returns the parts of a table. The caller holds `table.changing()`."""
-        used, last = table.history()
+        used, ids, last = table.history()
         slots, words = np.zeros(0, np.int64), np.zeros((0, 4), np.uint64)
         if isinstance(table.target, KeyedRows):
             slots, words = table.target.places.entries()
-        return cls(used.to_bytes(), last, table.extra_state(), slots.view(np.uint64), words)
+        extra, places = table.extra_state(), slots.view(np.uint64)
+        return cls(used.to_bytes(), ids.to_bytes(), last, extra, places, words)
 
 
 def save_snapshot(path: Path, table: Table, state: TableState, pause: Callable[[], None]) -> None:
@@ -77,7 +80,8 @@ def open_snapshot(path: Path, kept: Kept, threads: int, progress: Progress | Non
         table = Table.of_stored(found, pool, kept.extra)
     except (ArgumentError, MessageError) as error:
         raise _unfit(path, error) from error
-    table.restore(UsedVersions.from_bytes(kept.used, table.params.version), kept.last)
+    used = UsedVersions.from_bytes(kept.used, table.params.version)
+    table.restore(used, KnownIds.from_bytes(kept.ids, table.params.id), kept.last)
     kind = layout_kind(table.layout)
     try:
         if kind == "keyed":

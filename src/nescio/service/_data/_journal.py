@@ -4,7 +4,7 @@ All little-endian. The file begins with a head:
 
     offset    bytes
     0         8       "NESCIOJR"
-    8         4       version of this format, 1
+    8         4       version of this format, 2
     12        4       zero
     16        8       number of the journal
     24        16      origin: id of the first version of the table in this folder
@@ -24,6 +24,9 @@ Records follow, one for each change:
     72        n       the message of the change, as it arrived
     72 + n    m       rows that a keyed table moved to other places
 
+A record without a message and moved rows is a mark. It says that the snapshot of this journal was
+complete: the snapshot has no change that follows the mark.
+
 A record is synchronized before the next one is written, so that only the last one may be torn. What
 follows the last valid record is torn if no valid head of a later record is in it; else the file is
 damaged. The checksums are against accidents: an attacker who can write the file can also write
@@ -42,7 +45,7 @@ from xxhash import xxh3_128, xxh3_128_digest
 from ..._disk import replacing, write_at
 from ...errors import FileError
 
-VERSION = 1
+VERSION = 2
 MAX_MESSAGE_BYTES = 1 << 32
 HEAD_BYTES = 88
 RECORD_BYTES = 72
@@ -93,6 +96,16 @@ class Record(NamedTuple):
     message: bytes
     moved: bytes
     after: bytes
+
+    @classmethod
+    def mark(cls, ident: bytes) -> "Record":
+        """Makes the mark of a complete snapshot, while the table has an id."""
+        return cls(b"", b"", ident)
+
+    @property
+    def is_mark(self) -> bool:
+        """True for a mark, False for a change."""
+        return not self.message and not self.moved
 
 
 class _RecordHead(NamedTuple):

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ...errors import FileError
@@ -85,7 +85,9 @@ class KeptTable:
         with table.changing():
             begun = Begun.now(1, table)
         write_snapshot(folder, begun, origin, done)
-        return cls(table, folder, origin, writer)
+        kept = cls(table, folder, origin, writer)
+        kept.mark()
+        return kept
 
     @property
     def failure(self) -> str | None:
@@ -136,6 +138,14 @@ class KeptTable:
         if self.backlog.is_long(self._most_bytes) and self._writer.failure is None:
             self.snapshots.start()
 
+    def mark(self) -> None:
+        """Notes in the journal that the snapshot is complete, if the journal can be written.
+
+        A start then knows all versions from here on, and can answer them.
+        """
+        with self.table.changing(), suppress(FileError):
+            self._writer.append(JournalRecord.mark(self.table.params.id))
+
     def close(self) -> None:
         """Ends snapshots, refuses further changes, and gives the folder to other processes."""
         self.snapshots.stop()
@@ -172,3 +182,4 @@ class KeptTable:
             self.backlog = Backlog()
             begun = Begun.now(number, self.table)
         write_snapshot(self.folder, begun, self.origin, pause)
+        self.mark()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ...errors import FileError
 from ...pir._checksums import Progress
-from ...pir._durable import Replay, open_snapshot
+from ...pir._durable import Versions, open_snapshot
+from ...pir._history import DEFAULT_VERSIONS
 from ._folder import Folder
 from ._journal import HEAD_BYTES, JournalReader, JournalWriter
 from ._kept import KeptTable
@@ -70,12 +71,19 @@ class Recovery:
         except FileError as error:
             raise _unusable(folder, f"{path}: {error}") from error
 
-    def load(self, origin: Origin, threads: int, progress: Progress | None) -> Recovered:
+    def load(
+        self,
+        origin: Origin,
+        threads: int,
+        progress: Progress | None,
+        keep: int = DEFAULT_VERSIONS,
+    ) -> Recovered:
         """Loads the snapshot, and makes the changes of the journals again.
 
-        `origin` is that of the folder, whose sources may have another state now. If the files
-        cannot be written, the table refuses changes, and the log says why. Raises FileError if a
-        file is missing, damaged, or that of another table.
+        At most `keep` versions are answered, with the current one. `origin` is that of the folder,
+        whose sources may have another state now. If the files cannot be written, the table refuses
+        changes, and the log says why. Raises FileError if a file is missing, damaged, or that of
+        another table.
         """
         began, folder = time.monotonic(), self._folder
         folder.remove_unused(self._base)
@@ -84,7 +92,7 @@ class Recovery:
             table = open_snapshot(path, self._state.kept, threads, progress)
             if table.params.id != self._state.id:
                 raise FileError(f"{path} is not that of the state beside it")
-            replay = Replay(table)
+            replay = Versions(table, keep)
             numbers, kept_bytes = self._journals(), 0
             for number in numbers:
                 path = folder.file("journal", number)
@@ -95,6 +103,7 @@ class Recovery:
                 torn = reader.torn_bytes
                 if torn and number != numbers[-1]:
                     raise FileError(f"its end is missing: {torn} bytes of a change, and no more")
+            replay.finish()
             writer = JournalWriter(path, reader.head, reader.end, reader.count)
             writer.failure = folder.failure or writer.failure
             if reader.torn_bytes and writer.failure is None:
@@ -112,18 +121,22 @@ class Recovery:
         seconds = time.monotonic() - began
         kept.backlog.add(kept_bytes, seconds if replay.slow else 0)
         kept.backlog.changes = replay.count
+        if not replay.exact:
+            kept.mark()
         with table.changing():
             kept.tidy()
         return Recovered(kept, replay.count, reader.torn_bytes, seconds)
 
-    def _replay(self, reader: JournalReader, number: int, replay: Replay) -> None:
-        """Makes the changes of one journal."""
+    def _replay(self, reader: JournalReader, number: int, replay: Versions) -> None:
+        """Makes the changes of one journal, at the latest when the replay finishes."""
         head = reader.head
         if head.origin != self.origin.id or head.number != number or head.base != replay.id:
             raise FileError("it is the journal of another table, or of another time")
         for record in reader:
-            replay.add(*record)
-        replay.finish()
+            if record.is_mark:
+                replay.mark()
+            else:
+                replay.add(*record)
 
     def _journals(self) -> list[int]:
         """Lists the journals from the snapshot on. Raises FileError if one is missing."""
@@ -134,10 +147,10 @@ class Recovery:
         return found
 
 
-def recover(folder: Folder, threads: int = 0, progress: Progress | None = None) -> Recovered | None:
+def recover(folder: Folder, threads: int = 0, keep: int = DEFAULT_VERSIONS) -> Recovered | None:
     """Starts a table from its folder; None if the folder has none yet. Raises FileError."""
     recovery = Recovery.of(folder)
-    return None if recovery is None else recovery.load(recovery.origin, threads, progress)
+    return None if recovery is None else recovery.load(recovery.origin, threads, None, keep)
 
 
 def _base(folder: Folder) -> int | None:

@@ -4,16 +4,16 @@ All little-endian:
 
     offset    bytes
     0         8       "NESCIOST"
-    8         4       version of this format, 1
+    8         4       version of this format, 2
     12        4       length j of the JSON
     16        16      XXH3 with 128 bits of all that follows
     32        j       JSON: {"id", "last", "origin", "sections"}
     32 + j    ...     the sections, one after the other; "sections" has their lengths
 
 `id` is that of the table's version, `last` the message of its last change or null, `origin` the
-first version in this folder. The sections: the versions that the table has had, 8 bytes each; its
-vacant rows, as `Table.extra_state` encodes them; the slots of the keys of a keyed table, 8 bytes
-each, and their hashes, 32 bytes each.
+first version in this folder. The sections: the versions that the table has had, 8 bytes each; the
+last of their ids, 16 bytes each; its vacant rows, as `Table.extra_state` encodes them; the slots of
+the keys of a keyed table, 8 bytes each, and their hashes, 32 bytes each.
 """
 
 import json
@@ -30,7 +30,7 @@ from ...pir._durable import Kept
 from ...pir._versions import LastChange
 from ._origin import Origin
 
-VERSION = 1
+VERSION = 2
 _MAGIC = b"NESCIOST"
 _HEAD = struct.Struct("<8sII16s")
 _MAX_JSON = 1 << 16
@@ -48,7 +48,7 @@ class State(NamedTuple):
     def encode(self) -> bytes:
         """Encodes the state."""
         kept, last = self.kept, self.kept.last
-        sections = [kept.used, kept.extra, kept.slots.tobytes(), kept.words.tobytes()]
+        sections = [kept.used, kept.ids, kept.extra, kept.slots.tobytes(), kept.words.tobytes()]
         fields = {
             "id": self.id.hex(),
             "last": last and {name: getattr(last, name).hex() for name in _LAST},
@@ -91,13 +91,14 @@ class State(NamedTuple):
         """Converts JSON types, and the bytes of the sections. Raises TypeError or ValueError."""
         if set(fields) != _FIELDS:
             raise ArgumentError(f"found {sorted(fields)}, expected {sorted(_FIELDS)}")
-        used, extra, slots, words = _sections(fields["sections"], data)
+        used, ids, extra, slots, words = _sections(fields["sections"], data)
         last = fields["last"]
         return cls(
             _id(fields["id"]),
             Origin.from_dict(fields["origin"]),
             Kept(
                 bytes(used),
+                bytes(ids),
                 None if last is None else _last(last),
                 bytes(extra),
                 np.frombuffer(slots, "<u8"),
@@ -109,12 +110,14 @@ class State(NamedTuple):
 def _sections(lengths: object, data: memoryview) -> list[memoryview]:
     if not isinstance(lengths, list) or not all(type(n) is int and n >= 0 for n in lengths):
         raise ArgumentError(f"found the sections {lengths!r}, expected lengths")
-    if len(lengths) != 4 or sum(lengths) != len(data):
-        raise ArgumentError(f"found the sections {lengths}, expected four of {len(data)} bytes")
-    used, _, slots, words = lengths
-    if used % 8 or slots % 8 or 4 * slots != words:
-        raise ArgumentError(f"found the sections {lengths}, expected 8, 8 and 32 bytes for each")
-    ends = [sum(lengths[: number + 1]) for number in range(4)]
+    if len(lengths) != 5 or sum(lengths) != len(data):
+        raise ArgumentError(f"found the sections {lengths}, expected five of {len(data)} bytes")
+    used, ids, _, slots, words = lengths
+    if used % 8 or ids % 16 or slots % 8 or 4 * slots != words:
+        raise ArgumentError(
+            f"found the sections {lengths}, expected 8, 16, 8 and 32 bytes for each"
+        )
+    ends = [sum(lengths[: number + 1]) for number in range(5)]
     return [data[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
