@@ -44,24 +44,31 @@ def sum_block(block: ByteArray) -> bytes:
 
 
 def sum_file(
-    descriptor: int, offset: int, size: int, threads: int, progress: Progress | None
+    descriptor: int,
+    offset: int,
+    size: int,
+    threads: int,
+    progress: Progress | None,
+    *,
+    into: ByteArray | None = None,
 ) -> ByteArray:
     """Computes the checksum of each block of `size` bytes of a file at `offset`: (blocks, 16).
 
-    Reads the file instead of a mapping of it: a disk that fails then raises OSError, where a
-    mapping would end the process.
+    Fills `into`, if given, with the bytes. Reads the file instead of a mapping of it: a disk that
+    fails then raises OSError, where a mapping would end the process.
     """
     from xxhash import xxh3_128  # noqa: PLC0415 - only stored tables need it
 
     local = threading.local()
 
     def sum_one(first: int) -> bytes:
-        if not hasattr(local, "buffer"):
+        if into is None and not hasattr(local, "buffer"):
             local.buffer = bytearray(_PIECE_BYTES)
         state = xxh3_128()
         end = min(first + BLOCK_BYTES, size)
         while first < end:
-            view = memoryview(local.buffer)[: min(_PIECE_BYTES, end - first)]
+            wanted = min(_PIECE_BYTES, end - first)
+            view = memoryview(local.buffer)[:wanted] if into is None else into[first:][:wanted].data
             count = os.preadv(descriptor, [view], offset + first)
             if count == 0:  # the file got shorter: the checksum differs
                 break

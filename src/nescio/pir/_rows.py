@@ -1,5 +1,6 @@
 """Rows of a table: from a caller's array to bytes, and back; the rows that changes are about."""
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
@@ -36,7 +37,7 @@ class RowKind(NamedTuple):
     @property
     def row_bytes(self) -> int:
         """The size of one row in bytes."""
-        return int(np.prod(self.row_shape, dtype=np.int64)) * self.dtype.itemsize
+        return math.prod(self.row_shape) * self.dtype.itemsize
 
     @classmethod
     def of(cls, params: TableParams) -> "RowKind":

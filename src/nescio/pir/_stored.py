@@ -27,8 +27,9 @@ import hashlib
 import json
 import os
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -129,9 +130,11 @@ def _write_blocks(
 def read(
     path: Path, threads: int, progress: Progress | None, *, snapshot: bool = False
 ) -> StoredTable:
-    """Checks a file and maps its table into memory.
+    """Checks a file and maps its table into memory, or reads it there if it is a snapshot.
 
-    Raises FileError if the file is not a table, or a snapshot where a whole table is expected.
+    The changes since a snapshot would copy most pages of a mapping, one at a time. And a disk that
+    fails later would end the process. Raises FileError if the file is not a table, or a snapshot
+    where a whole table is expected.
     """
     try:
         with path.open("rb") as file:
@@ -174,16 +177,19 @@ def _read(
     layout = whole[places.layout :][:layout_bytes].tobytes()
     if _seal(description.text, tops, blocks, layout) != description.seal:
         raise _not_a_table(path, "its description or its hashes have changed")
-    wrong = _changed_blocks(file, places, blocks, threads, progress)
+    tables = [_core.Table(*sizes) for sizes in params.layouts] if snapshot else []
+    memory = [np.asarray(table.memory()).reshape(-1) for table in tables]
+    wrong = _changed_blocks(file, places, blocks, threads, progress, memory=memory)
     if wrong:
         raise _not_a_table(
             path,
             f"{len(wrong)} of {len(blocks)} blocks have changed, the first at byte {wrong[0]}",
         )
-    tables = [
-        _core.Table(*sizes, np.asarray(whole[part.first : part.first + part.size]))
-        for sizes, part in zip(params.layouts, places.parts, strict=True)
-    ]
+    if not snapshot:
+        tables = [
+            _core.Table(*sizes, np.asarray(whole[part.first : part.first + part.size]))
+            for sizes, part in zip(params.layouts, places.parts, strict=True)
+        ]
     tree = HashTree(tuple(tables[1:]), tops)
     if tree.digest(params) != params.digest or layout_digest(layout) != params.layout:
         raise _not_a_table(path, "its hashes do not match its parameters")
@@ -196,18 +202,23 @@ def _changed_blocks(
     blocks: ByteArray,
     threads: int,
     progress: Progress | None,
+    *,
+    memory: Sequence[ByteArray],
 ) -> list[int]:
-    """Compares all blocks with their checksums; returns the places of those that differ."""
+    """Compares all blocks with their checksums; returns the places of those that differ.
+
+    Fills the `memory` of each part, if there is any.
+    """
     done, total = 0, sum(part.size for part in places.parts)
     wrong: list[int] = []
-    for part in places.parts:
+    for part, into in zip_longest(places.parts, memory):
 
         def note(part_done: int, _: int, before: int = done) -> None:
             if progress is not None:
                 progress(before + part_done, total)
 
         own, blocks = np.split(blocks, [blocks_of(part.size)])
-        found = sum_file(file.fileno(), part.first, part.size, threads, note)
+        found = sum_file(file.fileno(), part.first, part.size, threads, note, into=into)
         differ = np.flatnonzero((found != own).any(axis=1))
         wrong += [part.first + int(block) * BLOCK_BYTES for block in differ]
         done += part.size

@@ -15,7 +15,15 @@ from nescio.pir._change import head_of
 from nescio.service import create_app
 from nescio.service._data import Folder
 from service.conftest import QUOTAS, TOKENS, running
-from service.data.tables import all_rows, begin, change, fresh_rows, message, restart
+from service.data.tables import (
+    all_rows,
+    begin,
+    change,
+    fresh_rows,
+    message,
+    new_table,
+    restart,
+)
 
 
 @pytest.fixture
@@ -102,6 +110,14 @@ def test_a_snapshot_that_does_not_fit_leaves_everything(tmp_path, full, caplog):
     found.kept.snapshots.start()
     found.kept.snapshots.wait()
     assert found.kept.snapshots.taken == 1
+
+
+def test_a_disk_that_loses_its_files_does_not_end_a_server(tmp_path):
+    """The table is in memory. A mapped file would end the process with SIGBUS."""
+    kept = begin(tmp_path / "words", new_table(20_000))
+    found = restart(kept)
+    os.truncate(kept.folder.file("snapshot", 1), 0)
+    assert np.array_equal(all_rows(found.kept.table), fresh_rows(0, 20_000))
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):

@@ -70,7 +70,7 @@ def save_snapshot(path: Path, table: Table, state: TableState, pause: Callable[[
 
 
 def open_snapshot(path: Path, kept: Kept, threads: int, progress: Progress | None) -> Table:
-    """Maps a snapshot into memory, which is a table after a replay of its journal.
+    """Reads a snapshot into memory, which is a table after a replay of its journal.
 
     Raises FileError if the file is not a snapshot, or does not fit the other parts.
     """

@@ -31,7 +31,7 @@ class Backlog:
     changes: int = 0
     slow_seconds: float = 0.0
 
-    MAX_CHANGES = 8192
+    MAX_CHANGES = 4096
     MAX_SLOW_SECONDS = 0.5
 
     def add(self, size: int, slow_seconds: float) -> None:
