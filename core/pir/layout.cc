@@ -16,22 +16,6 @@ namespace {
 /// Bytes of rows per task: smaller tasks cost more than their work.
 constexpr std::uint64_t kTaskBytes = 64 << 10;
 
-/// The offsets of the eight bytes that hold eight columns of a row, and the row's bit in each.
-struct RowBits {
-  RowBits(const Extent& extent, std::uint64_t row)
-      : tile(extent.offset(row - row % kTileRows)),
-        block_bytes(extent.lines(row - row % kTileRows) * kLineBytes),
-        line(row % kTileRows / kGroupRows * kLineBytes),
-        bit(static_cast<unsigned>(row % kGroupRows)) {}
-
-  std::size_t at(std::size_t byte) const {
-    return tile + byte / kBlockColumnBytes * block_bytes + line + byte % kBlockColumnBytes * 8;
-  }
-
-  std::size_t tile, block_bytes, line;
-  unsigned bit;
-};
-
 Error outside(const std::string& what, std::uint64_t rows) {
   return Error(ErrorKind::index, what + " outside the table of " + std::to_string(rows) + " rows");
 }
@@ -102,6 +86,30 @@ void check_changes(const TableExtent& extent, const RowChanges& changes) {
                                        shown(extent.bins(), extent.row_bytes()));
 }
 
+/// The tile of a row, and the row's number in it.
+struct RowTile {
+  RowTile(const TableExtent& extent, std::uint64_t index) {
+    const Bins::Place at = extent.bins().place(index);
+    const Extent own = extent.extent(at.group);
+    row = at.row % kTileRows;
+    offset = extent.offset(at.group, at.bin) + own.offset(at.row - row);
+    lines = own.lines(at.row - row);
+  }
+
+  std::size_t offset, lines, row;
+};
+
+/// Rows ahead whose lines are fetched to the second-level cache: they would share a set of the first.
+constexpr std::size_t kPrefetched = 2;
+
+void prefetch(const TableExtent& extent, const std::uint8_t* table, std::uint64_t index) {
+  const RowTile at(extent, index);
+  const std::uint8_t* line = table + at.offset + at.row / kGroupRows * kLineBytes;
+  for (std::size_t block = 0; block < block_count(extent.row_bytes()); ++block) {
+    __builtin_prefetch(line + block * at.lines * kLineBytes, 0, 2);
+  }
+}
+
 Error invalid_size(std::uint64_t rows, std::size_t row_bytes) {
   return Error(ErrorKind::argument, "invalid table size: " + std::to_string(rows) + " rows of " +
                                         std::to_string(row_bytes) + " bytes");
@@ -169,25 +177,23 @@ void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint6
 }
 
 void load_rows(const TableExtent& extent, const std::uint8_t* table,
-               std::span<const std::uint64_t> indices, std::uint8_t* rows) {
-  const std::size_t row_bytes = extent.row_bytes();
-  for (std::uint64_t index : indices) {
-    if (index >= extent.rows())
+               std::span<const std::uint64_t> indices, std::uint8_t* rows, Tier tier) {
+  for (const std::uint64_t index : indices) {
+    if (index >= extent.rows()) {
       throw outside("row " + std::to_string(index) + " is", extent.rows());
-    const Bins::Place at = extent.bins().place(index);
-    const Extent own = extent.extent(at.group);
-    const std::uint8_t* bin = table + extent.offset(at.group, at.bin);
-    if (own.layout == Layout::rows) {
-      std::memcpy(rows, bin + at.row * row_bytes, row_bytes);
-    } else {
-      const RowBits from(own, at.row);
-      for (std::size_t byte = 0; byte < row_bytes; ++byte) {
-        std::uint64_t columns;
-        std::memcpy(&columns, bin + from.at(byte), sizeof(columns));
-        rows[byte] = pack_bits(columns >> from.bit);
-      }
     }
-    rows += row_bytes;
+  }
+  const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
+  const std::size_t row_bytes = extent.row_bytes();
+  for (std::size_t i = 0; i < indices.size(); ++i, rows += row_bytes) {
+    if (extent.layout() == Layout::rows) {
+      const Bins::Place at = extent.bins().place(indices[i]);
+      std::memcpy(rows, table + extent.offset(at.group, at.bin) + at.row * row_bytes, row_bytes);
+      continue;
+    }
+    if (i + kPrefetched < indices.size()) prefetch(extent, table, indices[i + kPrefetched]);
+    const RowTile at(extent, indices[i]);
+    slicer.unslice_row(table + at.offset, at.lines, at.row, row_bytes, rows);
   }
 }
 

@@ -96,7 +96,7 @@ void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint6
 
 /// Loads the rows at `indices`. Throws Error(index) for an index outside the table.
 void load_rows(const TableExtent& extent, const std::uint8_t* table,
-               std::span<const std::uint64_t> indices, std::uint8_t* rows);
+               std::span<const std::uint64_t> indices, std::uint8_t* rows, Tier tier);
 
 /// Applies changes. Throws Error(argument) for changes of a table of another size.
 void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uint8_t* table,

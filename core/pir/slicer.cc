@@ -13,8 +13,19 @@ void set_row(std::uint64_t word, std::size_t row, std::uint8_t* line) {
   }
 }
 
+std::uint64_t get_row(const std::uint8_t* line, std::size_t row) {
+  std::uint64_t word = 0;
+  for (std::size_t byte = 0; byte < kBlockColumnBytes; ++byte) {
+    std::uint64_t columns;
+    std::memcpy(&columns, line + byte * 8, sizeof(columns));
+    word |= std::uint64_t{pack_bits(columns >> row)} << 8 * byte;
+  }
+  return word;
+}
+
 }  // namespace
 
-const Slicer kSlicer = {slice_words_of, unslice_words_of, overwrite_lines<set_row>};
+const Slicer kSlicer = {slice_words_of, unslice_words_of, read_lines<get_row>,
+                        overwrite_lines<set_row>};
 
 }  // namespace nescio::pir::portable

@@ -20,6 +20,10 @@ struct Slicer {
   void (*unslice)(const std::uint8_t* tile, std::size_t lines, std::size_t count,
                   std::size_t row_bytes, std::uint8_t* rows);
 
+  /// Makes row `row` of a tile.
+  void (*unslice_row)(const std::uint8_t* tile, std::size_t lines, std::size_t row,
+                      std::size_t row_bytes, std::uint8_t* out);
+
   /// Overwrites the `count` rows of a tile with the numbers `changed` by `rows`, in order.
   void (*overwrite)(const std::uint16_t* changed, std::size_t count, const std::uint8_t* rows,
                     std::size_t row_bytes, std::size_t lines, std::uint8_t* tile);

@@ -25,8 +25,21 @@ void set_row(std::uint64_t word, std::size_t row, std::uint8_t* line) {
   }
 }
 
+/// The row's bit of each byte becomes its highest one. What the shift moves between bytes is below it.
+std::uint64_t get_row(const std::uint8_t* line, std::size_t row) {
+  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(7 - row));
+  const auto half = [&](std::size_t i) {
+    const __m256i columns =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(line + kLineBytes / 2 * i));
+    return std::uint64_t{
+        static_cast<std::uint32_t>(_mm256_movemask_epi8(_mm256_sll_epi64(columns, shift)))};
+  };
+  return half(0) | half(1) << 32;
+}
+
 }  // namespace
 
-const Slicer kSlicer = {slice_words_of, unslice_words_of, overwrite_lines<set_row>};
+const Slicer kSlicer = {slice_words_of, unslice_words_of, read_lines<get_row>,
+                        overwrite_lines<set_row>};
 
 }  // namespace nescio::pir::avx2

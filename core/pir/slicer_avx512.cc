@@ -219,8 +219,13 @@ void set_row(std::uint64_t word, std::size_t row, std::uint8_t* line) {
   _mm512_storeu_si512(line, _mm512_mask_add_epi8(others, word, others, bit));
 }
 
+std::uint64_t get_row(const std::uint8_t* line, std::size_t row) {
+  return _mm512_test_epi8_mask(_mm512_loadu_si512(line),
+                               _mm512_set1_epi8(static_cast<char>(1 << row)));
+}
+
 }  // namespace
 
-const Slicer kSlicer = {slice, unslice, overwrite_lines<set_row>};
+const Slicer kSlicer = {slice, unslice, read_lines<get_row>, overwrite_lines<set_row>};
 
 }  // namespace nescio::pir::avx512

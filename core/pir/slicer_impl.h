@@ -86,6 +86,18 @@ inline void unslice_words_of(const std::uint8_t* tile, std::size_t lines, std::s
   });
 }
 
+/// Slicer::unslice_row, where `get_row(line, row)` returns row 0 to 7 of a line, eight bytes.
+template <std::uint64_t (*get_row)(const std::uint8_t* line, std::size_t row)>
+inline void read_lines(const std::uint8_t* tile, std::size_t lines, std::size_t row,
+                       std::size_t row_bytes, std::uint8_t* out) {
+  tile += row / kGroupRows * kLineBytes;
+  for_each_block(row_bytes, [&](std::size_t from, auto bytes) {
+    const std::uint64_t word = get_row(tile, row % kGroupRows);
+    std::memcpy(out + from, &word, bytes.value);
+    tile += lines * kLineBytes;
+  });
+}
+
 /// Slicer::overwrite, where `set_row(word, row, line)` overwrites row 0 to 7 of a line by eight bytes.
 template <void (*set_row)(std::uint64_t word, std::size_t row, std::uint8_t* line)>
 inline void overwrite_lines(const std::uint16_t* changed, std::size_t count,

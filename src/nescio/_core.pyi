@@ -125,20 +125,20 @@ class RowChanges:
 
 class Patch:
     """
-    The differences of the rows that an update changed, whose indices increase: old rows minus new rows in the output group.
+    The differences of the rows that an update changed, whose indices increase: old rows minus new rows in the output group. Rows are cut into lanes, of which those that differ are kept.
     """
 
-    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], old_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bins: Sequence[tuple[int, int, int]], output: str) -> None: ...
+    def __init__(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], old_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], new_rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], bins: Sequence[tuple[int, int, int]], output: str, lane_bytes: int, tier: str | None = None) -> None: ...
 
     @property
     def bytes(self) -> int:
-        """Bytes of the differences and the indices."""
+        """Bytes of the differences and the rows' numbers."""
 
     def __len__(self) -> int: ...
 
-def add_patches(patches: Sequence[Patch], keys: Sequence[Keys], answers: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
+def add_patches(patches: Sequence[Patch], ages: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], keys: Sequence[Keys], answers: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], pool: ThreadPool, tier: str | None = None) -> None:
     """
-    Make answers of the version before some patches of those after them, in place; `keys` and `answers` are those of `Table.answer`.
+    Make answers of the version before some patches of those after them, in place; `keys` and `answers` are those of `Table.answer`. Lookup i gets the first ages[i] patches.
     """
 
 class Table:
@@ -161,7 +161,7 @@ class Table:
         Return rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.
         """
 
-    def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
+    def load(self, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
         """Return the rows at some indices."""
 
     def answer(self, keys: Sequence[Keys], pool: ThreadPool, tier: str | None = None) -> Annotated[NDArray[numpy.uint8], dict(order='C')]:
@@ -180,6 +180,11 @@ class Table:
 
     def memory(self) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,))]:
         """Return the table's memory, without a copy."""
+
+def answer_all(asked: Sequence[tuple[Table, Sequence[Keys], Sequence[Patch], Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)]]], pool: ThreadPool, tier: str | None = None) -> list[Annotated[NDArray[numpy.uint8], dict(order='C')]]:
+    """
+    Return the answers from several tables, each with its keys, patches and ages: `Table.answer` and `add_patches` for each. One call gives up the interpreter once.
+    """
 
 TILE_ROWS: int = 512
 

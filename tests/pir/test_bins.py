@@ -122,7 +122,7 @@ def test_rows_come_back_and_change(row_bytes, name, output, tier, rng):
     table = stored(groups, values, output, pool, tier)
     assert_same(table.load_range(0, len(values), pool, tier), values)
     some = rng.integers(len(values), size=50).astype(np.uint64)
-    assert_same(table.load(some), values[some])
+    assert_same(table.load(some, tier), values[some])
     new = random_table(rng, (50, row_bytes))
     table.replace(_core.RowChanges(some, new, groups, pool), pool, tier)
     for index, row in zip(some, new, strict=True):

@@ -160,15 +160,15 @@ def test_a_number_of_versions(rng):
 
 def test_patches_take_a_fraction_of_the_memory(rng):
     plain = Plain(random_table(rng, (ROWS, 16), "i4"))
-    plain.table.keep_versions(100, fraction=1 / 16)
+    plain.table.keep_versions(100, fraction=1 / 64)
     most = 0
     for _ in range(40):
         plain.update(4, rng)
-        assert plain.table.kept_bytes <= plain.table.bytes / 16
+        assert plain.table.kept_bytes <= plain.table.bytes / 64
         most = max(most, len(plain.kept()))
     assert 3 < most < 40
     plain.update(ROWS // 50, rng)  # takes more than this fraction, and is kept nevertheless
-    assert plain.table.kept_bytes > plain.table.bytes / 16
+    assert plain.table.kept_bytes > plain.table.bytes / 64
     assert len(plain.kept()) == 2
 
 

@@ -1,6 +1,7 @@
 #include "probes/pir.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -10,7 +11,7 @@
 #include "pir/answer.h"
 #include "pir/check.h"
 #include "pir/layout.h"
-#include "pir/patch.h"
+#include "pir/patch/patched.h"
 
 namespace nescio::bindings {
 namespace {
@@ -60,27 +61,37 @@ class TableBuffer {
     return to_array(std::move(rows), {count, extent_.row_bytes()});
   }
 
-  OutBytes load(const Numbers& indices) const {
+  OutBytes load(const Numbers& indices, const TierName& tier) const {
     Buffer<std::uint8_t> rows(checked_product(indices.size(), extent_.row_bytes()));
     {
       const nb::gil_scoped_release release;
-      pir::load_rows(extent_, data_, span_of(indices), rows.data());
+      pir::load_rows(extent_, data_, span_of(indices), rows.data(), tier_of(tier));
     }
     return to_array(std::move(rows), {indices.size(), extent_.row_bytes()});
   }
 
-  OutBytes answer(const GroupKeys& keys, ThreadPool& pool, const TierName& tier) const {
+  /// Returns the number of answers to keys, and the bytes of each.
+  std::array<std::size_t, 2> answer_shape(const GroupKeys& keys) const {
     check_present(keys);
-    const std::size_t bytes = pir::answer_bytes(extent_.output(), extent_.row_bytes());
-    const std::size_t answers =
-        checked_product(pir::count_lookups(extent_, keys), extent_.bins().slots());
-    Buffer<std::uint8_t> out(checked_product(answers, bytes));
+    return {checked_product(pir::count_lookups(extent_, keys), extent_.bins().slots()),
+            pir::answer_bytes(extent_.output(), extent_.row_bytes())};
+  }
+
+  void answer_to(const GroupKeys& keys, std::uint8_t* out, ThreadPool& pool, Tier tier) const {
+    pir::answer({data_, extent_}, keys, out, pool, tier);
+  }
+
+  OutBytes answer(const GroupKeys& keys, ThreadPool& pool, const TierName& tier) const {
+    const std::array shape = answer_shape(keys);
+    Buffer<std::uint8_t> out(checked_product(shape[0], shape[1]));
     {
       const nb::gil_scoped_release release;
-      pir::answer({data_, extent_}, keys, out.data(), pool, tier_of(tier));
+      answer_to(keys, out.data(), pool, tier_of(tier));
     }
-    return to_array(std::move(out), {answers, bytes});
+    return to_array(std::move(out), {shape[0], shape[1]});
   }
+
+  const pir::TableExtent& extent() const { return extent_; }
 
   std::uint64_t read_all(ThreadPool& pool) const {
     const nb::gil_scoped_release release;
@@ -148,17 +159,26 @@ void bind_row_changes(nb::module_& m) {
 
 /// Makes a patch from rows before and after an update.
 pir::Patch make_patch(const Numbers& indices, const ByteRows& old_rows, const ByteRows& new_rows,
-                      const Groups& bins, const std::string& output) {
+                      const Groups& bins, const std::string& output, std::size_t lane_bytes,
+                      const TierName& tier) {
   check_shape("old rows", old_rows, indices.size(), new_rows.shape(1));
   check_shape("new rows", new_rows, indices.size(), new_rows.shape(1));
   pir::TableExtent extent = extent_of(bins, new_rows.shape(1), output);
   const nb::gil_scoped_release release;
-  return {std::move(extent), span_of(indices), old_rows.data(), new_rows.data()};
+  return {std::move(extent), span_of(indices), old_rows.data(),
+          new_rows.data(),   lane_bytes,       tier_of(tier)};
 }
 
-void add_patches(const std::vector<const pir::Patch*>& patches, const GroupKeys& keys,
-                 const OutRows& answers, ThreadPool& pool, const TierName& tier) {
+void check_patches(const std::vector<const pir::Patch*>& patches) {
+  if (std::ranges::find(patches, nullptr) == patches.end()) return;
+  throw Error(ErrorKind::argument, "patches: found None, expected nescio._core.Patch");
+}
+
+void add_patches(const std::vector<const pir::Patch*>& patches, const Numbers& ages,
+                 const GroupKeys& keys, const OutRows& answers, ThreadPool& pool,
+                 const TierName& tier) {
   check_present(keys);
+  check_patches(patches);
   if (patches.empty()) return;
   const pir::TableExtent& extent = patches[0]->extent();
   const std::size_t bytes = pir::answer_bytes(extent.output(), extent.row_bytes());
@@ -169,27 +189,67 @@ void add_patches(const std::vector<const pir::Patch*>& patches, const GroupKeys&
                                          std::to_string(count) + " of " + std::to_string(bytes));
   }
   const nb::gil_scoped_release release;
-  pir::add_patches(patches, keys, answers.data(), pool, tier_of(tier));
+  pir::add_patches(patches, span_of(ages), keys, answers.data(), pool, tier_of(tier));
+}
+
+/// A table, the keys to it, the patches of older versions, and how many of them each lookup gets.
+using Asked = std::tuple<const TableBuffer*, GroupKeys, std::vector<const pir::Patch*>, Numbers>;
+
+std::vector<OutBytes> answer_all(const std::vector<Asked>& all, ThreadPool& pool,
+                                 const TierName& tier) {
+  std::vector<std::array<std::size_t, 2>> shapes;
+  std::vector<Buffer<std::uint8_t>> answers;
+  for (const auto& [table, keys, patches, ages] : all) {
+    check_patches(patches);
+    if (table == nullptr || (!patches.empty() && patches[0]->extent() != table->extent())) {
+      throw Error(ErrorKind::argument, "tables: found one without its own patches, expected both");
+    }
+    shapes.push_back(table->answer_shape(keys));
+    answers.emplace_back(checked_product(shapes.back()[0], shapes.back()[1]));
+  }
+  {
+    const nb::gil_scoped_release release;
+    const Tier own = tier_of(tier);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto& [table, keys, patches, ages] = all[i];
+      table->answer_to(keys, answers[i].data(), pool, own);
+      pir::add_patches(patches, span_of(ages), keys, answers[i].data(), pool, own);
+    }
+  }
+  std::vector<OutBytes> arrays;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    arrays.push_back(to_array(std::move(answers[i]), {shapes[i][0], shapes[i][1]}));
+  }
+  return arrays;
 }
 
 void bind_patches(nb::module_& m) {
   nb::class_<pir::Patch>(m, "Patch",
                          "The differences of the rows that an update changed, whose indices "
-                         "increase: old rows minus new rows in the output group.")
+                         "increase: old rows minus new rows in the output group. Rows are cut into "
+                         "lanes, of which those that differ are kept.")
       .def(
           "__init__",
           [](pir::Patch* self, const Numbers& indices, const ByteRows& old_rows,
-             const ByteRows& new_rows, const Groups& bins, const std::string& output) {
-            new (self) pir::Patch(make_patch(indices, old_rows, new_rows, bins, output));
+             const ByteRows& new_rows, const Groups& bins, const std::string& output,
+             std::size_t lane_bytes, const TierName& tier) {
+            new (self)
+                pir::Patch(make_patch(indices, old_rows, new_rows, bins, output, lane_bytes, tier));
           },
           nb::arg("indices"), nb::arg("old_rows"), nb::arg("new_rows"), nb::arg("bins"),
-          nb::arg("output"))
-      .def_prop_ro("bytes", &pir::Patch::bytes, "Bytes of the differences and the indices.")
-      .def("__len__", [](const pir::Patch& patch) { return patch.indices().size(); });
-  m.def("add_patches", &add_patches, nb::arg("patches"), nb::arg("keys"), nb::arg("answers"),
-        nb::arg("pool"), nb::arg("tier") = nb::none(),
+          nb::arg("output"), nb::arg("lane_bytes"), nb::arg("tier") = nb::none())
+      .def_prop_ro("bytes", &pir::Patch::bytes, "Bytes of the differences and the rows' numbers.")
+      .def("__len__", &pir::Patch::size);
+  m.def("add_patches", &add_patches, nb::arg("patches"), nb::arg("ages"), nb::arg("keys"),
+        nb::arg("answers"), nb::arg("pool"), nb::arg("tier") = nb::none(),
         "Make answers of the version before some patches of those after them, in place; `keys` and "
-        "`answers` are those of `Table.answer`.");
+        "`answers` are those of `Table.answer`. Lookup i gets the first ages[i] patches.");
+}
+
+void bind_answers(nb::module_& m) {
+  m.def("answer_all", &answer_all, nb::arg("asked"), nb::arg("pool"), nb::arg("tier") = nb::none(),
+        "Return the answers from several tables, each with its keys, patches and ages: "
+        "`Table.answer` and `add_patches` for each. One call gives up the interpreter once.");
 }
 
 }  // namespace
@@ -215,7 +275,8 @@ void bind_pir(nb::module_& m) {
       .def("load_range", &TableBuffer::load_range, nb::arg("first"), nb::arg("count"),
            nb::arg("pool"), nb::arg("tier") = nb::none(),
            "Return rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.")
-      .def("load", &TableBuffer::load, nb::arg("indices"), "Return the rows at some indices.")
+      .def("load", &TableBuffer::load, nb::arg("indices"), nb::arg("tier") = nb::none(),
+           "Return the rows at some indices.")
       .def(
           "answer", &TableBuffer::answer, nb::arg("keys"), nb::arg("pool"),
           nb::arg("tier") = nb::none(),
@@ -234,6 +295,7 @@ void bind_pir(nb::module_& m) {
                                                                      self);
           },
           "Return the table's memory, without a copy.");
+  bind_answers(m);
   m.attr("TILE_ROWS") = pir::kTileRows;
   m.def(
       "table_bytes",

@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, IndexArray
+from ._hash_shape import HASH_BYTES
 from ._hash_tree import TreeChange
 from ._params import TableParams
 from ._state import Kept, TableState
@@ -25,6 +26,7 @@ DEFAULT_FRACTION = Fraction(1, 8)
 
 ID_BYTES = 16
 _MAX_IDS = 1 << 14
+_MOST_LANES = 16
 
 
 class Version(NamedTuple):
@@ -132,9 +134,12 @@ class Keeping:
         """
         if self.count == 1:
             return state
+        lanes = [_lane_bytes(old.params), *[HASH_BYTES] * len(change.rows)]
         patches = tuple(
-            _core.Patch(*rows, layout.bins, layout.output)
-            for rows, layout in zip([changed, *change.rows], old.params.layouts, strict=True)
+            _core.Patch(*rows, layout.bins, layout.output, lane)
+            for rows, layout, lane in zip(
+                [changed, *change.rows], old.params.layouts, lanes, strict=True
+            )
         )
         kept = Kept(old.params, change.old_tops, patches)
         return self.limited(replace(state, kept=(kept, *old.kept)))
@@ -142,6 +147,16 @@ class Keeping:
     def rebuilt(self, state: TableState, old: TableState) -> TableState:
         """Returns the state after a rebuild, which keeps the state before it."""
         return self.limited(replace(state, before=replace(old, before=None)))
+
+
+def _lane_bytes(params: TableParams) -> int:
+    """Returns the bytes of a record's lanes: one row, or several if a record has many rows.
+
+    Lanes are whole elements of the output; a record whose rows are not has one lane.
+    """
+    lane = params.row_bytes * max(1, params.record_rows // _MOST_LANES)
+    element = 1 if params.output == "bit" else int(params.output[1:]) // 8
+    return lane if lane % element == 0 else _core.answer_bytes(params.output, params.record_bytes)
 
 
 class KnownIds:

@@ -3,13 +3,12 @@
 import logging
 import time
 from collections.abc import Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 
 from .. import _core
-from .._arrays import ByteArray, as_count, as_threads
+from .._arrays import ByteArray, IndexArray, as_count, as_threads
 from .._device import parse_devices
 from ..errors import ArgumentError, MismatchError, ResourceError
 from . import _wire as wire
@@ -199,52 +198,38 @@ class Server:
     ) -> list[list[ByteArray]]:
         """Answers queries from the records and, for those that are checked, each hash table.
 
-        They are for versions of one state, the newest ones first.
+        They are for versions of one state.
         """
+        parts = [_Part.of(asked, number) for number in range(1 + len(state.tree.tables))]
+        parts = [part for part in parts if part.numbers]
         answers: list[list[ByteArray]] = [[] for _ in asked]
-        for number in range(1 + len(state.tree.tables)):
-            here = [i for i, one in enumerate(asked) if len(one.query.keys) > number]
-            if not here:
-                continue
-            queries = [asked[i] for i in here]
-            found = self._answer_table(state, number, _keys_of(queries, number), replica)
-            self._patch(queries, number, found)
-            found = found.reshape(-1, state.params.answer_widths[number])
-            ends = np.cumsum([one.query.lookups for one in queries])
-            for i, own in zip(here, np.split(found, ends[:-1]), strict=True):
+        for part, found in zip(parts, self._answer_parts(parts, state, replica), strict=True):
+            rows = found.reshape(-1, state.params.answer_widths[part.table])
+            for i, own in zip(part.numbers, np.split(rows, part.ends[:-1]), strict=True):
                 answers[i].append(own)
         return answers
 
-    def _patch(self, queries: Sequence["_Asked"], number: int, found: ByteArray) -> None:
-        """Makes answers of older versions of those of the state, in place."""
-        first = 0
-        for age, group in groupby(queries, lambda one: one.version.age):
-            own = list(group)
-            version = own[0].version
-            end = first + version.params.slots * sum(one.query.lookups for one in own)
-            if age:
-                patches, keys = version.patches(number), _keys_of(own, number)
-                _core.add_patches(patches, keys, found[first:end], self._pool, self._tier)
-            first = end
-
-    def _answer_table(
-        self,
-        state: TableState,
-        number: int,
-        keys: list[_core.Keys],
-        replica: DeviceReplica | None,
-    ) -> ByteArray:
-        """Answers keys for each group of bins, from the records (0) or from a hash table."""
+    def _answer_parts(
+        self, parts: Sequence["_Part"], state: TableState, replica: DeviceReplica | None
+    ) -> Sequence[ByteArray]:
+        """Answers the keys to each table, and makes them answers of their versions."""
         if replica is not None:
             try:
-                return replica.answer(state, number, keys)
+                found = [replica.answer(state, part.table, part.keys) for part in parts]
             except ResourceError as error:
                 if not self._automatic:
                     raise
                 # The table has outgrown the GPU, or the GPU has failed: it was not asked for.
                 _LOG.warning("the CPU answers from now on: %s", error)
                 self._replica = None
-        return state.table(number).answer(keys, self._pool, self._tier)
+            else:
+                for part, own in zip(parts, found, strict=True):
+                    _core.add_patches(
+                        part.patches, part.ages, part.keys, own, self._pool, self._tier
+                    )
+                return found
+        tables = [(state.table(part.table), *part[-3:]) for part in parts]
+        return _core.answer_all(tables, self._pool, self._tier)
 
 
 class _Asked(NamedTuple):
@@ -255,9 +240,30 @@ class _Asked(NamedTuple):
     version: Version
 
 
-def _keys_of(queries: Sequence[_Asked], number: int) -> list[_core.Keys]:
-    """Joins the keys of queries to the records (0), or to a hash table, for each group of bins."""
-    return [_joined(own) for own in zip(*(one.query.keys[number] for one in queries))]  # noqa: B905
+class _Part(NamedTuple):
+    """The keys of queries to the records (0), or to a hash table, and the patches that they need.
+
+    `keys` are joined for each group of bins; lookup i gets the first `ages[i]` of the patches.
+    """
+
+    table: int
+    numbers: list[int]
+    ends: IndexArray
+    keys: list[_core.Keys]
+    patches: Sequence[_core.Patch]
+    ages: IndexArray
+
+    @classmethod
+    def of(cls, asked: Sequence["_Asked"], table: int) -> "_Part":
+        """Collects the keys of the queries that ask the table."""
+        numbers = [i for i, one in enumerate(asked) if len(one.query.keys) > table]
+        own = [asked[i] for i in numbers]
+        lookups = [one.query.lookups for one in own]
+        keys = [_joined(group) for group in zip(*(one.query.keys[table] for one in own))]  # noqa: B905
+        ages = np.repeat(np.array([one.version.age for one in own], np.uint64), lookups)
+        oldest = max(own, key=lambda one: one.version.age, default=None)
+        patches = () if oldest is None else oldest.version.patches(table)
+        return cls(table, numbers, np.cumsum(lookups), keys, patches, ages)
 
 
 def _joined(keys: Sequence[_core.Keys]) -> _core.Keys:

@@ -1,0 +1,34 @@
+#pragma once
+
+// Answers of older versions of a table, from those of the current one.
+//
+// An answer is linear in the rows (pir/answer.h). With the difference d(r) = old(r) - new(r) of the rows
+// that an update changed, in the output group,
+//
+//     answer(old) = answer(new) + sum over changed rows r of y_b(r) * d(r).
+//
+// Only the shares of changed rows are computed: each key's tree is walked once to the leaves that have
+// one, for all updates since the key's version. Their product with the differences is that of an answer.
+
+#include <cstdint>
+#include <span>
+
+#include "base/cpu.h"
+#include "base/thread_pool.h"
+#include "dpf/key.h"
+#include "pir/patch/patch.h"
+
+namespace nescio::pir {
+
+/// Adds the sums of the first ages[i] patches of one table to the answers of lookup i, which have the
+/// places of `answer`. Threads divide the bins and the keys to each.
+///
+/// A thread uses memory for its sums as `answer` does, and for the shares of all changed rows of 8 keys,
+/// or 1 MB. The time depends on sizes, ages and the patches only, not on keys. Throws as count_lookups
+/// does, and Error(argument) for patches of different tables, or ages of which there is not one a lookup,
+/// or that are more than there are patches.
+void add_patches(std::span<const Patch* const> patches, std::span<const std::uint64_t> ages,
+                 std::span<const dpf::Keys* const> keys, std::uint8_t* answers, ThreadPool& pool,
+                 Tier tier);
+
+}  // namespace nescio::pir
