@@ -8,7 +8,10 @@ import pytest
 
 import nescio
 from nescio.pir import Bins
+from nescio.pir._change import Change, last_change_of, make_change
+from nescio.pir._tops import parse_tops
 from nescio.service import RemoteTable, create_app
+from pir.test_lookup import assert_same
 from service.conftest import running
 
 VALUES = np.arange(3000, dtype=np.float32).reshape(1000, 3)
@@ -38,6 +41,34 @@ def test_the_description_lists_at_most_eight_versions(table, url):
     assert described["versions"] == [params.to_dict() for params in table.versions[:8]]
     assert described["versions"][0] == described["params"]
     assert len(table.versions) > 8
+
+
+def test_the_description_and_the_tops_follow_every_change(table, url):
+    """They are encoded once for many clients, and anew after each change."""
+    first = table.params
+    for version in ("2", "3"):
+        table.update([7], VALUES[[int(version)]], version=version)
+        for _ in range(2):
+            described = httpx.get(url).json()
+            assert described["id"] == table.params.id.hex()
+            assert described["versions"][0]["version"] == version
+            assert described["next_version"] == str(int(version) + 1)
+            for since in ("", first.id.hex(), "no id"):
+                message = httpx.get(f"{url}/tops", params={"since": since}).content
+                known = nescio.Table(VALUES).tops if since == first.id.hex() else None
+                assert_same(parse_tops(table.params, message, known), table.tops)
+    table.release(first.id)
+    assert first.to_dict() not in httpx.get(url).json()["versions"]
+
+
+def test_a_change_of_a_message_is_described_at_once(table, url):
+    """The last change is known a moment after the new version."""
+    change = Change("update", "2", np.array([1], np.uint64), np.zeros((1, 12), np.uint8))
+    message = change.encode(table.params)
+    httpx.get(url)
+    make_change(table, message)
+    described = httpx.get(url).json()
+    assert described["last_change"] == last_change_of(message).content.hex()
 
 
 def test_the_versions_of_a_table_in_many_bins_fit_a_description():

@@ -1,5 +1,6 @@
 """Older versions of a table over HTTP: their list, requests for one, the header on answers."""
 
+import asyncio
 import json
 import re
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from starlette.requests import Request
 from ..errors import MismatchError
 from ..pir import Table, TableParams
 from ..pir._history import Version
+from ..pir._state import TableState
 from ..pir._tops import encode_all_tops, encode_tops
 from ._quotas import RefusedError, refusal
 
@@ -16,6 +18,7 @@ _ID = re.compile(r"[0-9a-f]{32}")
 _MAX_VERSIONS = 8
 _MAX_VERSIONS_BYTES = 48 << 10
 _MAX_HEADER_BYTES = 4096
+_MAX_MADE_BYTES = 2 << 20
 
 
 def described_versions(table: Table) -> list[dict[str, object]]:
@@ -89,11 +92,40 @@ def asked_version(request: Request, table: Table) -> Version:
         raise refusal(error) from error
 
 
-def tops_message(version: Version, since: str) -> bytes:
-    """Encodes the tops of a version; or, if it has been current, what differs from `since`, an id.
+class TopsMessages:
+    """The messages with a table's tops, of which those of the current version are kept.
 
-    A version's tops do not change, so that it is irrelevant if the table has changed meanwhile.
+    After a change many clients ask for the same difference.
     """
+
+    def __init__(self) -> None:
+        self._state: TableState | None = None
+        self._made: dict[str, bytes] = {}
+
+    async def message(self, version: Version, since: str) -> bytes:
+        """Encodes the tops of a version, or what differs from `since`, an id: see `tops_message`.
+
+        A version's tops do not change, so that it is irrelevant if the table has changed meanwhile.
+        """
+        if version.age:
+            return await asyncio.to_thread(tops_message, version, since)
+        since = since if _ID.fullmatch(since) else ""
+        if version.state is not self._state:
+            self._state, self._made = version.state, {}
+        made = self._made.get(since)
+        if made is None:
+            made = await asyncio.to_thread(tops_message, version, since)
+            if self._state is version.state and self._fits(made):
+                self._made[since] = made
+        return made
+
+    def _fits(self, made: bytes) -> bool:
+        """Tests if a message may be kept: there is one for each version that a client names."""
+        return sum(map(len, self._made.values())) + len(made) <= _MAX_MADE_BYTES
+
+
+def tops_message(version: Version, since: str) -> bytes:
+    """Encodes the tops of a version; or, if it is the current one, what differs from `since`."""
     if version.age:
         return encode_all_tops(version.params, version.tops)
     return encode_tops(version.state, bytes.fromhex(since) if _ID.fullmatch(since) else None)

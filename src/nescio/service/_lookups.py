@@ -1,6 +1,5 @@
 """The endpoints of clients, who look up rows."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,11 +13,13 @@ from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
 from ._access import Access
 from ._batcher import Batcher
-from ._kept import NewerHeaders, asked_version, tops_message
+from ._kept import NewerHeaders, TopsMessages, asked_version
 from ._observe import Metrics
 from ._requests import declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
+
+_JSON = "application/json"
 
 
 class Lookups:
@@ -36,6 +37,7 @@ class Lookups:
             for name, server in ((name, served[name]) for name in served)
         }
         self._newer = {name: NewerHeaders() for name in served}
+        self._tops = {name: TopsMessages() for name in served}
 
     def batcher(self, name: str) -> Batcher:
         """Returns the batcher of a table."""
@@ -68,19 +70,22 @@ class Lookups:
 
     async def tables(self, _: Request) -> Response:
         """Describes all tables."""
-        return JSONResponse({"tables": [self._served.describe(name) for name in self._served]})
+        found = b",".join(self._served.description(name) for name in self._served)
+        return Response(b'{"tables":[' + found + b"]}", media_type=_JSON)
 
     async def table(self, request: Request) -> Response:
         """Describes one table."""
-        return JSONResponse(self._served.describe(self._served.known(request)))
+        body = self._served.description(self._served.known(request))
+        return Response(body, media_type=_JSON)
 
     async def tops(self, request: Request) -> Response:
         """Sends the tops of a table."""
-        version = asked_version(request, self._served.table(self._served.known(request)))
+        name = self._served.known(request)
+        version = asked_version(request, self._served.table(name))
         since = request.query_params.get("since", "")
         with self.budget.holding() as held:
             held.add(max_message_bytes(version.params))
-            message = await asyncio.to_thread(tops_message, version, since)
+            message = await self._tops[name].message(version, since)
             held.keep()
         return AnswerResponse(message, 0, seconds=self._quotas.write_seconds, sent=held.release)
 

@@ -1,7 +1,9 @@
 """The tables that one party serves, and what it says of them."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from starlette.requests import Request
 
@@ -9,11 +11,22 @@ from .._arrays import as_count
 from ..errors import ArgumentError
 from ..pir import Server, Table, TableParams
 from ..pir._change import row_kind
+from ..pir._state import TableState
+from ..pir._versions import LastChange
 from . import _quotas as refuse
 from ._kept import described_versions
 from ._quotas import Quotas
 
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+
+
+class _Described(NamedTuple):
+    """A description of a table, and what it depends on."""
+
+    state: TableState
+    last: LastChange | None
+    next_version: str | None
+    body: bytes
 
 
 class Served:
@@ -27,6 +40,7 @@ class Served:
         self.party = as_count(party, "party", 0, 1)
         self.quotas = quotas
         self._servers = dict(servers)
+        self._described: dict[str, _Described] = {}
         if not servers:
             raise ArgumentError("servers: found none, expected at least one table")
         for name, server in servers.items():
@@ -71,6 +85,19 @@ class Served:
                 "max_body_bytes": self.quotas.max_body_bytes,
             },
         }
+
+    def description(self, name: str) -> bytes:
+        """Encodes what `describe` returns as JSON, once while it stays the same.
+
+        Clients who follow the versions of a table ask for it after each change.
+        """
+        table = self.table(name)
+        state, last, following = table.current.state, table.last_change, table.next_version
+        known = self._described.get(name)
+        if known is None or known.state is not state or known[1:3] != (last, following):
+            body = json.dumps(self.describe(name), separators=(",", ":")).encode()
+            known = self._described[name] = _Described(state, last, following, body)
+        return known.body
 
     def _check(self, name: str, server: Server) -> None:
         check_name(name)
