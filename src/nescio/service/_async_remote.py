@@ -267,7 +267,8 @@ class AsyncRemoteTable:
             return
         self._look_after = now + _LOOK_SECONDS
         newer = newer_version(replies, lookup.client.params)
-        if newer is None or newer.params == self.params:
+        late = lookup.client.params != self.params  # a reply to a query for the version before
+        if newer is None or late or newer.params == self.params:
             return
         if newer.urgent or now >= self._follow_after:
             with contextlib.suppress(FileError):

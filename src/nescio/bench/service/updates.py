@@ -1,10 +1,10 @@
 """`nescio bench updates`: lookups beside an operator's updates, at one server.
 
 Each client keeps a connection and asks for one row at a time. It follows the table's versions as
-`RemoteTable` does: it uses one for a second, or until half of those that the server keeps are
-newer, and then asks for the parameters and for the hashes that differ. Rounds with and without
-updates take turns. At the end the bench makes the same updates on a table of its own, and compares
-answers of the server with those of that table, byte for byte.
+`RemoteTable` does, beside its lookups: it uses one for a second, or until half of those that the
+server keeps are newer, and then asks for the parameters and for the hashes that differ. Rounds with
+and without updates take turns. At the end the bench makes the same updates on a table of its own,
+and compares answers of the server with those of that table, byte for byte.
 """
 
 import argparse
@@ -88,6 +88,49 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+class _Followed:
+    """The version that a client uses, and a connection for newer ones beside its lookups."""
+
+    def __init__(self, connection: Connection, ident: str, counts: _Counts) -> None:
+        self.id = ident
+        self._connection = connection
+        self._counts = counts
+        self._after = time.perf_counter() + _USED_SECONDS
+        self._fetching: asyncio.Task[None] | None = None
+
+    def follow(self, query: bytes, reply: Reply, now: float) -> None:
+        """Begins to fetch the newer version that a reply names, if it is time for that.
+
+        A reply to a query for the version before says nothing of this one.
+        """
+        named = json.loads(reply.fields.get(b"nescio-newer", b"{}"))
+        busy = self._fetching is not None and not self._fetching.done()
+        if not named or busy or query[_ID] != bytes.fromhex(self.id):
+            return
+        if 2 * named["age"] >= named["kept"] or now >= self._after:
+            self._after = now + _USED_SECONDS
+            self._fetching = asyncio.create_task(self._fetch())
+
+    async def fetch(self) -> None:
+        """Waits for the newest version."""
+        if self._fetching is not None:
+            await self._fetching
+        await self._fetch()
+
+    async def _fetch(self) -> None:
+        """Asks for the newest parameters and for the hashes that differ, as a client does."""
+        description = json.loads((await self._connection.ask("GET", "")).body)
+        await self._connection.ask("GET", f"/tops?since={self.id}")
+        self._counts.fetches += 2
+        self.id = description["id"]
+
+    async def close(self) -> None:
+        """Ends a fetch that has begun, and closes the connection."""
+        if self._fetching is not None:
+            await self._fetching
+        self._connection.close()
+
+
 class _Run:
     """The table, the queries, and the updates, which are kept to make them again."""
 
@@ -160,34 +203,22 @@ class _Run:
         self, url: str, ident: str, counts: _Counts, span: tuple[float, float], first: int
     ) -> None:
         connection, (begin, end) = await Connection.open(url), span
-        fetch_after = time.perf_counter() + _USED_SECONDS
+        version = _Followed(await Connection.open(url), ident, counts)
         for query in islice(cycle(self._queries), first, None):
             sent = time.perf_counter()
             if sent >= end:
                 break
-            own = query[: _ID.start] + bytes.fromhex(ident) + query[_ID.stop :]
+            own = query[: _ID.start] + bytes.fromhex(version.id) + query[_ID.stop :]
             reply = await connection.ask("POST", "/answer", own)
             now = time.perf_counter()
-            named = json.loads(reply.fields.get(b"nescio-newer", b"{}"))
             if reply.status == 200 and begin <= now < end:
                 counts.latencies.append(now - sent)
             elif reply.status != 200:
                 counts.refused += reply.status != 410
-                ident = (await self._fetch(connection, ident, counts))["id"]
-            if named and (2 * named["age"] >= named["kept"] or now >= fetch_after):
-                ident = (await self._fetch(connection, ident, counts))["id"]
-                fetch_after = now + _USED_SECONDS
+                await version.fetch()
+            version.follow(own, reply, now)
+        await version.close()
         connection.close()
-
-    async def _fetch(
-        self, connection: "Connection", ident: str, counts: _Counts
-    ) -> Mapping[str, str]:
-        """Asks for the newest parameters and for the hashes that differ, as a client does."""
-        description = json.loads((await connection.ask("GET", "")).body)
-        await connection.ask("GET", f"/tops?since={ident}")
-        counts.fetches += 2
-        found: Mapping[str, str] = description
-        return found
 
     async def _update(
         self,
