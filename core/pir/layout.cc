@@ -1,6 +1,7 @@
 #include "pir/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -99,15 +100,26 @@ struct RowTile {
   std::size_t offset, lines, row;
 };
 
-/// Rows ahead whose lines are fetched to the second-level cache: they would share a set of the first.
-constexpr std::size_t kPrefetched = 2;
+/// Rows ahead that `load_rows` fetches, and the most rows of the next tile that `replace_rows` does.
+constexpr std::size_t kRowsAhead = 2;
+constexpr std::size_t kPrefetchedRows = 8;
 
-void prefetch(const TableExtent& extent, const std::uint8_t* table, std::uint64_t index) {
-  const RowTile at(extent, index);
-  const std::uint8_t* line = table + at.offset + at.row / kGroupRows * kLineBytes;
-  for (std::size_t block = 0; block < block_count(extent.row_bytes()); ++block) {
-    __builtin_prefetch(line + block * at.lines * kLineBytes, 0, 2);
+/// Fetches the lines of some rows of a tile to the second-level cache: those of one row share a set of
+/// the first. Without this, each line of a table that is larger than the caches is waited for.
+void prefetch(std::span<const std::uint16_t> rows, std::size_t lines, std::size_t blocks,
+              const std::uint8_t* tile) {
+  for (const std::uint16_t row : rows) {
+    const std::uint8_t* line = tile + row / kGroupRows * kLineBytes;
+    for (std::size_t block = 0; block < blocks; ++block, line += lines * kLineBytes) {
+      __builtin_prefetch(line, 0, 2);
+    }
   }
+}
+
+void prefetch_row(const TableExtent& extent, const std::uint8_t* table, std::uint64_t index) {
+  const RowTile at(extent, index);
+  const std::array row = {static_cast<std::uint16_t>(at.row)};
+  prefetch(row, at.lines, block_count(extent.row_bytes()), table + at.offset);
 }
 
 Error invalid_size(std::uint64_t rows, std::size_t row_bytes) {
@@ -191,7 +203,7 @@ void load_rows(const TableExtent& extent, const std::uint8_t* table,
       std::memcpy(rows, table + extent.offset(at.group, at.bin) + at.row * row_bytes, row_bytes);
       continue;
     }
-    if (i + kPrefetched < indices.size()) prefetch(extent, table, indices[i + kPrefetched]);
+    if (i + kRowsAhead < indices.size()) prefetch_row(extent, table, indices[i + kRowsAhead]);
     const RowTile at(extent, indices[i]);
     slicer.unslice_row(table + at.offset, at.lines, at.row, row_bytes, rows);
   }
@@ -207,10 +219,9 @@ void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uin
     const TileChanges own = changes.in_tile(number);
     std::uint8_t* tile = table + at.offset;
     if (extent.layout() == Layout::rows) return overwrite_rows(own, row_bytes, tile);
-    const std::size_t tile_bytes = block_count(row_bytes) * at.lines * kLineBytes;
-    for (const std::uint16_t row : changes.in_tile(number + 1).rows) {
-      __builtin_prefetch(tile + tile_bytes + row / kGroupRows * kLineBytes, 1);
-    }
+    const TileChanges next = changes.in_tile(number + 1);
+    prefetch(next.rows.first(std::min(next.rows.size(), kPrefetchedRows)), at.lines,
+             block_count(row_bytes), tile + block_count(row_bytes) * at.lines * kLineBytes);
     slicer.overwrite(own.rows.data(), own.rows.size(), own.bytes, row_bytes, at.lines, tile);
   });
 }

@@ -186,6 +186,9 @@ def answer_all(asked: Sequence[tuple[Table, Sequence[Keys], Sequence[Patch], Ann
     Return the answers from several tables, each with its keys, patches and ages: `Table.answer` and `add_patches` for each. One call gives up the interpreter once.
     """
 
+def replace_all(tables: Sequence[tuple[Table, RowChanges]], pool: ThreadPool, tier: str | None = None) -> None:
+    """Apply changes to several tables: `Table.replace` for each."""
+
 TILE_ROWS: int = 512
 
 def table_bytes(bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str) -> int:

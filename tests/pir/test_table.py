@@ -190,7 +190,7 @@ def test_rows_are_read_within_a_read_lock_while_a_change_waits(values):
     def read():
         with table.reading():
             writer.start()
-            while not table._lock._writers_waiting:
+            while not table._lock._turns:
                 time.sleep(0.001)
             found.append(table[5])
             with pytest.raises(ArgumentError, match="by the same thread"):

@@ -46,9 +46,13 @@ class TableBuffer {
     pir::store_rows(extent_, rows.data(), first, rows.shape(0), data_, pool, tier_of(tier));
   }
 
+  void replace_in(const pir::RowChanges& changes, ThreadPool& pool, Tier tier) {
+    pir::replace_rows(extent_, changes, data_, pool, tier);
+  }
+
   void replace(const pir::RowChanges& changes, ThreadPool& pool, const TierName& tier) {
     const nb::gil_scoped_release release;
-    pir::replace_rows(extent_, changes, data_, pool, tier_of(tier));
+    replace_in(changes, pool, tier_of(tier));
   }
 
   OutBytes load_range(std::uint64_t first, std::uint64_t count, ThreadPool& pool,
@@ -246,10 +250,22 @@ void bind_patches(nb::module_& m) {
         "`answers` are those of `Table.answer`. Lookup i gets the first ages[i] patches.");
 }
 
-void bind_answers(nb::module_& m) {
+void replace_all(const std::vector<std::tuple<TableBuffer*, const pir::RowChanges*>>& all,
+                 ThreadPool& pool, const TierName& tier) {
+  for (const auto& [table, changes] : all) {
+    if (table != nullptr && changes != nullptr) continue;
+    throw Error(ErrorKind::argument, "tables: found None, expected a table and its changes");
+  }
+  const nb::gil_scoped_release release;
+  for (const auto& [table, changes] : all) table->replace_in(*changes, pool, tier_of(tier));
+}
+
+void bind_all_tables(nb::module_& m) {
   m.def("answer_all", &answer_all, nb::arg("asked"), nb::arg("pool"), nb::arg("tier") = nb::none(),
         "Return the answers from several tables, each with its keys, patches and ages: "
         "`Table.answer` and `add_patches` for each. One call gives up the interpreter once.");
+  m.def("replace_all", &replace_all, nb::arg("tables"), nb::arg("pool"),
+        nb::arg("tier") = nb::none(), "Apply changes to several tables: `Table.replace` for each.");
 }
 
 }  // namespace
@@ -295,7 +311,7 @@ void bind_pir(nb::module_& m) {
                                                                      self);
           },
           "Return the table's memory, without a copy.");
-  bind_answers(m);
+  bind_all_tables(m);
   m.attr("TILE_ROWS") = pir::kTileRows;
   m.def(
       "table_bytes",

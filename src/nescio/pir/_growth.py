@@ -54,8 +54,7 @@ def overwrite(
     bins = state.params.layouts[0].bins
     changes = _core.RowChanges(numbers, records, bins, pool)
     change = TreeChange.of(state.tree, state.params.hashes, numbers, records, pool)
-    state.records.replace(changes, pool)
-    change.apply(pool)
+    _core.replace_all([(state.records, changes), *change.tables], pool)
     tree = HashTree(state.tree.tables, change.tops)
     params = replace(state.params, digest=tree.digest(state.params))
     return TableState(params, state.records, tree, layout=state.layout)

@@ -110,7 +110,7 @@ class TreeChange:
         new: ByteArray,
         pool: _core.ThreadPool,
     ) -> "TreeChange":
-        """Computes the change for the records at `where`; `apply` makes it."""
+        """Computes the change for the records at `where`; see `tables`."""
         numbers = shape.tree_numbers(0, where)
         hashes = _core.hash_records_at(new, 0, numbers, pool)
         changes, all_rows = [], []
@@ -127,10 +127,10 @@ class TreeChange:
         _put(tops, at, hashes)
         return cls(tree, all_rows, changes, tops, (numbers, tree.tops[at]))
 
-    def apply(self, pool: _core.ThreadPool) -> None:
-        """Writes the rows of the hash tables. Nothing else may read or write them."""
-        for table, changes in zip(self.tree.tables, self.changes, strict=True):
-            table.replace(changes, pool)
+    @property
+    def tables(self) -> list[tuple[_core.Table, _core.RowChanges]]:
+        """The hash tables and their changes, to be made while nobody reads."""
+        return list(zip(self.tree.tables, self.changes, strict=True))
 
 
 def _parents(where: IndexArray) -> tuple[IndexArray, IndexArray]:

@@ -1,7 +1,7 @@
 """Tables of rows, which may change while they are served."""
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from ._rows import RowKind, as_values, new_params, parts_of, rows_as_bytes, serv
 from ._state import DENSE, TableState, build_state, new_version, part_spans
 from ._vacancy import Vacancy
 from ._vacant_rows import Note, VacantRows
-from ._versions import LastChange, Record
 
 
 class Table(VacantRows):
@@ -198,10 +197,16 @@ class Table(VacantRows):
             state = new_version(old, change.tops, numbers, version)
             state = self._keeping.updated(state, old, (numbers, before, records), change)
             self._recorded(state.params)
-            with self._lock.writing():
-                old.records.replace(changes, self._pool)
-                change.apply(self._pool)
+
+            def write() -> None:
+                tables = [
+                    (old.records, changes),
+                    *zip(old.tree.tables, change.changes, strict=True),
+                ]
+                _core.replace_all(tables, self._pool)
                 self._set(state, note)
+
+            self._lock.write(write)
             return self._changed(state.params)
 
     def insert(self, indices: object, rows: object, *, version: str | None = None) -> TableParams:
@@ -276,34 +281,6 @@ class Table(VacantRows):
                 "by its layout: expected an update; build the table again for other rows"
             )
 
-    def change(
-        self,
-        made: LastChange,
-        make: Callable[[TableParams], TableParams],
-        record: Record | None = None,
-    ) -> TableParams:
-        """Applies the change of a message once, even if the message arrives several times.
-
-        `make` gets the current parameters and changes the table; no other change can interleave.
-        If the last change was the same one, nothing happens. `record` is called with the new
-        parameters after all preparation, before anything changes; what it raises prevents the
-        change.
-        """
-        with self.changing():
-            if made != self._last:
-                self._record = record
-                try:
-                    make(self.params)
-                finally:
-                    self._record = None
-                self._last = made
-            return self.params
-
-    @property
-    def last_change(self) -> LastChange | None:
-        """The message of the last change; None if there was none, or no message made it."""
-        return self._last
-
     def _changed(self, params: TableParams) -> TableParams:
         """Notes a change that is done."""
         self._versions.add(params.version)
@@ -347,6 +324,5 @@ class Table(VacantRows):
         """Makes a state that was built beside the current one the current version."""
         state = self._keeping.rebuilt(state, self._state)
         self._recorded(state.params)
-        with self._lock.writing():
-            self._set(state, note)
+        self._lock.write(lambda: self._set(state, note))
         return self._changed(state.params)

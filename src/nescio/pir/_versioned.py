@@ -2,7 +2,7 @@
 
 import builtins
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
@@ -110,6 +110,34 @@ class VersionedTable:
                 "found a change that no message made, of a table whose changes are kept in a data "
                 "folder: expected a change through the service, such as by TableAdmin"
             )
+
+    def change(
+        self,
+        made: LastChange,
+        make: Callable[[TableParams], TableParams],
+        record: Record | None = None,
+    ) -> TableParams:
+        """Applies the change of a message once, even if the message arrives several times.
+
+        `make` gets the current parameters and changes the table; no other change can interleave.
+        If the last change was the same one, nothing happens. `record` is called with the new
+        parameters after all preparation, before anything changes; what it raises prevents the
+        change.
+        """
+        with self.changing():
+            if made != self._last:
+                self._record = record
+                try:
+                    make(self.params)
+                finally:
+                    self._record = None
+                self._last = made
+            return self.params
+
+    @property
+    def last_change(self) -> LastChange | None:
+        """The message of the last change; None if there was none, or no message made it."""
+        return self._last
 
     @property
     def next_version(self) -> str | None:
