@@ -102,7 +102,7 @@ def test_a_change_that_fails_after_the_journal_is_taken_back(tmp_path, monkeypat
     change(kept.table, "update", [1], fresh_rows(1, 1))
     before = all_rows(kept.table)
     with monkeypatch.context() as patch:
-        patch.setattr(kept.table._lock, "writing", lambda: 1 / 0)
+        patch.setattr(kept.table._lock, "write", lambda _: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             change(kept.table, "update", [2], fresh_rows(2, 1))
     with pytest.raises(FileError, match="failed after it was in the journal"):

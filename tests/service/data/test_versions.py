@@ -85,7 +85,7 @@ def test_every_version_after_a_restart_is_that_before(tmp_path, maker, seed):
 
 
 def test_the_latest_versions_are_answered_and_the_others_gone(tmp_path):
-    kept = begin(tmp_path / "words", new_table())
+    kept = begin(tmp_path / "words", new_table(20_000))
     seen = updates(kept, 30)
     for _ in range(2):
         table = restart(kept).kept.table
