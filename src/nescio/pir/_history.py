@@ -19,6 +19,7 @@ from ._hash_shape import HASH_BYTES
 from ._hash_tree import TreeChange
 from ._params import TableParams
 from ._state import Kept, TableState
+from ._versions import RecentIds
 
 MAX_VERSIONS = 256
 DEFAULT_VERSIONS = 16
@@ -163,7 +164,8 @@ class KnownIds:
     """The ids of the versions that a table has had, up to the last 16,384."""
 
     def __init__(self, first: bytes) -> None:
-        self._ids = {first: None}  # in their order
+        self._ids = RecentIds(ID_BYTES // 8, _MAX_IDS)
+        self.add(first)
 
     def __contains__(self, ident: bytes) -> bool:
         """Tests if the table has had the version with an id."""
@@ -171,19 +173,18 @@ class KnownIds:
 
     def to_bytes(self) -> bytes:
         """Encodes all ids, 16 bytes each, oldest first."""
-        return b"".join(self._ids)
+        return self._ids.to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes, current: bytes) -> "KnownIds":
         """Decodes the bytes of `to_bytes`, and adds the `current` id."""
-        known = cls(data[:ID_BYTES] or current)
-        for first in range(ID_BYTES, len(data), ID_BYTES):
-            known.add(data[first : first + ID_BYTES])
-        known.add(current)
+        known = cls(current)
+        if data:
+            known._ids.replace(data)
+        if current not in known:
+            known.add(current)
         return known
 
     def add(self, ident: bytes) -> None:
         """Adds the id of a version."""
-        self._ids[ident] = None
-        if len(self._ids) > _MAX_IDS:
-            del self._ids[next(iter(self._ids))]
+        self._ids.add(ident)
