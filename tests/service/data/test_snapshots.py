@@ -266,3 +266,62 @@ def test_keys_that_move_while_a_snapshot_is_taken(tmp_path):
     data = kept.folder.file("journal", 2).read_bytes()
     assert any(record.moved for record in JournalReader(io.BytesIO(data)))
     assert same(restart(kept).kept.table, owner.table)
+
+
+@pytest.fixture
+def failing(tmp_path, monkeypatch):
+    """A kept table whose journal is long after 5 changes, and whose first snapshot fails."""
+    kept = begin(tmp_path / "words")
+    monkeypatch.setattr("nescio.service._data._kept.Backlog.MAX_CHANGES", 5)
+
+    def no_room(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nescio.service._data._snapshots.save_snapshot", no_room)
+        for stamp in range(1, 7):
+            change(kept.table, "update", [1], fresh_rows(stamp, 1))
+        kept.snapshots.wait()
+    assert (kept.snapshots.taken, kept.snapshots.failed) == (0, 1)
+    return kept
+
+
+def test_after_a_failed_snapshot_the_next_one_is_not_late(failing, monkeypatch):
+    monkeypatch.setattr("nescio.service._data._snapshots.Snapshots.RETRY_SECONDS", 0)
+    change(failing.table, "update", [1], fresh_rows(7, 1))
+    failing.snapshots.wait()
+    assert failing.snapshots.taken == 1
+    assert failing.backlog.changes <= 1
+    assert same(restart(failing).kept.table, failing.table)
+
+
+def test_after_a_failed_snapshot_the_next_one_waits_a_minute(failing):
+    """A full disk is not written with each change."""
+    for stamp in range(7, 20):
+        change(failing.table, "update", [1], fresh_rows(stamp, 1))
+    failing.snapshots.wait()
+    assert (failing.snapshots.taken, failing.snapshots.failed) == (0, 1)
+    assert failing.backlog.changes == 19
+    assert same(restart(failing).kept.table, failing.table)
+
+
+@pytest.mark.parametrize(
+    "name", ["pathlib.Path.replace", "nescio.service._data._folder.sync_folder"]
+)
+def test_a_journal_that_cannot_be_begun_loses_no_change(tmp_path, monkeypatch, name):
+    kept = begin(tmp_path / "words")
+    change(kept.table, "update", [1], fresh_rows(1, 1))
+
+    def fail(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(name, fail)
+        kept.snapshots.start()
+        kept.snapshots.wait()
+    assert kept.snapshots.failed == 1
+    with contextlib.suppress(FileError):  # after a failed synchronization
+        change(kept.table, "update", [2], fresh_rows(2, 1))
+    found = restart(kept)
+    assert same(found.kept.table, kept.table)
+    change(found.kept.table, "update", [3], fresh_rows(3, 1))

@@ -40,6 +40,12 @@ class Backlog:
         self.changes += 1
         self.slow_seconds += slow_seconds
 
+    def join(self, before: "Backlog") -> None:
+        """Counts the changes of an older journal too."""
+        self.bytes += before.bytes
+        self.changes += before.changes
+        self.slow_seconds += before.slow_seconds
+
     def is_long(self, most_bytes: int) -> bool:
         """Tests if a new snapshot would make the next start faster by some tenths of a second."""
         return (
@@ -135,7 +141,8 @@ class KeptTable:
 
     def tidy(self) -> None:
         """Starts a snapshot if the journal is long. The caller holds `changing`."""
-        if self.backlog.is_long(self._most_bytes) and self._writer.failure is None:
+        long = self.backlog.is_long(self._most_bytes)
+        if long and self._writer.failure is None and self.snapshots.due:
             self.snapshots.start()
 
     def mark(self) -> None:
@@ -173,13 +180,30 @@ class KeptTable:
     def _take_now(self, pause: Callable[[], None]) -> None:
         with self.table.changing():
             self.check()
-            number = self._writer.head.number + 1
-            head = Head.new(number, self.origin.id, self.table.params.id)
-            writer = JournalWriter.create(self.folder.file("journal", number), head)
-            self.folder.sync()
+            writer = self._new_journal()
             self._writer.close()
             self._writer = writer
-            self.backlog = Backlog()
-            begun = Begun.now(number, self.table)
-        write_snapshot(self.folder, begun, self.origin, pause)
+            before, self.backlog = self.backlog, Backlog()
+            begun = Begun.now(writer.head.number, self.table)
+        try:
+            write_snapshot(self.folder, begun, self.origin, pause)
+        except BaseException:
+            with self.table.changing():
+                self.backlog.join(before)
+            raise
         self.mark()
+
+    def _new_journal(self) -> JournalWriter:
+        """Creates the next journal. Raises OSError; changes then go on in the old one."""
+        number = self._writer.head.number + 1
+        path = self.folder.file("journal", number)
+        try:
+            writer = JournalWriter.create(
+                path, Head.new(number, self.origin.id, self.table.params.id)
+            )
+            self.folder.sync()
+        except OSError as error:
+            if path.exists():  # a start would read it, and miss the changes that follow in the old
+                self._writer.failure = f"a new journal could not be begun: {error.strerror}"
+            raise
+        return writer

@@ -1,6 +1,7 @@
 """Snapshots of a table that changes: in the background, and at the first start."""
 
 import logging
+import math
 import os
 import threading
 import time
@@ -55,14 +56,17 @@ class Snapshots:
     """Takes snapshots in a thread of low priority, one at a time.
 
     `take` gets a function to call after each block. A failure is logged, and leaves the older
-    snapshot with all journals since.
+    snapshot with all journals since. For a minute after it, `due` is False.
     """
+
+    RETRY_SECONDS = 60.0
 
     def __init__(self, name: str, take: Callable[[Callable[[], None]], None]) -> None:
         self._name = name
         self._take = take
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
+        self._failed_at = -math.inf
         self.taken = 0
         self.failed = 0
         self.seconds = 0.0
@@ -71,6 +75,12 @@ class Snapshots:
     def active(self) -> bool:
         """True while a snapshot is taken."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def due(self) -> bool:
+        """True if no snapshot is taken, and none failed in the last minute."""
+        waited = time.monotonic() - self._failed_at
+        return not self.active and waited >= self.RETRY_SECONDS
 
     def start(self) -> None:
         """Starts a snapshot unless one is being taken. One thread may call this at a time."""
@@ -98,6 +108,7 @@ class Snapshots:
             return
         except (FileError, OSError, MemoryError) as error:
             self.failed += 1
+            self._failed_at = time.monotonic()
             _LOG.error("table %s: no snapshot was taken, the journal grows: %s", self._name, error)
             return
         self.taken += 1
