@@ -26,7 +26,7 @@ class Connection:
     def __init__(
         self, netloc: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self._netloc, self._reader, self._writer = netloc, reader, writer
+        self.netloc, self._reader, self._writer = netloc, reader, writer
 
     @classmethod
     async def open(cls, url: str, address: str | None = None) -> "Connection":
@@ -44,7 +44,7 @@ class Connection:
         """Sends a request about the table; returns the reply."""
         lines = [
             f"{method} /v1/tables/{TABLE}{path} HTTP/1.1",
-            f"Host: {self._netloc}",
+            f"Host: {self.netloc}",
             *(f"{name}: {value}" for name, value in (fields or {}).items()),
             f"Content-Length: {len(body)}\r\n\r\n",
         ]

@@ -33,6 +33,7 @@ from ._connection import TABLE, Connection, Reply
 
 _QUERIES = 64
 _ROUNDS = 3
+_APPENDS = 20
 _WARM_SECONDS = 0.5
 _USED_SECONDS = 1.0  # that a client uses a version at least
 _ID = slice(16, 32)  # of a query: the version that it is for
@@ -50,6 +51,7 @@ _COLUMNS = [
     ("fetches_per_second", "fetches/s", "9,.1f"),
     ("refused", "refused", "7,d"),
     ("update_milliseconds", "update ms", "9,.1f"),
+    ("append_milliseconds", "append ms", "9,.1f"),
     ("server_megabytes", "server MB", "9,.0f"),
 ]
 
@@ -61,6 +63,8 @@ class _Counts:
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
     updates: list[float] = field(default_factory=list)
+    appends: list[float] = field(default_factory=list)
+    megabytes: float = 0.0
     fetches: int = 0
     refused: int = 0
 
@@ -74,16 +78,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise ArgumentError(f"updates: found {arguments.updates}, expected more than 0 to 1000")
     check_duration(arguments.seconds)
     with Results(arguments.json) as results, tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "table.nescio")
+        path = Path(folder, "table.npy")
         shape = arguments.rows, arguments.row_bytes
-        Table(np.random.default_rng().integers(256, size=shape, dtype=np.uint8)).save(path)
+        np.save(path, np.random.default_rng().integers(256, size=shape, dtype=np.uint8))
         report = Report(_COLUMNS)
         for case in _Run(arguments, path).cases():
             report.add(case)
             results.add(case)
     print(
         "kept, p99 x: the rate, and the p99, over those without updates. fetches: requests for a "
-        "newer version's parameters and hashes. server MB: resident memory, the file's included."
+        "newer version's parameters and hashes. server MB: resident memory. append: one row."
     )
     return 0
 
@@ -137,7 +141,8 @@ class _Run:
     def __init__(self, arguments: argparse.Namespace, path: Path) -> None:
         self._arguments = arguments
         self._path = path
-        self._server = Server(Table.load(path), threads=1, party=0, device="cpu")
+        table = Table(np.load(path, mmap_mode="r"), spare=_APPENDS)
+        self._server = Server(table, threads=1, party=0, device="cpu")
         self._client = Client(self._server.params, self._server.tops)
         random = np.random.default_rng()
         indices = random.integers(arguments.rows, size=_QUERIES)
@@ -153,16 +158,17 @@ class _Run:
             file.flush()
             options = ["--name", TABLE, "--party", "0", "--port", "0", "--device", "cpu"]
             options += ["--threads", str(arguments.threads), "--admin-token-file", file.name]
-            options += ["--max-connections-per-address", "1024"]
+            options += ["--max-connections-per-address", "1024", "--spare", str(_APPENDS)]
             with spawned([str(self._path), *options]) as process:
                 url = process.url()
                 for _ in range(_ROUNDS):
                     asyncio.run(self._round(url, alone, 0.0))
+                    alone.megabytes = alone.megabytes or _resident_megabytes(process.pid)
                     asyncio.run(self._round(url, beside, arguments.updates))
+                beside.megabytes = _resident_megabytes(process.pid)
+                asyncio.run(self._append(url, beside))
                 asyncio.run(self._compare(url))
-                megabytes = _resident_megabytes(process.pid)
-        first = self._case(alone, alone)
-        return [first, {**self._case(beside, alone), "server_megabytes": megabytes}]
+        return [self._case(alone, alone), self._case(beside, alone)]
 
     def _case(self, counts: _Counts, alone: _Counts) -> Case:
         arguments, rate = self._arguments, len(counts.latencies) / counts.seconds
@@ -181,9 +187,11 @@ class _Run:
             "p99_ratio": p99 / p99_alone,
             "fetches_per_second": counts.fetches / counts.seconds,
             "refused": counts.refused,
+            "server_megabytes": counts.megabytes,
         }
         if counts.updates:
             case["update_milliseconds"] = 1e3 * statistics.median(counts.updates)
+            case["append_milliseconds"] = 1e3 * statistics.median(counts.appends)
         return case
 
     async def _round(self, url: str, counts: _Counts, rate: float) -> None:
@@ -231,29 +239,49 @@ class _Run:
         """Makes updates of random rows at a rate, or one after the other if that is too fast."""
         connection, (begin, end) = await Connection.open(url), span
         random, arguments, ident = np.random.default_rng(), self._arguments, description["id"]
-        head = {"Authorization": f"Bearer {self._token}"}
         turn = time.perf_counter()
         while (turn := max(turn + 1 / rate, time.perf_counter() - 1 / rate)) < end:
             await asyncio.sleep(max(0.0, turn - time.perf_counter()))
             indices = random.integers(arguments.rows, size=arguments.updated_rows, dtype=np.uint64)
             rows = random.integers(256, size=(len(indices), arguments.row_bytes), dtype=np.uint8)
             change = Change("update", f"v{len(self._made)}", indices, rows)
-            body = change.encode(self._server.params, bytes.fromhex(ident))
             sent = time.perf_counter()
-            reply = await connection.ask("POST", "/rows", body, head)
-            if reply.status != 200:
-                raise ServiceError(f"an update was refused: {reply.body[:300]!r}", url=url)
-            ident = json.loads(reply.body)["id"]
-            self._made.append(change)
+            ident = await self._change(connection, ident, change)
             if begin <= sent < end:
                 counts.updates.append(time.perf_counter() - sent)
         connection.close()
+
+    async def _append(self, url: str, counts: _Counts) -> None:
+        """Appends rows one by one, to vacant places and without lookups."""
+        connection = await Connection.open(url)
+        ident: str = json.loads((await connection.ask("GET", "")).body)["id"]
+        for number in range(_APPENDS):
+            index = np.array([self._arguments.rows + number], np.uint64)
+            row = np.full((1, self._arguments.row_bytes), number, np.uint8)
+            sent = time.perf_counter()
+            ident = await self._change(
+                connection, ident, Change("append", f"a{number}", index, row)
+            )
+            counts.appends.append(time.perf_counter() - sent)
+        connection.close()
+
+    async def _change(self, connection: Connection, ident: str, change: Change) -> str:
+        """Makes a change of the version with an id; returns the id after it."""
+        head = {"Authorization": f"Bearer {self._token}"}
+        body = change.encode(self._server.params, bytes.fromhex(ident))
+        reply = await connection.ask("POST", "/rows", body, head)
+        if reply.status != 200:
+            url = f"http://{connection.netloc}"
+            raise ServiceError(f"a change was refused: {reply.body[:300]!r}", url=url)
+        self._made.append(change)
+        found: str = json.loads(reply.body)["id"]
+        return found
 
     async def _compare(self, url: str) -> None:
         """Makes the updates once more, and compares answers to the last version."""
         table = self._server.table
         for change in self._made:
-            table.update(change.indices, change.rows, version=change.version)
+            change.apply(table)
         client = Client(table.params, table.tops)
         for index in range(0, self._arguments.rows, max(1, self._arguments.rows // _QUERIES)):
             query = client.query([index]).keys[0]
