@@ -22,13 +22,26 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in vars(record).items() if name not in _OWN}
 
 
+def _line(text: str) -> str:
+    """Escapes what would end a line or control a terminal: a client may have chosen the text."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _word(value: object) -> str:
+    """Returns a value as one word; one with spaces, quotes or signs of equality as JSON."""
+    text = str(value)
+    plain = text.isprintable() and not set(text) & set(" =\"'")
+    return text if plain else json.dumps(text)
+
+
 class TextFormatter(logging.Formatter):
     """Formats a record as a line: time, level, logger, message, and the fields as name=value."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Returns the line, followed by a traceback if there is one."""
-        fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        text = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}{fields}"
+        fields = "".join(f" {name}={_word(value)}" for name, value in _fields(record).items())
+        message = _line(record.getMessage())
+        text = f"{_time(record)} {record.levelname} {record.name}: {message}{fields}"
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
         return text
