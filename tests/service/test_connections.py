@@ -10,12 +10,14 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives import serialization
 from starlette.responses import JSONResponse
 
 import nescio
-from nescio.errors import ArgumentError
+from nescio.errors import ArgumentError, FileError
 from nescio.service import Quotas, RemoteTable, _protocol
 from nescio.service._connections import Admission, ConnectionLimits
+from nescio.service._serve import Address
 from service.conftest import VALUES, make_app, post, raw_request, running
 
 HEAD = b"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\n"
@@ -358,3 +360,18 @@ def test_many_tls_clients_at_once(certificate, loop):
     ):
         address = (urlsplit(url).hostname, urlsplit(url).port)
         assert set(pool.map(ask, [address] * 60)) == {b"HTTP/1.1 200 "}
+
+
+def test_a_key_with_a_passphrase_is_refused(certificate, tmp_path):
+    """OpenSSL would ask at the terminal, and a reload would wait for the answer."""
+    encrypted = tmp_path / "key.pem"
+    key = serialization.load_pem_private_key(certificate[1].read_bytes(), None)
+    encrypted.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"passphrase"),
+        )
+    )
+    with pytest.raises(FileError, match=r"the key is encrypted; expected one without"):
+        Address(tls_cert=certificate[0], tls_key=encrypted)

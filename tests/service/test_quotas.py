@@ -44,6 +44,15 @@ def test_a_body_over_the_limit(client):
         assert post(url, client.query([5]).keys[0]).status_code == 200
 
 
+def test_a_body_of_any_declared_length_over_the_limit():
+    """However many keys it would have: to try it again later would be of no use."""
+    with running(make_app(0)) as url:
+        for length in (1 << 40, 10**18):
+            head = f"POST /v1/tables/words/answer HTTP/1.1\r\nHost: x\r\nContent-Length: {length}"
+            answer = raw_request(url, f"{head}\r\n\r\nNQ".encode())
+            assert answer.startswith(b"HTTP/1.1 413 ")
+
+
 def test_a_body_that_never_comes(client):
     with running(make_app(0, quotas=Quotas(read_seconds=0.2))) as url:
         begun = time.monotonic()

@@ -98,6 +98,19 @@ def test_parties_with_and_without_a_common_version():
         assert wait_for(url, lambda check: check["ok"])["ok"]
 
 
+def test_a_peer_that_ends_when_it_had_no_common_version():
+    """What it said last is not what it says after a repair: the service is ready."""
+    (app, servers), (other, _) = app_of(0), app_of(1)
+    with running(app) as url, contextlib.ExitStack() as stack:
+        with running(other) as peer_url:
+            stack.enter_context(watching(app, servers, peer_url))
+            assert wait_for(url, lambda check: "asked" in check.get("detail", ""))["ok"]
+            for _ in range(20):
+                servers["words"].table.update([1], VALUES[[2]])
+            assert not wait_for(url, lambda check: not check["ok"])["ok"]
+        assert wait_for(url, lambda check: check["ok"])["detail"].startswith("unknown: ")
+
+
 def test_a_peer_that_cannot_be_reached_does_not_fail_the_check():
     app, servers = app_of(0)
     with running(app) as url, watching(app, servers, "http://127.0.0.1:9"):

@@ -15,7 +15,7 @@ from ._access import Access
 from ._batcher import Batcher
 from ._kept import NewerHeaders, TopsMessages, asked_version
 from ._observe import Metrics
-from ._requests import declared_bytes, read_body
+from ._requests import check_length, declared_bytes, read_body
 from ._responses import AnswerResponse, Budget, Holding
 from ._served import Served
 
@@ -114,6 +114,7 @@ class Lookups:
         params = server.params
         quotas, batcher = self._quotas, self._batchers[name]
         asking = self._access.enter(request)
+        check_length(request, quotas.max_body_bytes)
         batcher.admit(
             asking.client, params.bin_keys * least_lookups(params, declared_bytes(request))
         )

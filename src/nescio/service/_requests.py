@@ -22,13 +22,18 @@ def declared_bytes(request: Request) -> int:
     return int(declared) if declared.isdecimal() and len(declared) < _MAX_DIGITS else 0
 
 
+def check_length(request: Request, limit: int) -> None:
+    """Raises RefusedError if the head declares a body that is too long."""
+    declared = request.headers.get("content-length", "0").lstrip("0") or "0"
+    if declared.isdecimal() and int(declared) > limit:
+        raise refuse.body_too_large(declared, limit)
+
+
 async def read_body(
     request: Request, limit: int, seconds: float, held: Holding | None = None
 ) -> bytes:
     """Reads the body. Raises RefusedError if it is too long or too slow, or the budget is spent."""
-    declared = request.headers.get("content-length", "0").lstrip("0") or "0"
-    if declared.isdecimal() and int(declared) > limit:
-        raise refuse.body_too_large(declared, limit)
+    check_length(request, limit)
     body = bytearray()
     more = True
     try:

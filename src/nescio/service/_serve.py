@@ -63,8 +63,8 @@ class Address:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
-            context.load_cert_chain(self.tls_cert, self.tls_key)
-        except OSError as error:  # ssl.SSLError is one
+            context.load_cert_chain(self.tls_cert, self.tls_key, _no_password)
+        except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
             raise FileError(
                 f"{self.tls_cert} and {self.tls_key} are not a certificate and its private key: "
                 f"{error}"
@@ -76,6 +76,11 @@ class Address:
         scheme = "http" if self.tls_cert is None else "https"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{port}"
+
+
+def _no_password() -> str:
+    """Refuses a private key that needs one: OpenSSL would ask for it at the terminal, and wait."""
+    raise ValueError("the key is encrypted; expected one without a passphrase")
 
 
 def bind(address: Address) -> socket.socket:

@@ -7,7 +7,7 @@ _audit.py    a line for each action of an operator
 """
 
 from ._access import Access
-from ._audit import AUDIT, audited
+from ._audit import AUDIT, admit, audited
 from ._keys import ClientKeys, new_client_key
 from ._origins import check_origins, with_origins
 
@@ -15,6 +15,7 @@ __all__ = [
     "AUDIT",
     "Access",
     "ClientKeys",
+    "admit",
     "audited",
     "check_origins",
     "new_client_key",

@@ -20,11 +20,12 @@ _Endpoint = Callable[[_S, Request], Awaitable[Response]]
 
 
 def audited(action: str) -> Callable[[_Endpoint[_S]], _Endpoint[_S]]:
-    """Decorates an endpoint of operators, so that the log has a line for each call.
+    """Decorates an endpoint of operators, so that the log has a line for each call with the token.
 
     A line has the action, the client's address, the table, the version and the number of rows if
     they are known, and the result: `done`, or the code of the refusal. It never has the content of
-    rows, their numbers, or a token.
+    rows, their numbers, or a token. Calls without the token have lines of their own, which are
+    few: see `TokenCheck`. Anyone could fill the log with more.
     """
 
     def decorate(endpoint: _Endpoint[_S]) -> _Endpoint[_S]:
@@ -49,12 +50,19 @@ def audited(action: str) -> Callable[[_Endpoint[_S]], _Endpoint[_S]]:
     return decorate
 
 
+def admit(request: Request) -> None:
+    """Notes that a call has the operator's token."""
+    request.scope[AUDIT] = {}
+
+
 def _write(action: str, request: Request, result: str) -> None:
+    if AUDIT not in request.scope:
+        return
     fields: dict[str, Any] = {
         "action": action,
         "address": "" if request.client is None else request.client.host,
         "table": str(request.path_params.get("name", ""))[:128],
-        **request.scope.get(AUDIT, {}),
+        **request.scope[AUDIT],
         "result": result,
     }
     _LOG.info("an operator's action", extra=fields)

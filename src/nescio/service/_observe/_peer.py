@@ -76,7 +76,9 @@ class Peer:
         )
 
     def check(self) -> Check:
-        """Tests if both parties answer a common version of each table."""
+        """Tests if both parties answer a common version of each table, as far as is known."""
+        if self._error:
+            return Check(ok=True, detail=f"unknown: {self._error}")
         apart = [
             name
             for name, found in self._found.items()
@@ -86,8 +88,6 @@ class Peer:
             return Check(
                 ok=False, detail=f"no version in common with {self._url}: {', '.join(apart)}"
             )
-        if self._error:
-            return Check(ok=True, detail=f"unknown: {self._error}")
         return Check(ok=True, detail=f"asked {time.monotonic() - self._asked:.0f} s ago")
 
     async def run(self) -> None:
