@@ -4,6 +4,8 @@ import datetime
 import os
 import signal
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -209,3 +211,23 @@ def test_a_reload_takes_the_version_of_the_configuration(tmp_path):
         write(path, 1)
         process.send_signal(signal.SIGHUP)
         wait_for_id(url, nescio_package.Table(ROWS + 1, version="2026-12").params)
+
+
+def test_a_signal_during_the_start_is_a_reload_after_it(tmp_path):
+    """It would end a process without a handler. Hooks that renew certificates do not wait."""
+    path = tmp_path / "words.npy"
+    np.save(path, np.zeros((1 << 20, 16), np.uint8))
+    command = [sys.executable, "-m", "nescio", "serve", str(path), "--party", "0", "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        handled = 0
+        while not handled >> (signal.SIGHUP - 1) & 1:  # Linux tells which signals are handled
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            handled = int(status.split("SigCgt:")[1].split()[0], 16)
+        process.send_signal(signal.SIGHUP)
+        url = next(line.split()[-1] for line in process.stdout if " on http" in line)
+        assert "nescio.serve: reloading" in process.stderr.readline()
+        assert httpx.get(f"{url}/healthz").status_code == 200
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)

@@ -37,6 +37,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service import Quotas, create_app  # noqa: PLC0415 - needed only when the command runs
     from ..service._connections import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
+    from ..service._operation import HangUps  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
     from ._data import open_kept  # noqa: PLC0415
@@ -44,6 +45,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
     from ._run.reload import Reloads, make_server  # noqa: PLC0415
 
+    hang_ups = HangUps()
     say = speaker(arguments.log)
     address = Address(arguments.host, arguments.port, arguments.tls_cert, arguments.tls_key)
     quotas = Quotas(
@@ -111,7 +113,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             listener,
             ready=ready,
             limits=limits,
-            operation=operation(arguments, app, servers, reloads),
+            operation=operation(arguments, app, servers, reloads, hang_ups),
             admin=admin,
             until_stdin_closes=arguments.exit_with_stdin,
         )

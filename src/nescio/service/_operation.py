@@ -21,18 +21,34 @@ _DRAIN_SECONDS = 5.0
 _MAX_DRAIN_SECONDS = 86400
 
 
+class HangUps:
+    """Remembers a SIGHUP that arrives during the start, which would end the process.
+
+    A start may read tables for minutes, and a hook that renews certificates does not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGHUP, self._note)
+
+    def _note(self, _: int, __: FrameType | None) -> None:
+        self.pending = True
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """The course of a service: what runs beside it, what SIGHUP does, and its end.
 
     `jobs` run in the event loop from the start to the end. `reload` is called in a thread for a
-    SIGHUP, with the context of TLS. `drain_seconds` is the maximum time for requests that have
-    begun when a signal ends the service.
+    SIGHUP, with the context of TLS; once at the start if `hang_ups` has one. `drain_seconds` is the
+    maximum time for requests that have begun when a signal ends the service.
     """
 
     drain_seconds: float = _DRAIN_SECONDS
     jobs: Sequence[Callable[[], Coroutine[Any, Any, None]]] = ()
     reload: Callable[[ssl.SSLContext | None], None] | None = None
+    hang_ups: HangUps | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.drain_seconds <= _MAX_DRAIN_SECONDS:
@@ -77,6 +93,8 @@ class OperatedServer(uvicorn.Server):
         main = threading.current_thread() is threading.main_thread()
         if self._operation.reload is not None and main:
             loop.add_signal_handler(signal.SIGHUP, self._hang_up)
+            if self._operation.hang_ups is not None and self._operation.hang_ups.pending:
+                self._hang_up()
         self._ready()
 
     async def _listen(self, config: uvicorn.Config, listener: socket.socket) -> None:

@@ -16,7 +16,7 @@ from ...pir import Server
 from ...service._data import KeptTable
 from ...service._observe import Check, Metrics, Readiness, set_up_logging
 from ...service._observe._peer import Peer
-from ...service._operation import Operation
+from ...service._operation import HangUps, Operation
 from ...service._reloaded import ReloadedServer
 from .reload import Reloads
 
@@ -57,6 +57,7 @@ def operation(
     app: Starlette,
     servers: Mapping[str, ReloadedServer],
     reloads: Reloads,
+    hang_ups: HangUps,
 ) -> Operation:
     """Sets up what runs beside the service: its metrics, its readiness, the other party."""
     metrics: Metrics = app.state.metrics
@@ -70,7 +71,7 @@ def operation(
     for name, server in servers.items():
         watch_journal(name, server, metrics, readiness)
     reloads.begin(app, servers)
-    return Operation(arguments.drain_seconds, jobs, reloads.reload)
+    return Operation(arguments.drain_seconds, jobs, reloads.reload, hang_ups)
 
 
 def watch_journal(name: str, server: Server, metrics: Metrics, readiness: Readiness) -> None:
