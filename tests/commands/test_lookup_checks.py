@@ -67,3 +67,15 @@ def test_known_tables(pair, files, tmp_path):
     found = nescio(*lookup)
     assert_one_sentence(found)
     assert "delete its line there" in found.stderr
+
+
+def test_a_lookup_with_a_hedge(pair, files):
+    """The servers are two of party 0, and one of party 1."""
+    with serving(files[0], "--party", 0, "--port", 0) as (_, again, _):
+        servers = ["--servers", f"{pair[0]},{again}", pair[1]]
+        for hedge in ("0.001", "p95"):
+            found = nescio("lookup", *servers, "--table", "words", "--hedge", hedge, 3, "--json")
+            assert found.stdout.strip() == "[[9.0, 10.0, 11.0]]", found.stderr
+        refused = nescio("lookup", *servers, "--table", "words", "--hedge", "p3", 3)
+    assert_one_sentence(refused)
+    assert "hedge: found 'p3', expected seconds, or a quantile" in refused.stderr

@@ -213,6 +213,25 @@ def test_a_reload_takes_the_version_of_the_configuration(tmp_path):
         wait_for_id(url, nescio_package.Table(ROWS + 1, version="2026-12").params)
 
 
+def test_options_that_are_not_read_again_are_named(tmp_path):
+    write_words(tmp_path)
+    path, table = tmp_path / "c.toml", '[[table]]\nfile = "words.npy"\n'
+    path.write_text(f"party = 0\nport = 0\nmax-keys = 50\n{table}")
+    with serving("--config", path) as (process, url, _):
+        path.write_text(f"party = 0\nport = 0\nmax-keys = 60\ncors = ['https://a.b']\n{table}")
+        process.send_signal(signal.SIGHUP)
+        lines = [process.stderr.readline() for _ in range(3)]
+        assert "reloading" in lines[0]
+        assert "cors has changed in the configuration file: it takes effect at" in lines[1]
+        assert "max-keys has changed" in lines[2]
+        path.write_text("no TOML")
+        process.send_signal(signal.SIGHUP)
+        lines = [process.stderr.readline() for _ in range(2)]
+        assert "a reload was refused: " in lines[1]
+        assert "c.toml cannot be read as TOML" in lines[1]
+        assert httpx.get(f"{url}/healthz").status_code == 200
+
+
 def test_a_signal_during_the_start_is_a_reload_after_it(tmp_path):
     """It would end a process without a handler. Hooks that renew certificates do not wait."""
     path = tmp_path / "words.npy"

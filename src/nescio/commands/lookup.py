@@ -62,6 +62,13 @@ def add_parser(commands: Subparsers) -> None:
     add_requests(parser, timeout=30.0)
     add("--deadline", type=float, metavar="SECONDS", help="seconds for the whole lookup at most")
     add(
+        "--hedge",
+        type=_hedge,
+        metavar="SECONDS",
+        help="seconds after which another server of the same party gets the same key, if "
+        "--servers names several; or a quantile of the last times, such as p95",
+    )
+    add(
         "--client-key-file",
         type=Path,
         metavar="FILE",
@@ -107,6 +114,14 @@ def add_requests(parser: argparse.ArgumentParser, *, timeout: float) -> None:
     add("--ca-cert", type=Path, help="PEM file of certificates to trust instead of the system's")
 
 
+def _hedge(text: str) -> float | str:
+    """Reads seconds; any other text is for RemoteTable to check."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _run(arguments: argparse.Namespace) -> int:
     from ..service import RemoteTable  # noqa: PLC0415 - needed only when the command runs
 
@@ -116,6 +131,7 @@ def _run(arguments: argparse.Namespace) -> int:
         timeout=arguments.timeout,
         retries=arguments.retries,
         deadline=arguments.deadline,
+        hedge=arguments.hedge,
         client_key=_client_key(arguments.client_key_file),
         tls=trust(arguments.ca_cert),
         verify=arguments.verify,

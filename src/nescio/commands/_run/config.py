@@ -58,11 +58,19 @@ def accept_config(parser: argparse.ArgumentParser) -> None:
         _prefer_command_line(arguments, given)
         if path is not None and arguments.version == given.get("version"):
             arguments.version_now = lambda: read_config(path, parser).get("version")
+        if path is not None:
+            arguments.config_changes = lambda: _changes(given, read_config(path, parser))
         if not arguments.print_config:
             _check_complete(parser, arguments)
         return arguments, rest
 
     parser.parse_known_args = parse  # type: ignore[method-assign, assignment]
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Lists the options that a file has changed since, but for the version of its tables."""
+    names = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    return sorted(name.replace("_", "-") for name in names - {"version"})
 
 
 def _prefer_command_line(arguments: argparse.Namespace, given: Mapping[str, Any]) -> None:

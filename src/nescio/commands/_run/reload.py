@@ -72,6 +72,7 @@ class Reloads:
         if context is not None:
             self._try("certificate", lambda: self._certificate(context))
         assert self._app is not None
+        self._try("configuration", self._options)
         keys = getattr(self._app.state, "client_keys", None)
         if keys is not None:
             self._try("client_keys", keys.reload)
@@ -90,6 +91,15 @@ class Reloads:
             return
         if changed is not False:
             metrics.reloaded(what, done=True)
+
+    def _options(self) -> bool:
+        """Names the options of the configuration file that have changed: none is read again."""
+        changes: Callable[[], list[str]] = getattr(self._arguments, "config_changes", list)
+        for name in changes():
+            _LOG.warning(
+                "%s has changed in the configuration file: it takes effect at the next start", name
+            )
+        return False
 
     def _certificate(self, context: ssl.SSLContext) -> None:
         """Loads the certificate into the live context, for connections from now on."""
