@@ -145,7 +145,7 @@ void test_changes(Tier tier) {
       pir::load_range(table.extent, table.memory.data(), 0, rows, found.data(), pool, tier);
       CHECK(found == table.plain);
       const std::uint64_t last = rows - 1;
-      pir::load_rows(table.extent, table.memory.data(), {&last, 1}, found.data());
+      pir::load_rows(table.extent, table.memory.data(), {&last, 1}, found.data(), tier);
       CHECK(std::memcmp(found.data(), &table.plain[last * 20], 20) == 0);
     }
   }

@@ -201,9 +201,9 @@ void test_rows_come_back(Tier tier) {
         CHECK(all == table.plain);
         const std::uint64_t last = rows - 1;
         Bytes one(row_bytes);
-        pir::load_rows(table.extent, memory.data(), {&last, 1}, one.data());
+        pir::load_rows(table.extent, memory.data(), {&last, 1}, one.data(), tier);
         CHECK(std::equal(one.begin(), one.end(), &table.plain[last * row_bytes]));
-        CHECK_THROWS(pir::load_rows(table.extent, memory.data(), {&rows, 1}, one.data()),
+        CHECK_THROWS(pir::load_rows(table.extent, memory.data(), {&rows, 1}, one.data(), tier),
                      ErrorKind::index);
       }
     }
