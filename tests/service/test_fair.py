@@ -14,7 +14,7 @@ from nescio.pir import _wire as wire
 from nescio.service import Quotas
 from nescio.service._batcher import Batcher
 from nescio.service._connections import client_address
-from nescio.service._fair import FairQueue, Job, Returns
+from nescio.service._fair import Comebacks, FairQueue, Job, Returns
 from nescio.service._quotas import RefusedError
 from service.conftest import VALUES, error_of, make_app, raw_request, running
 
@@ -306,3 +306,43 @@ def test_the_time_to_retry_follows_the_queue():
     refused = asyncio.run(scenario())
     assert refused.status == 503
     assert 2 <= refused.retry_after <= 6  # ten batches of half a second
+
+
+def rounds(comebacks, answered, after, count=30):
+    """Notes batches of 4 ms, and the requests that arrive so many ms after each."""
+    for number in range(count):
+        end = float(number)
+        comebacks.answered(answered, 0.004, end)
+        for milliseconds in after:
+            comebacks.arrived(end + milliseconds / 1000)
+    comebacks.answered(answered, 0.004, float(count))
+    return float(count)
+
+
+def test_a_batch_waits_for_requests_that_come_back():
+    """Two groups of eight clients that ask again at once: eight wait, eight were answered."""
+    comebacks = Comebacks()
+    assert comebacks.wait(8, 0.0) == 0
+    end = rounds(comebacks, 8, [0.5] * 8)
+    assert comebacks.wait(8, end) == pytest.approx(0.002)  # half of the batch's time
+    for arrived in range(1, 8):
+        comebacks.arrived(end + 0.0005)
+        expected = 0.0015 if arrived < 7 else 0.0
+        assert comebacks.wait(8 + arrived, end + 0.0005) == pytest.approx(expected)
+    end = rounds(comebacks, 8, [0.5] * 8)
+    assert comebacks.wait(8, end + 0.003) == 0  # they did not come
+
+
+@pytest.mark.parametrize(
+    ("waiting", "after"),
+    [
+        (8, [3.0] * 8),  # they come back late
+        (8, [1.0] * 4),  # some at a steady rate
+        (60, [0.5] * 8),  # too few in comparison to those that wait
+        (8, []),
+    ],
+)
+def test_a_batch_does_not_wait_for_less(waiting, after):
+    comebacks = Comebacks()
+    end = rounds(comebacks, 8, after)
+    assert comebacks.wait(waiting, end) == 0

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from ..errors import DeviceFailedError, MessageError, MismatchError, ResourceError
 from ..pir._wire import QueryMessage, cut_query, join_answers
 from . import _quotas as refuse
-from ._fair import FairQueue, Job, Piece, Returns
+from ._fair import Comebacks, FairQueue, Job, Piece, Returns
 from ._quotas import Quotas
 
 _LOG = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class Batcher:
         self._changed = threading.Condition()  # guards the attributes below
         self._queue: FairQueue[_Request] = FairQueue()
         self._returns = Returns(_RETURN_WINDOWS * quotas.batch_window)
+        self._comebacks = Comebacks()
         self._oldest = -math.inf  # arrival of the oldest request of the next batch
         self._batch_seconds = 0.0  # of recent batches
         self._thread: threading.Thread | None = None  # any other answering thread ends
@@ -159,6 +160,7 @@ class Batcher:
                 self._oldest = request.arrived
             self._queue.push(request)
             self._returns.arrived(request.client, request.arrived)
+            self._comebacks.arrived(request.arrived)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._answer_forever, name="nescio-answer", daemon=True
@@ -190,7 +192,9 @@ class Batcher:
             self._batch_seconds += _NEWEST * (seconds - self._batch_seconds)
             served = {piece.job.client for piece in batch}
             absent = [client for client in served if not self._queue.keys_of(client)]
-            self._returns.answered(absent, time.monotonic())
+            now = time.monotonic()
+            self._returns.answered(absent, now)
+            self._comebacks.answered(len(batch), self._batch_seconds, now)
         for loop, answered in loops.items():
             with suppress(RuntimeError):  # the event loop has ended
                 loop.call_soon_threadsafe(_resolve_all, answered)
@@ -250,7 +254,8 @@ class Batcher:
         """Returns the limit of the next batch, and the seconds until it starts."""
         now, limit = time.monotonic(), self._max_batch_keys
         if self._queue.keys < limit:
-            return limit, self._oldest + self._quotas.batch_window - now
+            wait = self._comebacks.wait(self._queue.requests, now)
+            return limit, max(self._oldest + self._quotas.batch_window - now, wait)
         if self._queue.most_keys() <= limit // 2:
             return limit, 0.0
         wait = self._returns.wait(now)

@@ -6,12 +6,16 @@ independent, so a request may be spread over several batches: a request of many 
 by no more than their own batch.
 """
 
+import math
 from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 _MAX_PROMPT = 4096
+_NEWEST = 0.2  # weight of the last batch in the share of requests that come back
+_PAUSE = 0.5  # of the time of a batch, that the next one waits at most
+_WORTH = 2 / 3  # of the requests that wait, which must be expected in that time
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -160,6 +164,41 @@ class FairQueue(Generic[J]):
     def _count(self, client: _Client[J], keys: int) -> None:
         client.keys += keys
         self._keys += keys
+
+
+class Comebacks:
+    """Requests that follow the answers of a batch: of how many the next batch should wait for.
+
+    Clients that ask again as soon as they have an answer fall into groups, of which one waits while
+    the other is answered. Each pass then answers half of them, and takes as long as one for all. So
+    a batch waits, for half of the time of a batch at most, if by then more requests come than two
+    thirds of those that wait, as they did after the last batches. Requests that come at a steady
+    rate are about half of them.
+    """
+
+    def __init__(self) -> None:
+        self._share = 0.0  # of the answers of a batch that requests follow within the pause
+        self._answered = 0
+        self._arrived = 0
+        self._end = 0.0
+
+    def answered(self, requests: int, seconds: float, now: float) -> None:
+        """Notes the end of a batch of so many requests, and the time that batches take."""
+        if self._answered:
+            found = min(1.0, self._arrived / self._answered)
+            self._share += _NEWEST * (found - self._share)
+        self._answered, self._arrived, self._end = requests, 0, now + _PAUSE * seconds
+
+    def arrived(self, now: float) -> None:
+        """Notes a request."""
+        self._arrived += now < self._end
+
+    def wait(self, waiting: int, now: float) -> float:
+        """Returns the seconds that a batch should wait, with so many requests in it already."""
+        expected = self._share * self._answered
+        before = waiting - self._arrived  # that waited when the last batch ended
+        worth = expected > _WORTH * before and self._arrived < math.floor(expected)
+        return max(0.0, self._end - now) if worth else 0.0
 
 
 class Returns:
