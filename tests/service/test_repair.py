@@ -6,6 +6,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import numpy as np
 import pytest
 
@@ -405,6 +406,30 @@ def test_a_change_that_no_party_has_made_is_dropped(parties, journal):
         change(admin, 1)
     assert_mended(parties, journal, "4")
     assert [len(party.table) for party in parties] == [1000, 1000]
+
+
+def test_a_dropped_change_that_a_server_was_still_making_is_remembered(parties, journal):
+    stopped_before_sending(parties, journal)
+    with opened(parties, journal) as admin:
+        assert admin.drop_last() == "4"
+    late = nescio.service._operator.Journal(journal, "words")
+    late.look()
+    body = late.change(late.unmade[0])
+    with httpx.Client() as client:
+        reply = client.post(
+            f"{parties[1].url}/v1/tables/words/rows",
+            content=body,
+            headers={
+                "Authorization": f"Bearer {TOKENS[1]}",
+                "Content-Type": "application/octet-stream",
+            },
+        )
+    assert reply.status_code == 200
+    assert [one.behind for one in state(parties, journal).parties] == [1, 0]
+    with opened(parties, journal) as admin:
+        assert list(admin.repair().values()) == [1, 0]
+    assert_mended(parties, journal, "4")
+    assert [len(party.table) for party in parties] == [1001, 1001]
 
 
 def test_a_change_whose_reply_was_lost_is_recognized(parties, journal):

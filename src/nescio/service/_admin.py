@@ -166,7 +166,11 @@ class TableAdmin(Closing):
 
     async def _status(self) -> TableStatus:
         found = await self._parties.try_describe()
-        ready = [await self._parties.is_ready(url) for url in self._parties.urls]
+        answering = [not isinstance(one, NescioError) for one in found]
+        ready = [
+            answers and await self._parties.is_ready(url)
+            for answers, url in zip(answering, self._parties.urls, strict=True)
+        ]
         journal = None if self._journal is None else Journal(self._journal.path, self._table)
         if journal is not None:
             journal.look()

@@ -1,6 +1,7 @@
 """An operator's journal: every change of a table, on the disk before any server gets it."""
 
 import fcntl
+import itertools
 import os
 import secrets
 import threading
@@ -69,6 +70,11 @@ class Journal:
         """The newest change that is not dropped."""
         return next((entry for entry in reversed(self._entries) if not entry.dropped), None)
 
+    @property
+    def unmade(self) -> list[Entry]:
+        """The changes since the last one that a server has made, dropped ones too; newest first."""
+        return list(itertools.takewhile(lambda entry: entry.after is None, self._entries[::-1]))
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Locks the file, which is made if it does not exist, and reads what is new in it.
@@ -112,7 +118,8 @@ class Journal:
     def made(self, entry: Entry, after: bytes) -> None:
         """Notes the id of the table after a change, which a server has made.
 
-        Raises MismatchError if another server got another id from the same change.
+        A dropped change is no longer dropped: the server was still making it at that time. Raises
+        MismatchError if another server got another id from the same change.
         """
         if entry.after is None:
             self._write(MADE, entry.head.name + after)
@@ -232,7 +239,7 @@ class Journal:
                 f"{place}: restore the journal from a backup"
             )
         if kind == MADE:
-            found.after = body[16:]
+            found.after, found.dropped = body[16:], False
         else:
             found.dropped = True
 

@@ -1,5 +1,6 @@
 """Both servers of a table, as their operator reaches them."""
 
+import asyncio
 import ssl
 from collections.abc import Sequence
 
@@ -50,13 +51,13 @@ class Parties:
 
     async def try_describe(self) -> list[Description | NescioError]:
         """Describes each server, in the order of `urls`, or says why it cannot be described."""
-        found: list[Description | NescioError] = []
-        for url in self.urls:
-            try:
-                found.append(await self.describe_one(url))
-            except NescioError as error:
-                found.append(error)
-        return found
+        return list(await asyncio.gather(*map(self._try_one, self.urls)))
+
+    async def _try_one(self, url: str) -> Description | NescioError:
+        try:
+            return await self.describe_one(url)
+        except NescioError as error:
+            return error
 
     async def describe_one(self, url: str) -> Description:
         """Describes one server."""

@@ -1,5 +1,6 @@
 """Repairs: a party gets the changes that it lacks, in order, from the operator's journal."""
 
+import itertools
 from collections.abc import Sequence
 
 from ...errors import ArgumentError, MismatchError, NescioError
@@ -124,19 +125,17 @@ class Repairs:
 
 
 def settle(journal: Journal, servers: Sequence[Description], *, write: bool = True) -> None:
-    """Notes if a server has made the newest change of a journal, whose reply may have been lost.
+    """Notes if a server has made a change at the end of a journal, whose reply may have been lost.
 
-    Without `write`, only in memory.
+    A change that was dropped counts: the server may have been making it. Without `write`, notes it
+    in memory only.
     """
-    last = journal.last
-    if last is None or not last.open:
-        return
-    for server in servers:
-        changed = server.changed_id == last.head.changed.hex()
-        if changed and server.last_change == journal.content(last):
+    for entry, server in itertools.product(journal.unmade, servers):
+        changed = server.changed_id == entry.head.changed.hex()
+        if changed and server.last_change == journal.content(entry):
             if write:
-                journal.made(last, server.params.id)
-            last.after = server.params.id
+                journal.made(entry, server.params.id)
+            entry.after, entry.dropped = server.params.id, False
 
 
 def different(servers: Sequence[Description], advice: str) -> MismatchError:
