@@ -3,6 +3,7 @@
 import datetime
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 import nescio as nescio_package
 from commands.conftest import serving, write_words
@@ -106,12 +107,28 @@ def test_a_table_that_cannot_be_read_stays_as_it_was(tmp_path):
         assert refused in httpx.get(f"{url}/metrics").text
 
 
-def certificate_of(url):
+def certificate_of(url, name=None):
+    """Fetches the certificate that a client gets, who names the server or not."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     parts = httpx.URL(url)
-    return ssl.get_server_certificate((parts.host, parts.port))
+    with (
+        socket.create_connection((parts.host, parts.port)) as plain,
+        context.wrap_socket(plain, server_hostname=name) as connection,
+    ):
+        return ssl.DER_cert_to_PEM_cert(connection.getpeercert(binary_form=True))
 
 
-def test_a_certificate_is_loaded_into_the_live_server(tmp_path, certificate):
+def rsa_key():
+    return rsa.generate_private_key(65537, 2048)
+
+
+def ec_key():
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+@pytest.mark.parametrize("make_keys", [(ec_key, rsa_key, ec_key), (rsa_key, ec_key, rsa_key)])
+def test_a_certificate_is_loaded_into_the_live_server(tmp_path, certificate, make_keys):
     cert, key = tmp_path / "chain.pem", tmp_path / "key.pem"
     for source, target in zip(certificate, (cert, key), strict=True):
         target.write_bytes(Path(source).read_bytes())
@@ -120,22 +137,24 @@ def test_a_certificate_is_loaded_into_the_live_server(tmp_path, certificate):
     with serving(path, "--party", 0, "--port", 0, *tls) as (process, url, _):
         before = certificate_of(url)
         assert before.strip() in cert.read_text()
-        new_cert, new_key = other_certificate()
-        cert.write_bytes(new_cert)  # without its key
+        cert.write_bytes(certificate_for(ec_key())[0])  # without its key
         process.send_signal(signal.SIGHUP)
         while "reload was refused" not in (line := process.stderr.readline()):
             assert line
         assert certificate_of(url) == before
-        key.write_bytes(new_key)
-        process.send_signal(signal.SIGHUP)
-        while "certificate is loaded again" not in (line := process.stderr.readline()):
-            assert line
-        assert certificate_of(url).strip() == new_cert.decode().strip()
+        for make_key in make_keys:
+            new_cert, new_key = certificate_for(make_key())
+            cert.write_bytes(new_cert)
+            key.write_bytes(new_key)
+            process.send_signal(signal.SIGHUP)
+            while "certificate is loaded again" not in (line := process.stderr.readline()):
+                assert line
+            assert certificate_of(url).strip() == new_cert.decode().strip()
+            assert certificate_of(url, "a.example.org").strip() == new_cert.decode().strip()
 
 
-def other_certificate():
-    """Makes a certificate and its key, as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def certificate_for(key):
+    """Makes a certificate for a key; returns both as PEM."""
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "another")])
     now = datetime.datetime.now(datetime.UTC)
     builder = x509.CertificateBuilder(name, name, key.public_key(), 7)

@@ -102,10 +102,12 @@ class Reloads:
         return False
 
     def _certificate(self, context: ssl.SSLContext) -> None:
-        """Loads the certificate into the live context, for connections from now on."""
-        self._address.context()  # raises for files that do not fit, which would spoil the live one
-        assert self._address.tls_cert is not None
-        context.load_cert_chain(self._address.tls_cert, self._address.tls_key)
+        """Gives handshakes from now on a new context, which has no certificate but the new one.
+
+        A context that loads a second certificate keeps the first if their keys are of other types.
+        """
+        fresh = self._address.context()
+        context.sni_callback = lambda connection, _name, _old: setattr(connection, "context", fresh)
         _LOG.info("the certificate is loaded again")
 
     def _table(self, name: str) -> bool:
