@@ -20,6 +20,7 @@ from nescio.errors import (
 from nescio.pir import KeyedTable
 from nescio.pir.batch import FullPart, Layout, build
 from nescio.service import RemoteTable, TableAdmin, create_app
+from nescio.service._operator import Journal
 from service.conftest import QUOTAS, TOKENS, VALUES, make_app, running
 
 PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
@@ -367,10 +368,10 @@ def test_two_servers_of_one_party(parties, journal):
                 admin.repair()
 
 
-def stopped_before_sending(parties, journal):
-    """Leaves a change in the journal that no party has got."""
+def stopped_before_sending(parties, journal, changes=2):
+    """Leaves a change in the journal, after so many others, that no party has got."""
     with opened(parties, journal) as admin:
-        change(admin, 2)
+        change(admin, changes)
         with failing(parties[0]), pytest.raises(ServerRefusedError):
             admin.insert([5], VALUES[[6]])
 
@@ -408,28 +409,44 @@ def test_a_change_that_no_party_has_made_is_dropped(parties, journal):
     assert [len(party.table) for party in parties] == [1000, 1000]
 
 
+def send(party, token, change):
+    reply = httpx.post(
+        f"{party.url}/v1/tables/words/rows",
+        content=change,
+        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"},
+    )
+    assert reply.status_code == 200
+
+
 def test_a_dropped_change_that_a_server_was_still_making_is_remembered(parties, journal):
     stopped_before_sending(parties, journal)
     with opened(parties, journal) as admin:
         assert admin.drop_last() == "4"
-    late = nescio.service._operator.Journal(journal, "words")
+    late = Journal(journal, "words")
     late.look()
-    body = late.change(late.unmade[0])
-    with httpx.Client() as client:
-        reply = client.post(
-            f"{parties[1].url}/v1/tables/words/rows",
-            content=body,
-            headers={
-                "Authorization": f"Bearer {TOKENS[1]}",
-                "Content-Type": "application/octet-stream",
-            },
-        )
-    assert reply.status_code == 200
+    send(parties[1], TOKENS[1], late.change(late.unmade[0]))
     assert [one.behind for one in state(parties, journal).parties] == [1, 0]
     with opened(parties, journal) as admin:
         assert list(admin.repair().values()) == [1, 0]
     assert_mended(parties, journal, "4")
     assert [len(party.table) for party in parties] == [1001, 1001]
+
+
+def test_a_dropped_change_stays_dropped_if_an_equal_one_was_made(parties, journal):
+    stopped_before_sending(parties, journal)
+    with opened(parties, journal) as admin:
+        admin.drop_last()
+    stopped_before_sending(parties, journal, changes=0)
+    both = Journal(journal, "words")
+    both.look()
+    again, dropped = both.unmade
+    assert (again.open, dropped.dropped) == (True, True)
+    send(parties[1], TOKENS[1], both.change(again))
+    with opened(parties, journal) as admin:
+        assert list(admin.repair().values()) == [1, 0]
+    both.look()
+    assert [entry.head.name for entry in both.entries[-2:]].count(dropped.head.name) == 0
+    assert_mended(parties, journal, "4")
 
 
 def test_a_change_whose_reply_was_lost_is_recognized(parties, journal):

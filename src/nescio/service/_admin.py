@@ -166,10 +166,9 @@ class TableAdmin(Closing):
 
     async def _status(self) -> TableStatus:
         found = await self._parties.try_describe()
-        answering = [not isinstance(one, NescioError) for one in found]
         ready = [
-            answers and await self._parties.is_ready(url)
-            for answers, url in zip(answering, self._parties.urls, strict=True)
+            isinstance(one, Description) and await self._parties.is_ready(url)
+            for one, url in zip(found, self._parties.urls, strict=True)
         ]
         journal = None if self._journal is None else Journal(self._journal.path, self._table)
         if journal is not None:

@@ -1,6 +1,5 @@
 """Repairs: a party gets the changes that it lacks, in order, from the operator's journal."""
 
-import itertools
 from collections.abc import Sequence
 
 from ...errors import ArgumentError, MismatchError, NescioError
@@ -127,15 +126,22 @@ class Repairs:
 def settle(journal: Journal, servers: Sequence[Description], *, write: bool = True) -> None:
     """Notes if a server has made a change at the end of a journal, whose reply may have been lost.
 
-    A change that was dropped counts: the server may have been making it. Without `write`, notes it
-    in memory only.
+    A dropped change counts: the server may have been making it. Of equal changes the newest counts.
+    Without `write`, notes it in memory only.
     """
-    for entry, server in itertools.product(journal.unmade, servers):
-        changed = server.changed_id == entry.head.changed.hex()
-        if changed and server.last_change == journal.content(entry):
+    unmade = journal.unmade
+    for server in servers:
+        made = next((entry for entry in unmade if _is_last(journal, entry, server)), None)
+        if made is not None:
             if write:
-                journal.made(entry, server.params.id)
-            entry.after, entry.dropped = server.params.id, False
+                journal.made(made, server.params.id)
+            made.after, made.dropped = server.params.id, False
+
+
+def _is_last(journal: Journal, entry: Entry, server: Description) -> bool:
+    """Tests if a change is the one that a server made last."""
+    changed = server.changed_id == entry.head.changed.hex()
+    return changed and server.last_change == journal.content(entry)
 
 
 def different(servers: Sequence[Description], advice: str) -> MismatchError:
