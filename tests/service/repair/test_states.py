@@ -1,12 +1,10 @@
 """The states that two parties can be in, of docs/operating.md, and how each is mended."""
 
-import contextlib
 import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
@@ -19,94 +17,21 @@ from nescio.errors import (
 )
 from nescio.pir import KeyedTable
 from nescio.pir.batch import FullPart, Layout, build
-from nescio.service import RemoteTable, TableAdmin, create_app
-from nescio.service._operator import Journal
-from service.conftest import QUOTAS, TOKENS, VALUES, make_app, running
+from nescio.service import RemoteTable
+from service.conftest import TOKENS, VALUES, make_app, running
+from service.repair.two_parties import (
+    assert_mended,
+    change,
+    failing,
+    opened,
+    state,
+    two_parties,
+    urls_of,
+)
 
-PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operating.md"
 NOT_READY = "see the log of the party that is not ready, and its /readyz"
 NOWHERE = "http://127.0.0.1:9"
-
-
-class Party:
-    """A party that can be restarted from any table; it counts the changes that it is sent."""
-
-    def __init__(self, party, table):
-        self.party = party
-        self.url = None
-        self.fails = False
-        self.start(table)
-
-    def start(self, table):
-        self.table, self.changes = table, 0
-        server = nescio.Server(table, party=self.party, threads=1)
-        self.app = create_app(
-            {"words": server},
-            party=self.party,
-            quotas=QUOTAS,
-            admin_token=TOKENS[self.party],
-        )
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http" and scope["path"].endswith("/rows"):
-            if self.fails:
-                raise ConnectionError("the party fails before it makes a change")
-            self.changes += 1
-        await self.app(scope, receive, send)
-
-
-@contextlib.contextmanager
-def two_parties(make):
-    both = [Party(0, make()), Party(1, make())]
-    with running(both[0]) as first, running(both[1]) as second:
-        both[0].url, both[1].url = first, second
-        yield both
-
-
-@pytest.fixture
-def parties():
-    with two_parties(lambda: nescio.Table(VALUES)) as both:
-        yield both
-
-
-@pytest.fixture
-def journal(tmp_path):
-    return tmp_path / "words.journal"
-
-
-def urls_of(parties):
-    return [party.url for party in parties]
-
-
-def opened(parties, journal=None, tokens=TOKENS):
-    return TableAdmin(urls_of(parties), "words", tokens, retries=0, journal=journal)
-
-
-def change(admin, count, first=0):
-    for i in range(first, first + count):
-        admin.update([i, 99], VALUES[[i + 1, i]])
-
-
-def state(parties, journal=None):
-    with opened(parties, journal, None) as admin:
-        return admin.status()
-
-
-def assert_mended(parties, journal, version):
-    """Both parties have one table, the journal knows it, and lookups are answered."""
-    status = state(parties, journal)
-    assert (status.state, status.agree, status.advice) == ("equal", True, "")
-    assert [party.version for party in status.parties] == [version, version]
-    assert [party.behind for party in status.parties] == [0, 0]
-    with RemoteTable(urls_of(parties), "words") as table:
-        assert np.array_equal(table.lookup([0, 99]), parties[0].table[[0, 99]])
-
-
-@contextlib.contextmanager
-def failing(party):
-    party.fails = True
-    yield
-    party.fails = False
 
 
 def test_equal(parties, journal):
@@ -368,115 +293,6 @@ def test_two_servers_of_one_party(parties, journal):
                 admin.repair()
 
 
-def stopped_before_sending(parties, journal, changes=2):
-    """Leaves a change in the journal, after so many others, that no party has got."""
-    with opened(parties, journal) as admin:
-        change(admin, changes)
-        with failing(parties[0]), pytest.raises(ServerRefusedError):
-            admin.insert([5], VALUES[[6]])
-
-
-def test_a_change_of_the_journal_that_no_party_has_made(parties, journal):
-    stopped_before_sending(parties, journal)
-    status = state(parties, journal)
-    assert status.state == "unmade"
-    assert "repair makes the last change" in status.advice
-    with opened(parties, journal) as admin:
-        with pytest.raises(ArgumentError, match=r"lack 1 change\(s\) of the journal"):
-            admin.insert([5], VALUES[[7]])
-        assert list(admin.repair().values()) == [1, 1]
-    assert_mended(parties, journal, "4")
-    assert [len(party.table) for party in parties] == [1001, 1001]
-
-
-def test_the_same_call_makes_the_change_that_no_party_has_made(parties, journal):
-    stopped_before_sending(parties, journal)
-    with opened(parties, journal) as admin:
-        assert admin.insert([5], VALUES[[6]]).version == "4"
-    assert_mended(parties, journal, "4")
-    assert [len(party.table) for party in parties] == [1001, 1001]
-
-
-def test_a_change_that_no_party_has_made_is_dropped(parties, journal):
-    stopped_before_sending(parties, journal)
-    with opened(parties, journal) as admin:
-        assert admin.drop_last() == "4"
-        assert list(admin.repair().values()) == [0, 0]
-        with pytest.raises(ArgumentError, match="nothing to drop"):
-            admin.drop_last()
-        change(admin, 1)
-    assert_mended(parties, journal, "4")
-    assert [len(party.table) for party in parties] == [1000, 1000]
-
-
-def send(party, token, change):
-    reply = httpx.post(
-        f"{party.url}/v1/tables/words/rows",
-        content=change,
-        headers={"Authorization": f"Bearer {token}", "Content-Type": "application/octet-stream"},
-    )
-    assert reply.status_code == 200
-
-
-def test_a_dropped_change_that_a_server_was_still_making_is_remembered(parties, journal):
-    stopped_before_sending(parties, journal)
-    with opened(parties, journal) as admin:
-        assert admin.drop_last() == "4"
-    late = Journal(journal, "words")
-    late.look()
-    send(parties[1], TOKENS[1], late.change(late.unmade[0]))
-    assert [one.behind for one in state(parties, journal).parties] == [1, 0]
-    with opened(parties, journal) as admin:
-        assert list(admin.repair().values()) == [1, 0]
-    assert_mended(parties, journal, "4")
-    assert [len(party.table) for party in parties] == [1001, 1001]
-
-
-def test_a_dropped_change_stays_dropped_if_an_equal_one_was_made(parties, journal):
-    stopped_before_sending(parties, journal)
-    with opened(parties, journal) as admin:
-        admin.drop_last()
-    stopped_before_sending(parties, journal, changes=0)
-    both = Journal(journal, "words")
-    both.look()
-    again, dropped = both.unmade
-    assert (again.open, dropped.dropped) == (True, True)
-    send(parties[1], TOKENS[1], both.change(again))
-    with opened(parties, journal) as admin:
-        assert list(admin.repair().values()) == [1, 0]
-    both.look()
-    assert [entry.head.name for entry in both.entries[-2:]].count(dropped.head.name) == 0
-    assert_mended(parties, journal, "4")
-
-
-def test_a_change_whose_reply_was_lost_is_recognized(parties, journal):
-    with opened(parties, journal) as admin:
-        change(admin, 2)
-        party = parties[0]
-        made = party.app
-
-        async def lose(scope, receive, send):
-            if not scope.get("path", "").endswith("/rows"):
-                await made(scope, receive, send)
-                return
-
-            async def nothing(_):
-                pass
-
-            await made(scope, receive, nothing)
-            raise ConnectionError
-
-        party.app = lose
-        with pytest.raises(ServerRefusedError):
-            admin.update([5], VALUES[[6]])
-        party.app = made
-        assert [one.behind for one in state(parties, journal).parties] == [0, 1]
-        with pytest.raises(ArgumentError, match="nothing to drop"):
-            admin.drop_last()
-        assert list(admin.repair().values()) == [0, 1]
-    assert_mended(parties, journal, "4")
-
-
 def test_a_wrong_token_at_one(parties, journal):
     with opened(parties, journal) as admin:
         change(admin, 2)
@@ -589,8 +405,9 @@ def test_the_page_names_a_test_for_each_state():
     section = PAGE.read_text().partition("## Two parties")[2].partition("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 15
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     for row in rows:
         names = re.findall(r"`(\w+)`", row.split("|")[-2])
         assert names, row
         for name in names:
-            assert f"test_{name}" in globals(), name
+            assert f"\ndef test_{name}(" in tests, name
