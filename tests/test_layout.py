@@ -56,7 +56,7 @@ SHARED = {
     "nescio.pir._layout_kind",
     "nescio.service._client._attempt",
     "nescio.service._served",
-    "nescio.service._connections",
+    "nescio.service._connection",
     "nescio.service._data",
     "nescio.service._exchange",
     "nescio.service._access",

@@ -15,8 +15,7 @@ import atheris
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from nescio.service import _protocol
-from nescio.service._connections import Admission, ConnectionLimits
+from nescio.service._connection import Admission, ConnectionLimits, _protocol
 from nescio.service._responses import Budget
 
 LIMITS = ConnectionLimits(max_head_bytes=200, max_fields=4, max_pipelined=2)

@@ -14,7 +14,7 @@ import uvicorn
 
 import nescio
 from nescio.service import AsyncRemoteTable, Quotas, RemoteTable, create_app
-from nescio.service._connections import ConnectionLimits
+from nescio.service._connection import ConnectionLimits
 from nescio.service._responses import Budget
 from nescio.service._serve import uvicorn_config
 

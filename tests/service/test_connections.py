@@ -15,8 +15,8 @@ from starlette.responses import JSONResponse
 
 import nescio
 from nescio.errors import ArgumentError, FileError
-from nescio.service import Quotas, RemoteTable, _protocol
-from nescio.service._connections import Admission, ConnectionLimits
+from nescio.service import Quotas, RemoteTable
+from nescio.service._connection import Admission, ConnectionLimits, _protocol
 from nescio.service._serve import Address
 from service.conftest import VALUES, make_app, post, raw_request, running
 

@@ -13,7 +13,7 @@ import nescio
 from nescio.pir import _wire as wire
 from nescio.service import Quotas
 from nescio.service._batcher import Batcher
-from nescio.service._connections import client_address
+from nescio.service._connection import client_address
 from nescio.service._fair import Comebacks, FairQueue, Job, Returns
 from nescio.service._quotas import RefusedError
 from service.conftest import VALUES, error_of, make_app, raw_request, running

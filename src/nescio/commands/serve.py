@@ -35,7 +35,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         print(config_text(parser, arguments))
         return 0
     from ..service import Quotas, create_app  # noqa: PLC0415 - needed only when the command runs
-    from ..service._connections import ConnectionLimits  # noqa: PLC0415
+    from ..service._connection import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._operation import HangUps  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415

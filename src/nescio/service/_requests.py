@@ -5,7 +5,7 @@ import asyncio
 from starlette.requests import ClientDisconnect, Request
 
 from . import _quotas as refuse
-from ._connections import client_address
+from ._connection import client_address
 from ._responses import Holding
 
 _MAX_DIGITS = 19

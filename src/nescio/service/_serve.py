@@ -20,9 +20,9 @@ from starlette.applications import Starlette
 
 from .._arrays import check_file
 from ..errors import ArgumentError, FileError, ServiceError
-from ._connections import ConnectionLimits
+from ._connection import ConnectionLimits
+from ._connection._protocol import protocol_factory
 from ._operation import OperatedServer, Operation
-from ._protocol import protocol_factory
 from ._responses import Budget
 
 _LOG = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.server import ServerState
 
-from . import _quotas as refuse
-from ._connections import Admission, ConnectionLimits
-from ._observe import Metrics
-from ._quotas import RefusedError
-from ._responses import Budget
+from .. import _quotas as refuse
+from .._observe import Metrics
+from .._quotas import RefusedError
+from .._responses import Budget
+from ._limits import Admission, ConnectionLimits
 from ._tls_gate import TlsGate
 
 # A piece in which a message ends does not count for the next one, which may be so much longer.

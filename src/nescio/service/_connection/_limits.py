@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Protocol
 
-from .._arrays import as_count, shown
-from ..errors import ArgumentError
+from ..._arrays import as_count, shown
+from ...errors import ArgumentError
 
 _MAX_CONNECTIONS = 1 << 20
 _IPV6_NETWORK_BITS = 64

@@ -7,7 +7,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any, cast
 
-from ._connections import Admission, ConnectionLimits
+from ._limits import Admission, ConnectionLimits
 
 if TYPE_CHECKING:
     from ._protocol import BoundedProtocol
