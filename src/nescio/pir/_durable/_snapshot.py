@@ -1,5 +1,6 @@
 """A table at one instant, as a data folder stores it: its memory, and all that is not in there."""
 
+import mmap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,8 @@ def save_snapshot(path: Path, table: Table, state: TableState, pause: Callable[[
     may have changes that are later than the state: the journal, which begins with the state, has
     them too. `pause` is called after each block; what it raises ends the snapshot.
     """
-    buffer: ByteArray = np.empty(BLOCK_BYTES, np.uint8)
+    # Pages of their own: a heap that keeps freed memory would grow by blocks that fit no hole.
+    buffer: ByteArray = np.frombuffer(mmap.mmap(-1, BLOCK_BYTES), np.uint8)
 
     def copy(block: ByteArray) -> ByteArray:
         pause()
