@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -24,9 +25,14 @@ inline pir::Bins bins_of(const Groups& groups) {
   return pir::Bins(std::move(bins));
 }
 
+/// The first row and the number of rows that are in memory; all of them without it.
+using Window = std::optional<std::tuple<std::uint64_t, std::uint64_t>>;
+
 inline pir::TableExtent extent_of(const Groups& groups, std::size_t row_bytes,
-                                  const std::string& output) {
-  return {bins_of(groups), row_bytes, dpf::parse_output(output)};
+                                  const std::string& output, const Window& window = {}) {
+  std::optional<pir::RowRange> range;
+  if (window) range = pir::RowRange{std::get<0>(*window), std::get<1>(*window)};
+  return {bins_of(groups), row_bytes, dpf::parse_output(output), range};
 }
 
 /// The keys to each group of bins.

@@ -68,8 +68,8 @@ void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uin
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const BinGroup& group = bins.groups()[i];
     answer_group({table.data + table.extent.offset(i, 0), table.extent.extent(i),
-                  table.extent.bin_bytes(i), group.count, *keys[i], group.keys,
-                  out + bins.first_slot(i) * bytes, bins.slots() * bytes, bytes},
+                  table.extent.window().first, table.extent.bin_bytes(i), group.count, *keys[i],
+                  group.keys, out + bins.first_slot(i) * bytes, bins.slots() * bytes, bytes},
                  pool, tier);
   }
 }

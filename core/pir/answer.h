@@ -7,7 +7,7 @@
 //     a_b = sum over rows r of y_b(r) * table[r],
 //
 // where rows are vectors over the output group (bytes for bits and Z_2^8, little-endian words
-// otherwise), and a_0 + a_1 is the row. The product is fused with the walk over the keys' trees
+// otherwise), and a_0 + a_1 is the row. The sum over a window of rows (layout.h) is a part of it. The product is fused with the walk over the keys' trees
 // (section 3.2.4 of "GPU-based Private Information Retrieval for On-Device Machine Learning
 // Inference", 2024): a tile of the share vectors of all keys is expanded, used and discarded.
 

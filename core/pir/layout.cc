@@ -17,8 +17,17 @@ namespace {
 /// Bytes of rows per task: smaller tasks cost more than their work.
 constexpr std::uint64_t kTaskBytes = 64 << 10;
 
-Error outside(const std::string& what, std::uint64_t rows) {
-  return Error(ErrorKind::index, what + " outside the table of " + std::to_string(rows) + " rows");
+Error outside(const std::string& what, const TableExtent& extent) {
+  const std::string table = "the table of " + std::to_string(extent.rows()) + " rows";
+  const auto& [first, count] = extent.window();
+  if (count == extent.rows()) return Error(ErrorKind::index, what + " outside " + table);
+  return Error(ErrorKind::index, what + " outside rows " + std::to_string(first) + " to " +
+                                     std::to_string(first + count) + " of " + table);
+}
+
+/// Returns the number of a place's row in the memory of its bin.
+std::uint64_t row_in_memory(const TableExtent& extent, const Bins::Place& at) {
+  return at.row - extent.window().first;  // a table in bins has no window, which begins with row 0
 }
 
 /// A tile of a table, and the rows of it that a call is about.
@@ -42,8 +51,9 @@ void for_each_tile(const TableExtent& extent, std::uint64_t first, std::uint64_t
     for (std::uint64_t i = task_first; i < task_end; ++i) {
       const Bins::Place at = bins.tile(i);
       const Extent own = extent.extent(at.group);
-      use(i, TileRows{extent.offset(at.group, at.bin) + own.offset(at.row), own.lines(at.row),
-                      bins.row(at), std::min<std::uint64_t>(kTileRows, own.rows - at.row)});
+      const std::uint64_t row = row_in_memory(extent, at);
+      use(i, TileRows{extent.offset(at.group, at.bin) + own.offset(row), own.lines(row),
+                      bins.row(at), std::min<std::uint64_t>(kTileRows, own.rows - row)});
     }
   });
 }
@@ -53,11 +63,11 @@ template <class Use>
 void for_each_tile_of(const TableExtent& extent, std::uint64_t first, std::uint64_t count,
                       ThreadPool& pool, Use use) {
   const Bins& bins = extent.bins();
-  const bool inside = first <= extent.rows() && count <= extent.rows() - first;
+  const bool inside = extent.window().holds({first, count});
   if (inside && count == 0) return;
   if (!inside || bins.place(first).row % kTileRows != 0) {
     throw outside("rows " + std::to_string(first) + " to " + std::to_string(first + count) + " are",
-                  extent.rows());
+                  extent);
   }
   const std::uint64_t last = bins.tile_of(bins.place(first + count - 1));
   for_each_tile(extent, bins.tile_of(bins.place(first)), last + 1, pool,
@@ -87,14 +97,23 @@ void check_changes(const TableExtent& extent, const RowChanges& changes) {
                                        shown(extent.bins(), extent.row_bytes()));
 }
 
+/// Throws Error(index) for tiles that are not in memory.
+void check_tiles(const TableExtent& extent, std::uint64_t first, std::uint64_t end) {
+  if (!extent.bins().one() || first == end) return;
+  const RowRange rows = {first * kTileRows, (end - first - 1) * kTileRows + 1};
+  if (extent.window().holds(rows)) return;
+  throw outside("changed rows from " + std::to_string(rows.first) + " on are", extent);
+}
+
 /// The tile of a row, and the row's number in it.
 struct RowTile {
   RowTile(const TableExtent& extent, std::uint64_t index) {
     const Bins::Place at = extent.bins().place(index);
     const Extent own = extent.extent(at.group);
     row = at.row % kTileRows;
-    offset = extent.offset(at.group, at.bin) + own.offset(at.row - row);
-    lines = own.lines(at.row - row);
+    const std::uint64_t first = row_in_memory(extent, at) - row;
+    offset = extent.offset(at.group, at.bin) + own.offset(first);
+    lines = own.lines(first);
   }
 
   std::size_t offset, lines, row;
@@ -129,6 +148,16 @@ Error invalid_size(std::uint64_t rows, std::size_t row_bytes) {
 
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 62;
 
+void check_window(const Bins& bins, const RowRange& window) {
+  const bool inside = RowRange{0, bins.rows()}.holds(window) && window.count > 0;
+  if (bins.one() && inside && window.first % kTileRows == 0) return;
+  throw Error(ErrorKind::argument, "window: found rows " + std::to_string(window.first) + " to " +
+                                       std::to_string(window.end()) +
+                                       ", expected some rows of a table of one bin of " +
+                                       std::to_string(bins.rows()) + " rows, from a multiple of " +
+                                       std::to_string(kTileRows) + " on");
+}
+
 }  // namespace
 
 Layout layout_for(dpf::Output output) noexcept {
@@ -148,8 +177,13 @@ std::size_t Extent::bytes() const {
   return units * unit;
 }
 
-TableExtent::TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output)
-    : bins_(std::move(bins)), row_bytes_(row_bytes), output_(output) {
+TableExtent::TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output,
+                         std::optional<RowRange> window)
+    : bins_(std::move(bins)),
+      row_bytes_(row_bytes),
+      output_(output),
+      window_(window.value_or(RowRange{0, bins_.rows()})) {
+  if (window) check_window(bins_, *window);
   for (std::size_t i = 0; i < bins_.groups().size(); ++i) {
     const std::size_t bin_bytes = extent(i).bytes();
     if (bins_.groups()[i].count > (kMaxBytes - bytes_) / bin_bytes) {
@@ -191,8 +225,8 @@ void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint6
 void load_rows(const TableExtent& extent, const std::uint8_t* table,
                std::span<const std::uint64_t> indices, std::uint8_t* rows, Tier tier) {
   for (const std::uint64_t index : indices) {
-    if (index >= extent.rows()) {
-      throw outside("row " + std::to_string(index) + " is", extent.rows());
+    if (!extent.window().holds({index, 1})) {
+      throw outside("row " + std::to_string(index) + " is", extent);
     }
   }
   const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
@@ -200,7 +234,8 @@ void load_rows(const TableExtent& extent, const std::uint8_t* table,
   for (std::size_t i = 0; i < indices.size(); ++i, rows += row_bytes) {
     if (extent.layout() == Layout::rows) {
       const Bins::Place at = extent.bins().place(indices[i]);
-      std::memcpy(rows, table + extent.offset(at.group, at.bin) + at.row * row_bytes, row_bytes);
+      const std::uint64_t row = row_in_memory(extent, at);
+      std::memcpy(rows, table + extent.offset(at.group, at.bin) + row * row_bytes, row_bytes);
       continue;
     }
     if (i + kRowsAhead < indices.size()) prefetch_row(extent, table, indices[i + kRowsAhead]);
@@ -215,6 +250,7 @@ void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uin
   const Slicer& slicer = NESCIO_PICK(tier, kSlicer);
   const std::size_t row_bytes = extent.row_bytes();
   const auto [first, end] = changes.tiles();
+  check_tiles(extent, first, end);
   for_each_tile(extent, first, end, pool, [&](std::uint64_t number, const TileRows& at) {
     const TileChanges own = changes.in_tile(number);
     std::uint8_t* tile = table + at.offset;

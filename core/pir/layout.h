@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,26 +46,49 @@ struct Extent {
   std::size_t bytes() const;
 };
 
+/// Rows first..first+count-1 of a table.
+struct RowRange {
+  std::uint64_t first, count;
+
+  std::uint64_t end() const { return first + count; }
+  bool holds(const RowRange& other) const {
+    return first <= other.first && other.first <= end() && other.count <= end() - other.first;
+  }
+  friend bool operator==(const RowRange&, const RowRange&) = default;
+};
+
 /// The size and layout of a table.
+///
+/// A window is the part of a table that is in memory, if that is not the whole table. It begins a tile of a
+/// table that is one bin. Rows keep their numbers, and keys are those to the whole table. Answers of windows
+/// that together have every row once add up to the answer of the table.
 class TableExtent {
  public:
-  /// Throws Error(argument) for rows without bytes, or a table larger than the address space.
-  TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output);
+  /// Throws Error(argument) for rows without bytes, a table larger than the address space, or a window of
+  /// no rows, of a table in bins, outside the table or that begins within a tile.
+  TableExtent(Bins bins, std::size_t row_bytes, dpf::Output output,
+              std::optional<RowRange> window = std::nullopt);
 
   const Bins& bins() const { return bins_; }
   std::uint64_t rows() const { return bins_.rows(); }
+  /// Returns the rows in memory.
+  const RowRange& window() const { return window_; }
   std::size_t row_bytes() const { return row_bytes_; }
   dpf::Output output() const { return output_; }
   Layout layout() const { return layout_for(output_); }
   std::size_t bytes() const { return bytes_; }
 
+  /// Returns true for tables of one size, of which each may have a window.
+  bool same_table(const TableExtent& other) const {
+    return bins_ == other.bins_ && row_bytes_ == other.row_bytes_ && output_ == other.output_;
+  }
   friend bool operator==(const TableExtent& a, const TableExtent& b) {
-    return a.bins_ == b.bins_ && a.row_bytes_ == b.row_bytes_ && a.output_ == b.output_;
+    return a.same_table(b) && a.window_ == b.window_;
   }
 
-  /// Returns the extent of each bin of a group.
+  /// Returns the extent of each bin of a group, or of the window.
   Extent extent(std::size_t group) const {
-    return {bins_.groups()[group].rows, row_bytes_, layout()};
+    return {bins_.one() ? window_.count : bins_.groups()[group].rows, row_bytes_, layout()};
   }
   /// Returns the offset of a bin, and the bytes of each bin of its group.
   std::size_t offset(std::size_t group, std::uint64_t bin) const {
@@ -80,25 +104,27 @@ class TableExtent {
   Bins bins_;
   std::size_t row_bytes_;
   dpf::Output output_;
+  RowRange window_;
   std::vector<Group> groups_;
   std::size_t bytes_ = 0;
 };
 
 /// Stores `count` rows in `table`, beginning with row `first`, which begins a tile of its bin. The rest of
-/// the last tile becomes zero. Throws Error(index) if they are outside the table.
+/// the last tile becomes zero. Throws Error(index) if they are not in memory.
 void store_rows(const TableExtent& extent, const std::uint8_t* rows, std::uint64_t first,
                 std::uint64_t count, std::uint8_t* table, ThreadPool& pool, Tier tier);
 
 /// Loads `count` rows, beginning with row `first`, which begins a tile of its bin. Throws Error(index) if
-/// they are outside the table.
+/// they are not in memory.
 void load_range(const TableExtent& extent, const std::uint8_t* table, std::uint64_t first,
                 std::uint64_t count, std::uint8_t* rows, ThreadPool& pool, Tier tier);
 
-/// Loads the rows at `indices`. Throws Error(index) for an index outside the table.
+/// Loads the rows at `indices`. Throws Error(index) for a row that is not in memory.
 void load_rows(const TableExtent& extent, const std::uint8_t* table,
                std::span<const std::uint64_t> indices, std::uint8_t* rows, Tier tier);
 
-/// Applies changes. Throws Error(argument) for changes of a table of another size.
+/// Applies changes. Throws Error(argument) for changes of a table of another size, and Error(index) for a
+/// tile that is not in memory.
 void replace_rows(const TableExtent& extent, const RowChanges& changes, std::uint8_t* table,
                   ThreadPool& pool, Tier tier);
 

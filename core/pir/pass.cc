@@ -82,10 +82,17 @@ class WorkStealingRanges {
   std::vector<std::uint64_t> end_;
 };
 
-/// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows.
+/// Shares of rows of the keys' domain, as those of rows that are numbered from `first` on.
+Shares from_row(const Shares& shares, std::uint64_t first) {
+  return {shares.data, shares.stride,
+          shares.first_row - first};  // may wrap, as row - first_row does
+}
+
+/// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows, which
+/// are those of the keys' domain from `first` on.
 template <class Sums, class Place>
-void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, ThreadPool& pool,
-                  Place place) {
+void pass_by_rows(const Bin& bin, std::uint64_t first, const KeyRange& range, unsigned chunk_bits,
+                  ThreadPool& pool, Place place) {
   struct Worker {
     Worker(const Bin& b, const KeyRange& r, unsigned bits)
         : expansion(r, bits), sums(b.extent, r.keys.shape().output, 1, r.count, r.tier) {}
@@ -94,13 +101,16 @@ void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, Th
   };
   std::vector<std::unique_ptr<Worker>> workers(pool.threads());
   workers[0] = std::make_unique<Worker>(bin, range, chunk_bits);
-  const std::uint64_t chunk_rows = workers[0]->expansion.rows(), rows = bin.extent.rows;
-  WorkStealingRanges ranges(ceil_div(rows, chunk_rows), pool.threads());
+  const std::uint64_t chunk_rows = workers[0]->expansion.rows(), last = first + bin.extent.rows;
+  const std::uint64_t first_chunk = first / chunk_rows;
+  WorkStealingRanges ranges(ceil_div(last, chunk_rows) - first_chunk, pool.threads());
   pool.run(pool.threads(), [&](std::size_t, unsigned w) {
     ranges.work(w, [&](std::uint64_t chunk) {
       if (!workers[w]) workers[w] = std::make_unique<Worker>(bin, range, chunk_bits);
-      const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
-      workers[w]->sums.add(0, bin, begin, end, workers[w]->expansion.over(begin, end));
+      const std::uint64_t start = (first_chunk + chunk) * chunk_rows;
+      const std::uint64_t begin = std::max(start, first), end = std::min(start + chunk_rows, last);
+      workers[w]->sums.add(0, bin, begin - first, end - first,
+                           from_row(workers[w]->expansion.over(begin, end), first));
     });
   });
   for (std::size_t w = 1; w < workers.size(); ++w) {
@@ -175,9 +185,9 @@ void answer_by_bins(const BinQueries& queries, std::size_t bins, ThreadPool& poo
   const dpf::Shape& shape = queries.keys.shape();
   const SumsSize size = sums_size(queries.extent, shape.output, tier);
   const std::size_t all = queries.keys_per_bin();
-  const std::size_t keys = Plan(shape, all, size, 1).keys_per_pass;
+  const std::size_t keys = Plan(shape, shape.leaves(), all, size, 1).keys_per_pass;
   const std::size_t step = bins_together(bins, keys, size, pool.threads());
-  const unsigned chunk_bits = Plan(shape, step * keys, size, 1).chunk_bits;
+  const unsigned chunk_bits = Plan(shape, shape.leaves(), step * keys, size, 1).chunk_bits;
   std::vector<std::unique_ptr<Together<Sums>>> workers(pool.threads());
   pool.run(ceil_div(bins, step), [&](std::size_t task, unsigned w) {
     const std::size_t first = task * step;
@@ -200,14 +210,15 @@ void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Ti
     taken.take(queries.keys, {queries.bins, queries.run, bin, 1, 0, queries.keys_per_bin()});
   }
   const dpf::Keys& keys = queries.bins > 1 ? taken : queries.keys;
-  const Plan plan(shape, keys.size(), sums_size(queries.extent, shape.output, tier),
+  const std::uint64_t leaves = ceil_div(queries.extent.rows, dpf::leaf_elements(shape.output));
+  const Plan plan(shape, leaves, keys.size(), sums_size(queries.extent, shape.output, tier),
                   pool.threads());
   for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
     const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
     const auto place = [&](std::size_t i) { return queries.place(bin, first + i); };
     with_sums(queries.extent.layout, [&]<class Sums>() {
-      pass_by_rows<Sums>(Bin(queries, bin), {keys, first, count, tier}, plan.chunk_bits, pool,
-                         place);
+      pass_by_rows<Sums>(Bin(queries, bin), queries.first_row, {keys, first, count, tier},
+                         plan.chunk_bits, pool, place);
     });
   }
 }

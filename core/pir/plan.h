@@ -49,13 +49,15 @@ struct Plan {
   std::size_t keys_per_pass;
   unsigned chunk_bits;  ///< log2 of the leaves that are expanded at a time
 
-  Plan(const dpf::Shape& shape, std::size_t keys, SumsSize sums, unsigned threads) {
+  /// `all_leaves` are those of a key over the rows in memory.
+  Plan(const dpf::Shape& shape, std::uint64_t all_leaves, std::size_t keys, SumsSize sums,
+       unsigned threads) {
     const std::size_t groups = std::max<std::size_t>(1, kSumBytes / sums.group_bytes);
     keys_per_pass = std::min({kKeysPerPass, groups * sums.group_keys, keys});
     const bool bits = shape.output == dpf::Output::bit;
     const std::uint64_t fit = std::max(kFewestLeaves, (bits ? kBitShareBytes : kWordShareBytes) /
                                                           (keys_per_pass * prg::kLeafBytes));
-    const std::uint64_t even = shape.leaves() / (threads == 1 ? 1 : threads * kChunksPerThread);
+    const std::uint64_t even = all_leaves / (threads == 1 ? 1 : threads * kChunksPerThread);
     const std::uint64_t leaves = std::max<std::uint64_t>(1, std::min(fit, even));
     chunk_bits = std::min(static_cast<unsigned>(std::bit_width(leaves) - 1), ggm::Walk::kChunkBits);
   }

@@ -143,10 +143,10 @@ def add_patches(patches: Sequence[Patch], ages: Annotated[NDArray[numpy.uint64],
 
 class Table:
     """
-    Rows in the layout of an output; in uninitialized memory of its own, or in `data`. `bins` are groups of bins of one size: their number, the rows of each, and the keys that a lookup sends to each. Rows are numbered group by group and bin by bin.
+    Rows in the layout of an output; in uninitialized memory of its own, or in `data`. `window` is the first row, a multiple of TILE_ROWS, and the number of those in memory, if not all are. `bins` are groups of bins of one size: their number, the rows of each, and the keys that a lookup sends to each. Rows are numbered group by group and bin by bin.
     """
 
-    def __init__(self, bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None) -> None: ...
+    def __init__(self, bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str, data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')] | None = None, window: tuple[int, int] | None = None) -> None: ...
 
     def store(self, first: int, rows: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], pool: ThreadPool, tier: str | None = None) -> None:
         """
@@ -191,8 +191,10 @@ def replace_all(tables: Sequence[tuple[Table, RowChanges]], pool: ThreadPool, ti
 
 TILE_ROWS: int = 512
 
-def table_bytes(bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str) -> int:
-    """Return the bytes of a table in the layout of its output."""
+def table_bytes(bins: Sequence[tuple[int, int, int]], row_bytes: int, output: str, window: tuple[int, int] | None = None) -> int:
+    """
+    Return the bytes of a table, or of a window of it, in the layout of its output.
+    """
 
 def answer_bytes(output: str, row_bytes: int) -> int:
     """Return the length of each answer."""

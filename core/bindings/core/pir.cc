@@ -24,8 +24,9 @@ class TableBuffer {
  public:
   TableBuffer(
       const Groups& bins, std::size_t row_bytes, const std::string& output,
-      std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> data)
-      : extent_(extent_of(bins, row_bytes, output)) {
+      std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>> data,
+      const Window& window)
+      : extent_(extent_of(bins, row_bytes, output, window)) {
     const std::size_t bytes = extent_.bytes();
     if (!data) {
       own_ = Buffer<std::uint8_t>(bytes);
@@ -205,7 +206,8 @@ std::vector<OutBytes> answer_all(const std::vector<Asked>& all, ThreadPool& pool
   std::vector<Buffer<std::uint8_t>> answers;
   for (const auto& [table, keys, patches, ages] : all) {
     check_patches(patches);
-    if (table == nullptr || (!patches.empty() && patches[0]->extent() != table->extent())) {
+    if (table == nullptr ||
+        (!patches.empty() && !patches[0]->extent().same_table(table->extent()))) {
       throw Error(ErrorKind::argument, "tables: found one without its own patches, expected both");
     }
     shapes.push_back(table->answer_shape(keys));
@@ -275,14 +277,17 @@ void bind_pir(nb::module_& m) {
   bind_patches(m);
   nb::class_<TableBuffer>(m, "Table",
                           "Rows in the layout of an output; in uninitialized memory of its own, or "
-                          "in `data`. `bins` are "
+                          "in `data`. `window` is the first row, a multiple of TILE_ROWS, and the "
+                          "number of those in memory, if not all are. `bins` are "
                           "groups of bins of one size: their number, the rows of each, and the "
                           "keys that a lookup sends to "
                           "each. Rows are numbered group by group and bin by bin.")
-      .def(nb::init<const Groups&, std::size_t, const std::string&,
-                    std::optional<
-                        nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>>(),
-           nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none())
+      .def(nb::init<
+               const Groups&, std::size_t, const std::string&,
+               std::optional<nb::ndarray<std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>>,
+               const Window&>(),
+           nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("data") = nb::none(),
+           nb::arg("window") = nb::none())
       .def("store", &TableBuffer::store, nb::arg("first"), nb::arg("rows"), nb::arg("pool"),
            nb::arg("tier") = nb::none(),
            "Store rows, beginning with row `first`, a multiple of TILE_ROWS in its bin.")
@@ -315,11 +320,10 @@ void bind_pir(nb::module_& m) {
   m.attr("TILE_ROWS") = pir::kTileRows;
   m.def(
       "table_bytes",
-      [](const Groups& bins, std::size_t row_bytes, const std::string& output) {
-        return extent_of(bins, row_bytes, output).bytes();
-      },
-      nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"),
-      "Return the bytes of a table in the layout of its output.");
+      [](const Groups& bins, std::size_t row_bytes, const std::string& output,
+         const Window& window) { return extent_of(bins, row_bytes, output, window).bytes(); },
+      nb::arg("bins"), nb::arg("row_bytes"), nb::arg("output"), nb::arg("window") = nb::none(),
+      "Return the bytes of a table, or of a window of it, in the layout of its output.");
   m.def(
       "answer_bytes",
       [](const std::string& output, std::size_t row_bytes) {
