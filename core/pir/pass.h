@@ -17,8 +17,7 @@ namespace nescio::pir {
 struct BinQueries {
   const std::uint8_t* data;
   Extent extent;
-  std::uint64_t
-      first_row;  ///< of the keys' domain, which is in memory; 0 if there are several bins
+  std::uint64_t first_row;  ///< in memory; 0 if there are several bins
   std::size_t bin_bytes;
   std::size_t bins;
 
