@@ -85,7 +85,7 @@ class WorkStealingRanges {
 /// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows.
 template <class Sums, class Place>
 void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, ThreadPool& pool,
-                  Place place) {
+                  ShareTaps* taps, Place place) {
   struct Worker {
     Worker(const Bin& b, const KeyRange& r, unsigned bits)
         : expansion(r, bits), sums(b.extent, r.keys.shape().output, 1, r.count, r.tier) {}
@@ -97,10 +97,11 @@ void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, Th
   const std::uint64_t chunk_rows = workers[0]->expansion.rows(), rows = bin.extent.rows;
   WorkStealingRanges ranges(ceil_div(rows, chunk_rows), pool.threads());
   pool.run(pool.threads(), [&](std::size_t, unsigned w) {
+    ShareTap* tap = taps == nullptr ? nullptr : taps->tap(w);
     ranges.work(w, [&](std::uint64_t chunk) {
       if (!workers[w]) workers[w] = std::make_unique<Worker>(bin, range, chunk_bits);
       const std::uint64_t begin = chunk * chunk_rows, end = std::min(begin + chunk_rows, rows);
-      workers[w]->sums.add(0, bin, begin, end, workers[w]->expansion.over(begin, end));
+      workers[w]->sums.add(0, bin, begin, end, workers[w]->expansion.over(begin, end), tap);
     });
   });
   for (std::size_t w = 1; w < workers.size(); ++w) {
@@ -193,7 +194,8 @@ void answer_by_bins(const BinQueries& queries, std::size_t bins, ThreadPool& poo
 
 }  // namespace
 
-void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier) {
+void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier,
+                ShareTaps* taps) {
   const dpf::Shape& shape = queries.keys.shape();
   dpf::Keys taken;
   if (queries.bins > 1) {
@@ -205,10 +207,12 @@ void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Ti
   for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
     const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
     const auto place = [&](std::size_t i) { return queries.place(bin, first + i); };
+    if (taps != nullptr) taps->begin(first, count);
     with_sums(queries.extent.layout, [&]<class Sums>() {
-      pass_by_rows<Sums>(Bin(queries, bin), {keys, first, count, tier}, plan.chunk_bits, pool,
+      pass_by_rows<Sums>(Bin(queries, bin), {keys, first, count, tier}, plan.chunk_bits, pool, taps,
                          place);
     });
+    if (taps != nullptr) taps->end();
   }
 }
 
