@@ -13,12 +13,12 @@ namespace {
 constexpr std::size_t kManyBins = 8;
 
 /// Threads take bins while each gets one; they divide the rows of the rest.
-void answer_group(const BinQueries& queries, ThreadPool& pool, Tier tier) {
+void answer_group(const BinQueries& queries, ThreadPool& pool, Tier tier, ShareTaps* taps) {
   const std::size_t threads = pool.threads(), count = queries.bins;
   const bool many = count >= kManyBins * threads;
   const std::size_t whole = count == 1 ? 0 : many ? count : count - count % threads;
   if (whole > 0) answer_bins(queries, whole, pool, tier);
-  for (std::size_t bin = whole; bin < count; ++bin) answer_bin(queries, bin, pool, tier);
+  for (std::size_t bin = whole; bin < count; ++bin) answer_bin(queries, bin, pool, tier, taps);
 }
 
 void check_shape(const TableExtent& extent, std::size_t group, const dpf::Keys& keys) {
@@ -60,7 +60,7 @@ std::size_t count_lookups(const TableExtent& extent, std::span<const dpf::Keys* 
 }
 
 void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uint8_t* out,
-            ThreadPool& pool, Tier tier) {
+            ThreadPool& pool, Tier tier, ShareTaps* taps) {
   const std::size_t lookups = count_lookups(table.extent, keys);
   if (lookups == 0) return;
   const Bins& bins = table.extent.bins();
@@ -70,7 +70,7 @@ void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uin
     answer_group({table.data + table.extent.offset(i, 0), table.extent.extent(i),
                   table.extent.window().first, table.extent.bin_bytes(i), group.count, *keys[i],
                   group.keys, out + bins.first_slot(i) * bytes, bins.slots() * bytes, bytes},
-                 pool, tier);
+                 pool, tier, bins.one() ? taps : nullptr);
   }
 }
 

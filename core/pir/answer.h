@@ -22,6 +22,8 @@
 
 namespace nescio::pir {
 
+class ShareTaps;
+
 /// A table in memory. Not owned.
 struct Table {
   const std::uint8_t* data;
@@ -45,7 +47,8 @@ std::size_t count_lookups(const TableExtent& extent, std::span<const dpf::Keys* 
 /// parallel too. Besides keys and answers, and a copy of both if there are several bins, each thread uses
 /// O(keys x depth) memory and at most about 20 megabytes, or eight times the row length, independent of
 /// the number of rows (see plan.h). The time depends on sizes only. Throws as count_lookups does.
+/// `taps` get all shares of a table of a single bin, and nothing of others.
 void answer(const Table& table, std::span<const dpf::Keys* const> keys, std::uint8_t* out,
-            ThreadPool& pool, Tier tier);
+            ThreadPool& pool, Tier tier, ShareTaps* taps = nullptr);
 
 }  // namespace nescio::pir

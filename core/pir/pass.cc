@@ -82,17 +82,10 @@ class WorkStealingRanges {
   std::vector<std::uint64_t> end_;
 };
 
-/// Shares of rows of the keys' domain, as those of rows that are numbered from `first` on.
-Shares from_row(const Shares& shares, std::uint64_t first) {
-  return {shares.data, shares.stride,
-          shares.first_row - first};  // may wrap, as row - first_row does
-}
-
-/// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows, which
-/// are those of the keys' domain from `first` on.
+/// One pass over a bin for some of its keys, whose answers go to place(i). Threads divide the rows.
 template <class Sums, class Place>
-void pass_by_rows(const Bin& bin, std::uint64_t first, const KeyRange& range, unsigned chunk_bits,
-                  ThreadPool& pool, Place place) {
+void pass_by_rows(const Bin& bin, const KeyRange& range, unsigned chunk_bits, ThreadPool& pool,
+                  ShareTaps* taps, Place place) {
   struct Worker {
     Worker(const Bin& b, const KeyRange& r, unsigned bits)
         : expansion(r, bits), sums(b.extent, r.keys.shape().output, 1, r.count, r.tier) {}
@@ -101,16 +94,17 @@ void pass_by_rows(const Bin& bin, std::uint64_t first, const KeyRange& range, un
   };
   std::vector<std::unique_ptr<Worker>> workers(pool.threads());
   workers[0] = std::make_unique<Worker>(bin, range, chunk_bits);
-  const std::uint64_t chunk_rows = workers[0]->expansion.rows(), last = first + bin.extent.rows;
+  const std::uint64_t chunk_rows = workers[0]->expansion.rows();
+  const std::uint64_t first = bin.first_row, last = first + bin.extent.rows;
   const std::uint64_t first_chunk = first / chunk_rows;
   WorkStealingRanges ranges(ceil_div(last, chunk_rows) - first_chunk, pool.threads());
   pool.run(pool.threads(), [&](std::size_t, unsigned w) {
+    ShareTap* tap = taps == nullptr ? nullptr : taps->tap(w);
     ranges.work(w, [&](std::uint64_t chunk) {
       if (!workers[w]) workers[w] = std::make_unique<Worker>(bin, range, chunk_bits);
       const std::uint64_t start = (first_chunk + chunk) * chunk_rows;
       const std::uint64_t begin = std::max(start, first), end = std::min(start + chunk_rows, last);
-      workers[w]->sums.add(0, bin, begin - first, end - first,
-                           from_row(workers[w]->expansion.over(begin, end), first));
+      workers[w]->sums.add(0, bin, begin, end, workers[w]->expansion.over(begin, end), tap);
     });
   });
   for (std::size_t w = 1; w < workers.size(); ++w) {
@@ -203,7 +197,8 @@ void answer_by_bins(const BinQueries& queries, std::size_t bins, ThreadPool& poo
 
 }  // namespace
 
-void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier) {
+void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier,
+                ShareTaps* taps) {
   const dpf::Shape& shape = queries.keys.shape();
   dpf::Keys taken;
   if (queries.bins > 1) {
@@ -216,10 +211,12 @@ void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Ti
   for (std::size_t first = 0; first < keys.size(); first += plan.keys_per_pass) {
     const std::size_t count = std::min(plan.keys_per_pass, keys.size() - first);
     const auto place = [&](std::size_t i) { return queries.place(bin, first + i); };
+    if (taps != nullptr) taps->begin(first, count);
     with_sums(queries.extent.layout, [&]<class Sums>() {
-      pass_by_rows<Sums>(Bin(queries, bin), queries.first_row, {keys, first, count, tier},
-                         plan.chunk_bits, pool, place);
+      pass_by_rows<Sums>(Bin(queries, bin), {keys, first, count, tier}, plan.chunk_bits, pool, taps,
+                         place);
     });
+    if (taps != nullptr) taps->end();
   }
 }
 

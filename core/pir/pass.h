@@ -13,6 +13,28 @@
 
 namespace nescio::pir {
 
+/// Gets the shares of a pass that a thread computes, for other products with them.
+class ShareTap {
+ public:
+  virtual ~ShareTap() = default;
+  /// Takes the shares of rows begin..end-1. Those of a tile are in the layout of its product
+  /// (BitProduct::lay_out); words of key q are at shares + q * stride.
+  virtual void take(const std::uint8_t* shares, std::size_t stride, std::uint64_t begin,
+                    std::uint64_t end) = 0;
+};
+
+/// The taps of the passes over a bin.
+class ShareTaps {
+ public:
+  virtual ~ShareTaps() = default;
+  /// Begins a pass for the keys first..first+count-1.
+  virtual void begin(std::size_t first, std::size_t count) = 0;
+  /// Returns the tap of a thread; threads call it at the same time. Null for keys that need none.
+  virtual ShareTap* tap(unsigned thread) = 0;
+  /// Ends the pass, whose answers are in their places.
+  virtual void end() = 0;
+};
+
 /// Bins of one size, the keys of lookups to them, and the places of the answers. Not owned.
 struct BinQueries {
   const std::uint8_t* data;
@@ -36,8 +58,9 @@ struct BinQueries {
   }
 };
 
-/// Answers the keys to one bin. Threads divide its rows.
-void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier);
+/// Answers the keys to one bin. Threads divide its rows. `taps`, if not null, get all shares.
+void answer_bin(const BinQueries& queries, std::size_t bin, ThreadPool& pool, Tier tier,
+                ShareTaps* taps);
 
 /// Answers the keys to the first `bins` bins. Threads divide the bins. Each walks the trees of several
 /// bins together where one has few keys: that fills the wide kernels of the generators.

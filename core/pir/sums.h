@@ -17,14 +17,26 @@
 
 namespace nescio::pir {
 
-/// The rows of one bin.
+/// The rows of one bin that are in memory. Row first_row is at `data`.
 struct Bin {
   const std::uint8_t* data;
   Extent extent;
+  std::uint64_t first_row = 0;
 
   Bin(const std::uint8_t* memory, const Extent& own) : data(memory), extent(own) {}
   Bin(const BinQueries& queries, std::size_t bin)
-      : data(queries.data + bin * queries.bin_bytes), extent(queries.extent) {}
+      : data(queries.data + bin * queries.bin_bytes),
+        extent(queries.extent),
+        first_row(queries.first_row) {}
+
+  /// Returns the tile that begins with a row.
+  Tile tile(std::uint64_t row) const {
+    return {data + extent.offset(row - first_row), extent.blocks(), extent.lines(row - first_row)};
+  }
+  /// Returns a row in the unsliced layout.
+  const std::uint8_t* row(std::uint64_t number) const {
+    return data + (number - first_row) * extent.row_bytes;
+  }
 };
 
 /// Shares of a chunk. Those of key q, beginning with row first_row, are at data + q * stride.
@@ -53,13 +65,23 @@ class SlicedSums {
 
   void clear() { std::memset(sums_.data(), 0, sums_.size()); }
 
-  /// Adds rows begin..end-1 of the i-th bin.
+  /// Adds rows begin..end-1 of the i-th bin. A tap gets each tile's shares in the layout of the product.
   void add(std::size_t i, const Bin& bin, std::uint64_t begin, std::uint64_t end,
-           const Shares& shares) {
+           const Shares& shares, ShareTap* tap = nullptr) {
     for (std::uint64_t row = begin; row < end; row += kTileRows) {
-      const Tile tile = {bin.data + bin.extent.offset(row), blocks_, bin.extent.lines(row)};
+      const Tile tile = bin.tile(row);
       product_.lay_out(shares.data + (row - shares.first_row) / 8, shares.stride, keys_,
                        scratch_.data());
+      if (tap != nullptr) tap->take(scratch_.data(), 0, row, std::min(row + kTileRows, end));
+      product_.add_tile(tile, scratch_.data(), keys_, &sums_[i * bin_bytes_]);
+    }
+  }
+
+  /// Adds all rows of the i-th bin, whose shares were copied (BitProduct::copy_shares).
+  void add_copies(std::size_t i, const Bin& bin, const std::uint8_t* copies, std::size_t stride) {
+    for (std::uint64_t row = 0; row < bin.extent.rows; row += kTileRows) {
+      const Tile tile = bin.tile(row);
+      product_.lay_out_copies(copies + row, stride, tile.lines, keys_, scratch_.data());
       product_.add_tile(tile, scratch_.data(), keys_, &sums_[i * bin_bytes_]);
     }
   }
@@ -104,13 +126,18 @@ class RowSums {
 
   void clear() { std::memset(sums_.data(), 0, sums_.size()); }
 
+  /// Adds rows begin..end-1 of the i-th bin. A tap gets their shares.
   void add(std::size_t i, const Bin& bin, std::uint64_t begin, std::uint64_t end,
-           const Shares& shares) {
+           const Shares& shares, ShareTap* tap = nullptr) {
     const std::size_t row_bytes = bin.extent.row_bytes;
     const unsigned share_bits = dpf::element_bits(output_);
+    if (tap != nullptr) {
+      const std::uint64_t skipped = begin - shares.first_row;
+      tap->take(shares.data + skipped * share_bits / 8, shares.stride, begin, end);
+    }
     for (std::uint64_t row = begin; row < end; row += rows_) {
       const std::size_t count = std::min<std::uint64_t>(rows_, end - row);
-      add_rows_(bin.data + row * row_bytes, count, row_bytes,
+      add_rows_(bin.row(row), count, row_bytes,
                 shares.data + (row - shares.first_row) * share_bits / 8, shares.stride, keys_,
                 &sums_[i * keys_ * bytes_], bytes_);
     }

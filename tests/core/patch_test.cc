@@ -44,10 +44,15 @@ struct Keys {
   std::vector<const dpf::Keys*> pointers;
 };
 
-Bytes answers_of(const pir::TableExtent& extent, const Bytes& rows, const Keys& keys,
-                 ThreadPool& pool) {
+Bytes stored(const pir::TableExtent& extent, const Bytes& rows, ThreadPool& pool) {
   Bytes memory(extent.bytes());
   pir::store_rows(extent, rows.data(), 0, extent.rows(), memory.data(), pool, Tier::portable);
+  return memory;
+}
+
+Bytes answers_of(const pir::TableExtent& extent, const Bytes& rows, const Keys& keys,
+                 ThreadPool& pool) {
+  const Bytes memory = stored(extent, rows, pool);
   const std::size_t lookups = pir::count_lookups(extent, keys.pointers);
   Bytes answers(lookups * extent.bins().slots() *
                 pir::answer_bytes(extent.output(), extent.row_bytes()));
@@ -86,6 +91,10 @@ void check_ages(const pir::TableExtent& extent, std::size_t lane_bytes, std::siz
   for (std::size_t i = 0; i < lookups; ++i) ages.push_back(i * 7 % 4);
   Bytes found = answers_of(extent, versions[0], keys, pool);
   pir::add_patches(newest_first, ages, keys.pointers, found.data(), pool, tier);
+  Bytes together(found.size());
+  pir::answer_versions({stored(extent, versions[0], pool).data(), extent}, newest_first, ages,
+                       keys.pointers, together.data(), pool, tier);
+  CHECK(together == found);
   const std::size_t each = found.size() / lookups;
   for (std::size_t age = 0; age < 4; ++age) {
     const Bytes expected = answers_of(extent, versions[age], keys, pool);

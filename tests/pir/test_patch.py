@@ -111,6 +111,33 @@ def test_any_patches(row_bytes, output, lookups, generator, tier, rng):
     assert_same(found.reshape(lookups, 11, -1), answers[ages, np.arange(lookups)])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("lookups", [1, 9, 300])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_several_versions_in_one_pass(output, lookups, threads, tier, rng):
+    """Shares of changed rows come from the passes over a table of one bin, or from walks.
+
+    300 lookups take two passes. The shares of the most changed rows of 16 bytes, and those of a
+    table of several bins, are not taken from passes.
+    """
+    for groups in ([(1, 3000, 1)], [(1, 1400, 1), (4, 400, 1)]):
+        pool = _core.ThreadPool(threads)
+        versions, patches = [random_table(rng, (3000, 40))], []
+        for count in (2900, 0, 700, 3):
+            after, where = changed(versions[0], count, rng)
+            patches.insert(0, patch_of(versions[0], after, where, groups, output, 16))
+            versions.insert(0, after)
+        (keys, _), _, _ = keys_for(groups, lookups, output, "chacha8", rng)
+        tables = [stored(groups, values, output, pool) for values in versions]
+        expected = np.stack([table.answer(keys, pool) for table in tables])
+        slots = sum(count * each for count, _, each in groups)
+        ages = rng.integers(len(versions), size=lookups, dtype=np.uint64)
+        for own in (ages, all_lookups(lookups, 0)):
+            (found,) = _core.answer_all([(tables[0], keys, patches, own)], pool, tier)
+            at = np.repeat(own, slots).astype(np.int64)
+            assert_same(found, expected[at, np.arange(len(at))])
+
+
 @pytest.mark.parametrize("output", ["bit", "u32"])
 def test_more_leaves_than_are_walked_to_at_a_time(output, tier, rng, pool):
     """A section has rows in several parts of the leaves, and parts begin within a byte of bits."""

@@ -82,16 +82,14 @@ class TableBuffer {
             pir::answer_bytes(extent_.output(), extent_.row_bytes())};
   }
 
-  void answer_to(const GroupKeys& keys, std::uint8_t* out, ThreadPool& pool, Tier tier) const {
-    pir::answer({data_, extent_}, keys, out, pool, tier);
-  }
+  pir::Table table() const { return {data_, extent_}; }
 
   OutBytes answer(const GroupKeys& keys, ThreadPool& pool, const TierName& tier) const {
     const std::array shape = answer_shape(keys);
     Buffer<std::uint8_t> out(checked_product(shape[0], shape[1]));
     {
       const nb::gil_scoped_release release;
-      answer_to(keys, out.data(), pool, tier_of(tier));
+      pir::answer(table(), keys, out.data(), pool, tier_of(tier));
     }
     return to_array(std::move(out), {shape[0], shape[1]});
   }
@@ -218,8 +216,8 @@ std::vector<OutBytes> answer_all(const std::vector<Asked>& all, ThreadPool& pool
     const Tier own = tier_of(tier);
     for (std::size_t i = 0; i < all.size(); ++i) {
       const auto& [table, keys, patches, ages] = all[i];
-      table->answer_to(keys, answers[i].data(), pool, own);
-      pir::add_patches(patches, span_of(ages), keys, answers[i].data(), pool, own);
+      pir::answer_versions(table->table(), patches, span_of(ages), keys, answers[i].data(), pool,
+                           own);
     }
   }
   std::vector<OutBytes> arrays;

@@ -97,9 +97,40 @@ void lay_out(const Rows& rows, std::size_t lane, std::span<const std::size_t> ch
   }
 }
 
-bool before(const Patch::Section& section, std::size_t group, std::uint64_t bin) {
-  return std::pair(section.group, section.bin) < std::pair(group, bin);
-}
+/// Some rows of a bin, and their lanes that differ.
+struct Lanes {
+  std::vector<RowPlace> rows;               // of the bin
+  std::vector<std::size_t> numbers, lanes;  // of each of them: the number among all rows, the lane
+  std::vector<std::size_t> counts;          // of each lane
+  std::vector<std::size_t> by_place;        // numbers again; those between sections have no meaning
+
+  /// Lists the lanes of rows begin..end-1, of which the first is row `row` of its bin.
+  void list(const Rows& all, std::span<const std::uint64_t> indices, std::size_t begin,
+            std::size_t end, std::uint64_t row) {
+    rows.clear();
+    numbers.clear();
+    lanes.clear();
+    std::ranges::fill(counts, 0);
+    for (std::size_t i = begin; i < end; ++i) {
+      for (std::size_t lane = 0; lane < counts.size(); ++lane) {
+        if (!all.differ(i, lane)) continue;
+        rows.push_back({row + (indices[i] - indices[begin]), 0});
+        numbers.push_back(i);
+        lanes.push_back(lane);
+        ++counts[lane];
+      }
+    }
+  }
+
+  /// Gives each lane its places from firsts[lane] on, of `places` in all.
+  void place(std::vector<std::size_t> firsts, std::size_t places) {
+    by_place.resize(places);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      rows[i].place = firsts[lanes[i]]++;
+      by_place[rows[i].place] = numbers[i];
+    }
+  }
+};
 
 }  // namespace
 
@@ -110,48 +141,63 @@ Patch::Patch(TableExtent extent, std::span<const std::uint64_t> indices,
   check_indices(extent_, indices);
   check_lanes(extent_, lane_bytes);
   const Rows rows = {extent_, old_rows, new_rows, lane_bytes};
-  std::vector<std::size_t> changed;  // of each section, one after the other
+  std::vector<std::size_t> by_place;  // the numbers of rows, bin by bin
+  Lanes own;
+  own.counts.resize(lanes());
   std::size_t bytes = 0;
   for (std::size_t begin = 0, end = 0; begin < size_; begin = end) {
     const Bins::Place at = extent_.bins().place(indices[begin]);
     const std::uint64_t bin_rows = extent_.bins().groups()[at.group].rows;
     while (end < size_ && indices[end] - indices[begin] < bin_rows - at.row) ++end;
-    for (std::size_t lane = 0; lane < lanes(); ++lane) {
-      const std::size_t first = rows_.size();
-      for (std::size_t i = begin; i < end; ++i) {
-        if (!rows.differ(i, lane)) continue;
-        rows_.push_back(at.row + (indices[i] - indices[begin]));
-        changed.push_back(i);
-      }
-      if (rows_.size() == first) continue;
-      sections_.push_back({at.group, at.bin, lane, first, rows_.size() - first, bytes});
-      bytes += this->extent(sections_.back()).bytes();
-    }
+    own.list(rows, indices, begin, end, at.row);
+    if (own.rows.empty()) continue;
+    bins_.push_back({at.group, at.bin, sections_.size(), 0, rows_.size(), own.rows.size(), 0});
+    std::vector<std::size_t> firsts = add_sections(own.counts, &bytes);
+    own.place(std::move(firsts), bins_.back().places);
+    rows_.insert(rows_.end(), own.rows.begin(), own.rows.end());
+    by_place.insert(by_place.end(), own.by_place.begin(), own.by_place.end());
   }
   differences_ = Buffer<std::uint8_t>(bytes);
-  for (const Section& section : sections_) {
-    lay_out(rows, section.lane, std::span(changed).subspan(section.first, section.count),
-            this->extent(section), tier, &differences_[section.offset]);
+  std::size_t first = 0;
+  for (const ChangedBin& bin : bins_) {
+    for (const Section& section : sections(bin)) {
+      lay_out(rows, section.lane, std::span(by_place).subspan(first + section.first, section.count),
+              this->extent(section), tier, &differences_[section.offset]);
+    }
+    first += bin.places;
   }
+  bins_.shrink_to_fit();
   rows_.shrink_to_fit();
   sections_.shrink_to_fit();
+}
+
+std::vector<std::size_t> Patch::add_sections(std::span<const std::size_t> counts,
+                                             std::size_t* bytes) {
+  ChangedBin& bin = bins_.back();
+  std::vector<std::size_t> firsts;
+  for (std::size_t lane = 0; lane < counts.size(); ++lane) {
+    firsts.push_back(bin.places);
+    if (counts[lane] == 0) continue;
+    sections_.push_back({lane, bin.places, counts[lane], *bytes});
+    *bytes += extent(sections_.back()).bytes();
+    bin.places += ceil_div(counts[lane], kGroupRows) * kGroupRows;
+    ++bin.sections;
+  }
+  return firsts;
 }
 
 std::size_t Patch::lanes() const { return ceil_div(extent_.row_bytes(), lane_bytes_); }
 
 std::size_t Patch::bytes() const {
   return differences_.size() + rows_.size() * sizeof(rows_[0]) +
-         sections_.size() * sizeof(sections_[0]);
+         sections_.size() * sizeof(sections_[0]) + bins_.size() * sizeof(bins_[0]);
 }
 
-std::span<const Patch::Section> Patch::sections(std::size_t group, std::uint64_t bin) const {
-  const auto first =
-      std::partition_point(sections_.begin(), sections_.end(),
-                           [&](const Section& section) { return before(section, group, bin); });
-  const auto end = std::partition_point(first, sections_.end(), [&](const Section& section) {
-    return before(section, group, bin + 1);
+const Patch::ChangedBin* Patch::find(std::size_t group, std::uint64_t bin) const {
+  const auto found = std::partition_point(bins_.begin(), bins_.end(), [&](const ChangedBin& own) {
+    return std::pair(own.group, own.bin) < std::pair(group, bin);
   });
-  return {first, end};
+  return found != bins_.end() && found->group == group && found->bin == bin ? &*found : nullptr;
 }
 
 }  // namespace nescio::pir

@@ -5,7 +5,8 @@
 //
 // An update of a record changes a few bytes of it, and one of a hash table 32 of 512. A row is therefore
 // cut into lanes of as many bytes, and a patch has those lanes of rows that differ. The lanes of one
-// place in the rows of one bin are a section, which is laid out like a small table.
+// place in the rows of one bin are a section, which is laid out like a small table. The shares of a bin's
+// sections are stored one after the other; `changed` tells, in the order of rows, where each one goes.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 
 #include "base/buffer.h"
 #include "pir/layout.h"
+#include "pir/product/bit_product.h"
 
 namespace nescio::pir {
 
@@ -22,12 +24,19 @@ class Patch {
  public:
   /// Some bytes of rows of a bin.
   struct Section {
-    std::size_t group;
-    std::uint64_t bin;   ///< of the group
     std::size_t lane;    ///< the bytes from lane * lane_bytes() on
-    std::size_t first;   ///< of its rows in rows()
+    std::size_t first;   ///< the place of its first share among those of the bin
     std::size_t count;   ///< rows that differ there
     std::size_t offset;  ///< of its differences
+  };
+
+  /// A bin in which rows differ.
+  struct ChangedBin {
+    std::size_t group;
+    std::uint64_t bin;                    ///< of the group
+    std::size_t first_section, sections;  ///< in the order of lanes
+    std::size_t first_row, rows;          ///< lanes that differ
+    std::size_t places;                   ///< of shares
   };
 
   /// Subtracts new rows from old ones, of extent.row_bytes() each; both are those of the rows with the
@@ -45,11 +54,15 @@ class Patch {
   std::size_t lanes() const;
   std::size_t bytes() const;
 
-  /// Returns the sections of a bin, in the order of lanes.
-  std::span<const Section> sections(std::size_t group, std::uint64_t bin) const;
-  /// Returns the numbers, in the bin, of the rows of a section; they increase.
-  std::span<const std::uint64_t> rows(const Section& section) const {
-    return std::span(rows_).subspan(section.first, section.count);
+  /// Returns a bin in which rows differ, or null.
+  const ChangedBin* find(std::size_t group, std::uint64_t bin) const;
+  /// Returns the sections of a bin, in the order of lanes. Each begins at a multiple of 8 places.
+  std::span<const Section> sections(const ChangedBin& bin) const {
+    return std::span(sections_).subspan(bin.first_section, bin.sections);
+  }
+  /// Returns the row in the bin and the place of each lane that differs, in the order of rows.
+  std::span<const RowPlace> rows(const ChangedBin& bin) const {
+    return std::span(rows_).subspan(bin.first_row, bin.rows);
   }
   /// Returns the differences of a section, in the layout of its rows.
   const std::uint8_t* differences(const Section& section) const {
@@ -60,10 +73,14 @@ class Patch {
   }
 
  private:
+  /// Adds the sections of the last bin, whose lanes have so many rows; returns the lanes' first places.
+  std::vector<std::size_t> add_sections(std::span<const std::size_t> counts, std::size_t* bytes);
+
   TableExtent extent_;
   std::size_t size_, lane_bytes_;
+  std::vector<ChangedBin> bins_;
   std::vector<Section> sections_;
-  std::vector<std::uint64_t> rows_;
+  std::vector<RowPlace> rows_;
   Buffer<std::uint8_t> differences_;
 };
 

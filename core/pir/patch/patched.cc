@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,13 +13,15 @@
 #include "dpf/shares.h"
 #include "ggm/leaves.h"
 #include "pir/answer.h"
-#include "pir/sums.h"
+#include "pir/patch/taken.h"
+#include "pir/plan.h"
 
 namespace nescio::pir {
 namespace {
 
-/// Leaves that are walked to at a time: their shares stay in the second-level cache.
-constexpr std::size_t kLeavesTogether = 2048;
+/// Bytes of the shares of all keys of a task that are computed at a time: a quarter of a 1 MB
+/// second-level cache.
+constexpr std::size_t kLeafBytes = 256 << 10;
 
 /// Maximum keys of a task, and the least if there are several threads: fewer would not fill a product.
 constexpr std::size_t kMostKeys = 64;
@@ -26,6 +29,10 @@ constexpr std::size_t kFewestKeys = 8;
 
 /// Bytes of the shares of changed rows that a task keeps, unless those of kFewestKeys keys are more.
 constexpr std::size_t kShareBytes = 1 << 20;
+
+/// Bytes of the shares of changed rows that each thread of a pass keeps. With more, patches take a walk
+/// of their own.
+constexpr std::size_t kTapBytes = 8 << 20;
 
 /// The keys of all lookups to the bins of a group, and the places of their answers.
 struct Answers {
@@ -66,38 +73,20 @@ struct Task {
   std::size_t first, count;
 };
 
-/// A section of a patch, and the places of the shares of its rows.
-struct Part {
-  const Patch* patch;
-  const Patch::Section* section;
-  std::size_t number;        ///< of the patch
-  std::size_t share_offset;  ///< of its first share among those of a key, in bytes
-  std::size_t next = 0;      ///< the first row whose share is not known yet
-};
-
-/// Lists the sections of the first patches in a bin; their shares begin at whole tiles.
-std::vector<Part> parts_of(std::span<const Patch* const> patches, const BinKeys& to,
-                           std::size_t* share_bytes) {
-  std::vector<Part> parts;
-  std::size_t offset = 0;
-  for (std::size_t i = 0; i < patches.size(); ++i) {
-    const std::size_t tile = kTileRows * dpf::element_bits(patches[i]->extent().output()) / 8;
-    for (const Patch::Section& section : patches[i]->sections(to.group, to.bin)) {
-      parts.push_back({patches[i], &section, i, offset});
-      offset += ceil_div(section.count, kTileRows) * tile;
-    }
-  }
-  *share_bytes = offset;
-  return parts;
+/// Lists the ages of the keys of a task.
+std::vector<std::uint64_t> ages_of(const Task& task, const Answers& all) {
+  std::vector<std::uint64_t> ages(task.count);
+  for (std::size_t i = 0; i < task.count; ++i) ages[i] = task.to.age(all, task.first + i);
+  return ages;
 }
 
-/// Lists the leaves that have a row of one of the parts; they increase.
-std::vector<std::uint64_t> leaves_of(const std::vector<Part>& parts, unsigned leaf_bits) {
+/// Lists the leaves that have a changed row; they increase.
+std::vector<std::uint64_t> leaves_of(const BinPatches& patches, unsigned leaf_bits) {
   std::vector<std::uint64_t> all, own, both;
-  for (const Part& part : parts) {
+  for (const BinPatches::Own& patch : patches.all()) {
     own.clear();
-    for (const std::uint64_t row : part.patch->rows(*part.section)) {
-      if (own.empty() || own.back() != row >> leaf_bits) own.push_back(row >> leaf_bits);
+    for (const RowPlace& at : patch.rows()) {
+      if (own.empty() || own.back() != at.row >> leaf_bits) own.push_back(at.row >> leaf_bits);
     }
     both.clear();
     std::set_union(all.begin(), all.end(), own.begin(), own.end(), std::back_inserter(both));
@@ -106,132 +95,50 @@ std::vector<std::uint64_t> leaves_of(const std::vector<Part>& parts, unsigned le
   return all;
 }
 
-/// The changed rows of some leaves: their places among the shares of these leaves.
-class ChangedRows {
- public:
-  explicit ChangedRows(dpf::Output output)
-      : output_(output), leaf_bits_(dpf::leaf_element_bits(output)) {}
-
-  /// A part's rows first..first+count-1, whose places begin with places_[at].
-  struct Run {
-    std::size_t number, share_offset, first, count, at;
-  };
-
-  /// Takes the next rows of each part, up to the last of these leaves.
-  void take(std::vector<Part>& parts, std::span<const std::uint64_t> leaves) {
-    runs_.clear();
-    places_.clear();
-    for (Part& part : parts) {
-      const std::span<const std::uint64_t> rows = part.patch->rows(*part.section);
-      const std::size_t first = part.next, at = places_.size();
-      for (std::size_t leaf = 0; part.next < rows.size(); ++part.next) {
-        const std::uint64_t row = rows[part.next], wanted = row >> leaf_bits_;
-        if (wanted > leaves.back()) break;
-        while (leaves[leaf] < wanted) ++leaf;
-        const std::uint64_t element = row & ((std::uint64_t{1} << leaf_bits_) - 1);
-        places_.push_back(static_cast<std::uint32_t>(leaf << leaf_bits_ | element));
-      }
-      if (part.next == first) continue;
-      runs_.push_back({part.number, part.share_offset, first, part.next - first, at});
-    }
-  }
-
-  /// Copies shares of the rows of the first `age` patches from those of the leaves; bits become packed.
-  void gather(const std::uint8_t* leaves, std::uint64_t age, std::uint8_t* shares) const {
-    for (const Run& run : runs_) {
-      if (run.number >= age) break;
-      if (output_ == dpf::Output::bit) {
-        gather_bits(leaves, run, shares + run.share_offset);
-      } else {
-        gather_words(leaves, run, shares + run.share_offset);
-      }
-    }
-  }
-
- private:
-  void gather_bits(const std::uint8_t* leaves, const Run& run, std::uint8_t* shares) const {
-    const std::uint32_t* places = &places_[run.at];
-    const auto bit = [&](std::size_t i) {
-      return static_cast<unsigned>(leaves[places[i] / 8] >> (places[i] % 8) & 1);
-    };
-    std::size_t i = 0;
-    for (; i < run.count && (run.first + i) % 8 != 0; ++i) {
-      shares[(run.first + i) / 8] |= static_cast<std::uint8_t>(bit(i) << (run.first + i) % 8);
-    }
-    for (; i + 8 <= run.count; i += 8) {
-      unsigned byte = 0;
-      for (unsigned j = 0; j < 8; ++j) byte |= bit(i + j) << j;
-      shares[(run.first + i) / 8] = static_cast<std::uint8_t>(byte);
-    }
-    for (; i < run.count; ++i) {
-      shares[(run.first + i) / 8] |= static_cast<std::uint8_t>(bit(i) << (run.first + i) % 8);
-    }
-  }
-
-  void gather_words(const std::uint8_t* leaves, const Run& run, std::uint8_t* shares) const {
-    dpf::with_word(output_, [&]<class W>(W) {
-      for (std::size_t i = 0; i < run.count; ++i) {
-        std::memcpy(shares + (run.first + i) * sizeof(W), leaves + places_[run.at + i] * sizeof(W),
-                    sizeof(W));
-      }
-    });
-  }
-
-  dpf::Output output_;
-  unsigned leaf_bits_;
-  std::vector<Run> runs_;
-  std::vector<std::uint32_t> places_;
-};
-
-/// Writes the shares of all parts, zeros for the patches that a key does not need.
-void share_parts(const Task& task, const Answers& all, std::vector<Part>& parts,
-                 std::uint8_t* shares, std::size_t stride, Tier tier) {
+/// Takes the shares of changed rows from walks to their leaves.
+template <class Taken>
+void take_from_walks(const Task& task, const Answers& all, const BinPatches& patches, Tier tier,
+                     Taken& taken) {
   const dpf::Keys& keys = *all.keys[task.to.group];
-  const dpf::Output output = keys.shape().output;
-  const std::vector<std::uint64_t> leaves = leaves_of(parts, dpf::leaf_element_bits(output));
-  const std::size_t together = std::min(kLeavesTogether, leaves.size());
-  std::memset(shares, 0, task.count * stride);
-  ChangedRows rows(output);
-  Buffer<dpf::Leaf> leaf_memory(together);
+  const unsigned leaf_bits = dpf::leaf_element_bits(keys.shape().output);
+  const std::vector<std::uint64_t> leaves = leaves_of(patches, leaf_bits);
+  const std::size_t together = std::min(
+      leaves.size(), std::max<std::size_t>(1, kLeafBytes / task.count / sizeof(dpf::Leaf)));
+  Buffer<dpf::Leaf> shares(task.count * together);
+  std::memset(shares.data(), 0, shares.size() * sizeof(dpf::Leaf));
   const dpf::LeafShares leaf_shares(keys, tier);
   ggm::Leaves walk(keys.shape().depth(), keys.shape().radix_bits(), together);
   for (std::size_t first = 0; first < leaves.size(); first += together) {
     const std::span<const std::uint64_t> own =
         std::span(leaves).subspan(first, std::min(together, leaves.size() - first));
-    rows.take(parts, own);
     walk.choose(own);
     for (std::size_t i = 0; i < task.count; ++i) {
       if (task.to.age(all, task.first + i) == 0) continue;
       const std::size_t key = task.to.key(all, task.first + i);
-      const Block* nodes = walk.nodes(keys.forest(key, 1, tier));
-      leaf_shares.write(key, 1, nodes, own.size(), leaf_memory[0].data());
-      rows.gather(reinterpret_cast<const std::uint8_t*>(leaf_memory.data()),
-                  task.to.age(all, task.first + i), shares + i * stride);
+      leaf_shares.write(key, 1, walk.nodes(keys.forest(key, 1, tier)), own.size(),
+                        shares[i * together].data());
+    }
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      taken.take_shares(reinterpret_cast<const std::uint8_t*>(&shares[i]),
+                        together * sizeof(dpf::Leaf), own[i] << leaf_bits,
+                        (own[i] + 1) << leaf_bits);
     }
   }
 }
 
-/// Adds the changes of a bin to the answers of some keys.
-template <class Sums>
-void add_changes(const Task& task, std::span<const Patch* const> patches, const Answers& all,
-                 Tier tier) {
-  std::uint64_t oldest = 0;
-  for (std::size_t i = 0; i < task.count; ++i) {
-    oldest = std::max(oldest, task.to.age(all, task.first + i));
-  }
-  std::size_t stride = 0;
-  std::vector<Part> parts = parts_of(patches.first(oldest), task.to, &stride);
-  if (parts.empty()) return;
-  Buffer<std::uint8_t> shares(checked_product(task.count, stride));
-  share_parts(task, all, parts, shares.data(), stride, tier);
-
-  const std::size_t lanes = patches[0]->lanes(), lane_bytes = patches[0]->lane_bytes();
-  const Layout layout = all.extent.layout();
-  Sums sums({kTileRows, lane_bytes, layout}, all.extent.output(), lanes, task.count, tier);
-  for (const Part& part : parts) {
-    sums.add(part.section->lane,
-             Bin(part.patch->differences(*part.section), part.patch->extent(*part.section)), 0,
-             part.section->count, {&shares[part.share_offset], stride, 0});
+/// Adds the changes of a bin to the answers of a task, whose shares begin with key `first` of `taken`.
+template <class Taken, class Sums>
+void add_taken(const Task& task, const Answers& all, const BinPatches& patches, const Taken& taken,
+               std::size_t first, Tier tier) {
+  const std::size_t lanes = patches.all()[0].patch->lanes();
+  const std::size_t lane_bytes = patches.all()[0].patch->lane_bytes();
+  Sums sums({kTileRows, lane_bytes, all.extent.layout()}, all.extent.output(), lanes, task.count,
+            tier);
+  for (std::size_t i = 0; i < patches.all().size(); ++i) {
+    const BinPatches::Own& own = patches.all()[i];
+    for (const Patch::Section& section : own.patch->sections(*own.bin)) {
+      taken.add(i, section, first, sums);
+    }
   }
   Buffer<std::uint8_t> totals(checked_product(task.count, lanes * lane_bytes));
   for (std::size_t lane = 0; lane < lanes; ++lane) {
@@ -242,6 +149,65 @@ void add_changes(const Task& task, std::span<const Patch* const> patches, const 
     dpf::combine(all.extent.output(), answer, &totals[i * lanes * lane_bytes], all.bytes, answer);
   }
 }
+
+/// Adds the changes of a bin to the answers of some keys, from walks of their own.
+template <class Taken, class Sums>
+void add_changes(const Task& task, std::span<const Patch* const> patches, const Answers& all,
+                 Tier tier) {
+  const std::vector<std::uint64_t> ages = ages_of(task, all);
+  const BinPatches own(patches.first(std::ranges::max(ages)), task.to.group, task.to.bin);
+  if (own.all().empty()) return;
+  Taken taken(own, ages, all.extent.output(), tier);
+  take_from_walks(task, all, own, tier, taken);
+  add_taken<Taken, Sums>(task, all, own, taken, 0, tier);
+}
+
+/// The changes of a table of one bin, with shares from the passes over it.
+template <class Taken, class Sums>
+class PassChanges final : public ShareTaps {
+ public:
+  PassChanges(std::span<const Patch* const> patches, const Answers& all, ThreadPool& pool,
+              Tier tier)
+      : patches_(patches, 0, 0), all_(all), pool_(pool), tier_(tier), taken_(pool.threads()) {}
+
+  void begin(std::size_t first, std::size_t count) override {
+    task_ = {{0, 0}, first, count};
+    ages_ = ages_of(task_, all_);
+    needed_ = !patches_.all().empty() && std::ranges::max(ages_) > 0;
+  }
+
+  ShareTap* tap(unsigned thread) override {
+    if (!needed_) return nullptr;
+    if (taken_[thread] == nullptr) {
+      taken_[thread] = std::make_unique<Taken>(patches_, ages_, all_.extent.output(), tier_);
+    }
+    return taken_[thread].get();
+  }
+
+  void end() override {
+    if (!needed_) return;
+    std::erase(taken_, nullptr);
+    for (std::size_t i = 1; i < taken_.size(); ++i) taken_[0]->merge(*taken_[i]);
+    const std::size_t each = ceil_div(task_.count, pool_.threads() * kFewestKeys) * kFewestKeys;
+    pool_.run(ceil_div(task_.count, each), [&](std::size_t i, unsigned) {
+      const std::size_t first = i * each;
+      const Task own = {task_.to, task_.first + first, std::min(each, task_.count - first)};
+      add_taken<Taken, Sums>(own, all_, patches_, *taken_[0], first, tier_);
+    });
+    taken_.clear();
+    taken_.resize(pool_.threads());
+  }
+
+ private:
+  BinPatches patches_;
+  const Answers& all_;
+  ThreadPool& pool_;
+  Tier tier_;
+  Task task_ = {};
+  bool needed_ = false;
+  std::vector<std::uint64_t> ages_;
+  std::vector<std::unique_ptr<Taken>> taken_;  // of each thread
+};
 
 /// Returns the keys of a task for a bin, of which the shares of one take so many bytes.
 std::size_t keys_together(std::size_t keys, std::size_t share_bytes, unsigned threads) {
@@ -256,8 +222,10 @@ std::vector<Task> divide(std::span<const Patch* const> patches, const Answers& a
   for (std::size_t group = 0; group < all.keys.size(); ++group) {
     for (std::uint64_t bin = 0; bin < all.extent.bins().groups()[group].count; ++bin) {
       const BinKeys to = {group, bin};
-      std::size_t share_bytes = 0;
-      if (parts_of(patches, to, &share_bytes).empty()) continue;
+      const BinPatches own(patches, group, bin);
+      if (own.all().empty()) continue;
+      const std::size_t share_bytes =
+          ceil_div(own.places() * dpf::element_bits(all.extent.output()), 8);
       const std::size_t keys = to.count(all), each = keys_together(keys, share_bytes, threads);
       for (std::size_t first = 0; first < keys; first += each) {
         tasks.push_back({to, first, std::min(each, keys - first)});
@@ -288,6 +256,15 @@ void check(std::span<const Patch* const> patches, std::span<const std::uint64_t>
   }
 }
 
+/// Tests if the shares of changed rows can be taken out of a pass.
+template <class Taken>
+bool fit_pass(std::span<const Patch* const> patches, const Answers& all) {
+  if (!all.extent.bins().one()) return false;
+  const BinPatches own(patches, 0, 0);
+  const std::size_t keys = std::min(all.keys[0]->size(), Plan::kKeysPerPass);
+  return Taken::bytes(own.places(), keys, all.extent.output()) <= kTapBytes;
+}
+
 }  // namespace
 
 void add_patches(std::span<const Patch* const> patches, std::span<const std::uint64_t> ages,
@@ -300,9 +277,29 @@ void add_patches(std::span<const Patch* const> patches, std::span<const std::uin
   const Answers all = {extent, ages, keys, answer_bytes(extent.output(), extent.row_bytes()),
                        answers};
   const std::vector<Task> tasks = divide(patches, all, pool.threads());
-  with_sums(extent.layout(), [&]<class Sums>() {
-    pool.run(tasks.size(),
-             [&](std::size_t i, unsigned) { add_changes<Sums>(tasks[i], patches, all, tier); });
+  with_taken(extent.layout(), [&]<class Taken, class Sums>() {
+    pool.run(tasks.size(), [&](std::size_t i, unsigned) {
+      add_changes<Taken, Sums>(tasks[i], patches, all, tier);
+    });
+  });
+}
+
+void answer_versions(const Table& table, std::span<const Patch* const> patches,
+                     std::span<const std::uint64_t> ages, std::span<const dpf::Keys* const> keys,
+                     std::uint8_t* answers, ThreadPool& pool, Tier tier) {
+  if (patches.empty()) return answer(table, keys, answers, pool, tier);
+  const TableExtent& extent = table.extent;
+  check(patches, ages, count_lookups(extent, keys));
+  const Answers all = {extent, ages, keys, answer_bytes(extent.output(), extent.row_bytes()),
+                       answers};
+  with_taken(extent.layout(), [&]<class Taken, class Sums>() {
+    if (fit_pass<Taken>(patches, all)) {
+      PassChanges<Taken, Sums> changes(patches, all, pool, tier);
+      answer(table, keys, answers, pool, tier, &changes);
+    } else {
+      answer(table, keys, answers, pool, tier);
+      add_patches(patches, ages, keys, answers, pool, tier);
+    }
   });
 }
 

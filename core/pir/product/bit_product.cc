@@ -56,6 +56,37 @@ void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
     std::memcpy(scratch + q * kLines, shares + q * stride, kLines);
 }
 
+void copy_shares(const std::uint8_t* scratch, std::size_t keys, std::span<const RowPlace> rows,
+                 const std::uint8_t* masks, std::uint8_t* out, std::size_t stride) {
+  for (std::size_t first = 0; first < keys; first += kKeyGroup, ++masks, out += stride) {
+    if (*masks == 0) continue;
+    const std::size_t count = std::min(kKeyGroup, keys - first);
+    for (const RowPlace& at : rows) {
+      const std::uint8_t* own = scratch + first * kLines + at.row % kTileRows / kGroupRows;
+      unsigned bits = 0;
+      for (std::size_t q = 0; q < count; ++q) {
+        bits |= (own[q * kLines] >> at.row % kGroupRows & 1u) << q;
+      }
+      out[at.place] = static_cast<std::uint8_t>(bits & *masks);
+    }
+  }
+}
+
+void lay_out_copies(const std::uint8_t* copies, std::size_t stride, std::size_t lines,
+                    std::size_t keys, std::uint8_t* scratch) {
+  for (std::size_t first = 0; first < keys; first += kKeyGroup, copies += stride) {
+    const std::size_t count = std::min(kKeyGroup, keys - first);
+    for (std::size_t r = 0; r < lines; ++r) {
+      std::uint64_t rows;
+      std::memcpy(&rows, copies + r * kGroupRows, sizeof(rows));
+      rows = transpose_bits(rows);
+      for (std::size_t q = 0; q < count; ++q) {
+        scratch[(first + q) * kLines + r] = static_cast<std::uint8_t>(rows >> 8 * q);
+      }
+    }
+  }
+}
+
 void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
   auto* totals = reinterpret_cast<std::uint64_t*>(sums);
   for (std::size_t block = 0; block < tile.blocks; ++block) {
@@ -66,7 +97,8 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   }
 }
 
-constexpr BitProduct kBitProduct = {1, scratch_bytes, lay_out, add_tile, read_parities};
+constexpr BitProduct kBitProduct = {1,        scratch_bytes, lay_out, copy_shares, lay_out_copies,
+                                    add_tile, read_parities};
 
 }  // namespace portable
 }  // namespace nescio::pir

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/block.h"
 #include "base/math.h"
@@ -21,6 +22,12 @@ inline constexpr std::size_t kKeyGroup = 8;
 
 /// Returns the groups for `keys` keys; the last may be partly empty.
 NESCIO_INLINE std::size_t key_groups(std::size_t keys) { return ceil_div(keys, kKeyGroup); }
+
+/// A row, and the place of its share among those that are copied.
+struct RowPlace {
+  std::uint64_t row;
+  std::uint64_t place;
+};
 
 /// One tier's code. Sums and scratch buffers are aligned to cache lines. Sums begin as zero, and the
 /// sums of two threads are added by XOR.
@@ -38,6 +45,16 @@ struct BitProduct {
   void (*lay_out)(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
                   std::uint8_t* scratch);
 
+  /// Copies shares of some rows of a tile out of the layout of add_tile: bit q of
+  /// out[g * stride + place] becomes that of key q of group g, or 0 if bit q of masks[g] is.
+  void (*copy_shares)(const std::uint8_t* scratch, std::size_t keys, std::span<const RowPlace> rows,
+                      const std::uint8_t* masks, std::uint8_t* out, std::size_t stride);
+
+  /// Converts such copies of consecutive places, of the rows of a tile of so many lines, to the layout of
+  /// add_tile. 512 bytes of each group are readable.
+  void (*lay_out_copies)(const std::uint8_t* copies, std::size_t stride, std::size_t lines,
+                         std::size_t keys, std::uint8_t* scratch);
+
   /// Adds the product of the shares in `scratch` with a tile.
   void (*add_tile)(const Tile& tile, const std::uint8_t* scratch, std::size_t keys,
                    std::uint8_t* sums);
@@ -54,6 +71,11 @@ const BitProduct& bit_product(Tier tier);
 NESCIO_TIERS(std::size_t scratch_bytes(std::size_t keys);
              void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
                           std::uint8_t* scratch);
+             void copy_shares(const std::uint8_t* scratch, std::size_t keys,
+                              std::span<const RowPlace> rows, const std::uint8_t* masks,
+                              std::uint8_t* out, std::size_t stride);
+             void lay_out_copies(const std::uint8_t* copies, std::size_t stride, std::size_t lines,
+                                 std::size_t keys, std::uint8_t* scratch);
              void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys,
                            std::uint8_t* sums);
              extern const BitProduct kBitProduct;)

@@ -122,6 +122,32 @@ void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
   }
 }
 
+void copy_shares(const std::uint8_t* scratch, std::size_t keys, std::span<const RowPlace> rows,
+                 const std::uint8_t* masks, std::uint8_t* out, std::size_t stride) {
+  // The entry with the number of one bit is a column of the matrix: the shares of one row.
+  constexpr std::uint8_t kEntries[kGroupRows] = {1, 2, 4, 8, 16 + 1, 16 + 2, 16 + 4, 16 + 8};
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, ++masks, out += stride) {
+    const std::uint8_t* own = scratch + q / kKeyGroup * kTables * sizeof(__m256i);
+    if (*masks == 0) continue;
+    for (const RowPlace& at : rows) {
+      const std::uint8_t* tables = own + at.row % kTileRows / kGroupRows * sizeof(__m256i);
+      out[at.place] = tables[kEntries[at.row % kGroupRows]] & *masks;
+    }
+  }
+}
+
+void lay_out_copies(const std::uint8_t* copies, std::size_t stride, std::size_t lines,
+                    std::size_t keys, std::uint8_t* scratch) {
+  auto* tables = reinterpret_cast<__m256i*>(scratch);
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, tables += kTables, copies += stride) {
+    for (std::size_t r = 0; r < lines; ++r) {
+      std::uint64_t columns;
+      __builtin_memcpy(&columns, copies + r * kGroupRows, sizeof(columns));
+      tables[r] = make_tables(columns);
+    }
+  }
+}
+
 void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
   const auto* tables = reinterpret_cast<const __m256i*>(scratch);
   const std::size_t groups = key_groups(keys);
@@ -143,6 +169,7 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup,      scratch_bytes, lay_out,  copy_shares,
+                                    lay_out_copies, add_tile,      read_sums};
 
 }  // namespace nescio::pir::avx2

@@ -190,6 +190,38 @@ void lay_out(const std::uint8_t* shares, std::size_t stride, std::size_t keys,
   }
 }
 
+void copy_shares(const std::uint8_t* scratch, std::size_t keys, std::span<const RowPlace> rows,
+                 const std::uint8_t* masks, std::uint8_t* out, std::size_t stride) {
+  const auto* matrices = reinterpret_cast<const std::uint64_t*>(scratch);
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, ++masks, out += stride) {
+    const std::uint64_t* own = matrices + q / kKeyGroup * kMatrices;
+    if (*masks == 0) continue;
+    for (const RowPlace& at : rows) {
+      const std::uint64_t matrix = own[at.row % kTileRows / kGroupRows];
+      // The lowest bits of bytes 7 to 0 become bits 0 to 7 of the highest byte.
+      const std::uint64_t bits = matrix >> at.row % kGroupRows & 0x0101010101010101ull;
+      out[at.place] = static_cast<std::uint8_t>(bits * 0x8040201008040201ull >> 56) & *masks;
+    }
+  }
+}
+
+void lay_out_copies(const std::uint8_t* copies, std::size_t stride, std::size_t lines,
+                    std::size_t keys, std::uint8_t* scratch) {
+  // Byte 7 - q of a matrix has bit q of each of eight copies: the product of these, as a matrix whose
+  // row 0 is its highest byte, with the byte 1 << q.
+  const __m512i select = _mm512_set1_epi64(0x0102040810204080ll);
+  const __m512i reverse =
+      _mm512_broadcast_i32x4(_mm_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8));
+  auto* matrices = reinterpret_cast<std::uint64_t*>(scratch);
+  for (std::size_t q = 0; q < keys; q += kKeyGroup, matrices += kMatrices, copies += stride) {
+    for (std::size_t r = 0; r < lines; r += 8) {
+      const __m512i rows = _mm512_loadu_si512(copies + r * kGroupRows);
+      _mm512_storeu_si512(matrices + r, _mm512_gf2p8affine_epi64_epi8(
+                                            select, _mm512_shuffle_epi8(rows, reverse), 0));
+    }
+  }
+}
+
 void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, std::uint8_t* sums) {
   const auto* matrices = reinterpret_cast<const std::uint64_t*>(scratch);
   const std::size_t groups = key_groups(keys);
@@ -205,6 +237,7 @@ void add_tile(const Tile& tile, const std::uint8_t* scratch, std::size_t keys, s
   }
 }
 
-constexpr BitProduct kBitProduct = {kKeyGroup, scratch_bytes, lay_out, add_tile, read_sums};
+constexpr BitProduct kBitProduct = {kKeyGroup,      scratch_bytes, lay_out,  copy_shares,
+                                    lay_out_copies, add_tile,      read_sums};
 
 }  // namespace nescio::pir::avx512
