@@ -447,5 +447,5 @@ def test_a_large_stored_table_is_checked_in_blocks(tmp_path):
 
 
 def test_a_stored_table_that_is_not_there(tmp_path):
-    with pytest.raises(FileError, match="cannot be read"):
+    with pytest.raises(FileError, match="does not exist, expected"):
         nescio.Table.load(tmp_path / "nowhere")
