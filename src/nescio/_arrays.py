@@ -47,9 +47,17 @@ def as_array(value: object, what: str) -> Array:
 
 
 def check_file(path: Path, expected: str) -> None:
-    """Raises FileError, which names the kind of file that is `expected`, unless a file exists."""
+    """Raises FileError, which names the kind of file that is `expected`, unless a file exists.
+
+    A pipe is refused, because opening one waits for a program that writes to it.
+    """
     if path.is_file():
         return
+    if path.is_fifo():
+        raise FileError(
+            f"{path} is a pipe, expected a regular file: {expected}; write the content of the pipe "
+            "to a file"
+        )
     found = "does not exist"
     if path.is_dir():
         found = "is a directory"

@@ -36,6 +36,23 @@ def test_the_operators_port(tmp_path, table_file, certificate, tls):
         assert "Traceback" not in errors
 
 
+OPERATORS = ["", "/", "/check", "/vacant", "/vacant?count=1", "/any/other"]
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
+
+
+def test_the_public_port_has_no_routes_of_operators_in_any_method(tmp_path, table_file):
+    token = tmp_path / "token"
+    token.write_text("the token of party 0")
+    options = [*PARTY, "--admin-port", 0, "--admin-token-file", token]
+    paths = [f"/v1/tables/{name}/rows{end}" for name in ("words", "none") for end in OPERATORS]
+    with serving(table_file, *options) as (_, url, _), httpx.Client() as client:
+        for method in METHODS:
+            for path in [*paths, "/metrics"]:
+                for headers in ({}, {"Authorization": "Bearer the token of party 0"}):
+                    found = client.request(method, f"{url}{path}", headers=headers)
+                    assert (method, path, found.status_code) == (method, path, 404)
+
+
 def test_a_port_in_use(table_file):
     with serving(table_file, *PARTY) as (_, url, _):
         found = nescio_here("serve", table_file, *PARTY, "--admin-port", url.split(":")[-1])

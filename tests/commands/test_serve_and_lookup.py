@@ -13,7 +13,6 @@ import httpx
 import numpy as np
 import pytest
 
-import nescio as nescio_package
 from commands.conftest import assert_one_sentence, nescio, nescio_here, serving, write_words
 from nescio.commands import serve
 from nescio.service import TableAdmin
@@ -184,77 +183,6 @@ def test_a_taken_port(table_file):
     assert f"cannot listen on http://127.0.0.1:{port}: Address already in use" in found.stderr
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "does not exist"),
-        (b"", "is not a NumPy array file"),
-        (b"1,2,3\n", "is not a NumPy array file"),
-        (b"\x93NUMPY\x01\x00\x06\x00{'a':\n", "is not a NumPy array file"),
-    ],
-)
-def test_a_file_that_is_not_a_table(tmp_path, content, message):
-    path = tmp_path / "words.npy"
-    if content is not None:
-        path.write_bytes(content)
-    found = nescio_here("serve", path, "--party", 0, "--port", 0)
-    assert_one_sentence(found)
-    assert message in found.stderr
-
-
-def test_a_directory_is_not_a_table(tmp_path):
-    found = nescio_here("serve", tmp_path, "--party", 0, "--port", 0)
-    assert_one_sentence(found)
-    assert f"{tmp_path} is a directory, expected the file of a table" in found.stderr
-
-
-def test_half_a_table_file(table_file):
-    table_file.write_bytes(table_file.read_bytes()[:600])
-    found = nescio_here("serve", table_file, "--party", 0, "--port", 0)
-    assert_one_sentence(found)
-
-
-def test_a_file_of_objects_or_of_several_arrays(tmp_path):
-    objects, several = tmp_path / "objects.npy", tmp_path / "several.npz"
-    np.save(objects, np.array([{}, 1], dtype=object), allow_pickle=True)
-    np.savez(several, a=np.zeros(3), b=np.zeros(3))
-    for path in (objects, several):
-        assert_one_sentence(nescio_here("serve", path, "--party", 0, "--port", 0))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--port", "70000"], "expected 0 to 65535"),
-        (["--tls-cert", "nowhere.pem"], "both a certificate and its key"),
-        (["--tls-cert", "a.pem", "--tls-key", "b.pem"], "a.pem does not exist, expected a PEM"),
-        (["--tls-cert", "/", "--tls-key", "b.pem"], "/ is a directory, expected a PEM file"),
-        (["--name", "a", "--name", "b"], "found 2 names for 1 tables"),
-        (["--threads", "-1"], "threads: found -1"),
-        (["--max-keys", "0"], "max_keys: found 0"),
-        (["--host", "no.such.host.invalid"], "cannot listen on"),
-    ],
-)
-def test_invalid_options(table_file, options, message):
-    found = nescio_here("serve", table_file, "--party", 0, "--port", 0, *options)
-    assert_one_sentence(found)
-    assert message in found.stderr
-
-
-def test_files_that_are_no_certificate(table_file, tmp_path):
-    bad = tmp_path / "bad.pem"
-    bad.write_text("not a certificate")
-    tls = ["--tls-cert", bad, "--tls-key", bad]
-    assert_one_sentence(nescio_here("serve", table_file, "--party", 0, "--port", 0, *tls))
-
-
-@pytest.mark.parametrize("arguments", [[], ["serve"], ["serve", "x.npy"], ["no-such-command"]])
-def test_an_invalid_command_line(arguments):
-    found = nescio_here(*arguments)
-    assert found.returncode == 2
-    assert found.stderr.startswith("usage: nescio")
-
-
 def test_output_that_nobody_reads(pair):
     rows = [str(i % 100) for i in range(500)]
     lookup = [sys.executable, "-m", "nescio", "lookup", "--servers", *pair, "--table", "words"]
@@ -303,78 +231,6 @@ def test_a_system_with_few_descriptors(table_file):
     assert found.returncode == 0
 
 
-def test_a_cached_table_is_mapped_at_the_next_start(table_file):
-    kept = table_file.with_name("words.npy.nescio")
-    options = [table_file, "--party", 0, "--port", 0, "--cache"]
-    with serving(*options) as (_, url, _):
-        first = httpx.get(f"{url}/v1/tables/words").json()
-    stamp = kept.stat().st_mtime_ns
-    with serving(*options) as (_, url, _):
-        assert httpx.get(f"{url}/v1/tables/words").json() == first
-    assert kept.stat().st_mtime_ns == stamp
-    with serving(*options, "--version", "2") as (_, url, _):  # made anew for other parameters
-        assert httpx.get(f"{url}/v1/tables/words").json()["params"]["version"] == "2"
-    np.save(table_file, np.zeros((100, 3), "f4"))  # and for other rows
-    with serving(*options) as (_, url, _):
-        digest = httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"]
-    assert digest == nescio_package.Table(np.zeros((100, 3), "f4")).params.digest
-    with serving(kept, "--party", 1, "--port", 0, "--name", "words") as (_, url, lines):
-        assert httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"] == digest
-        assert f"digest of words: {digest}" in lines  # for `nescio lookup --digest`
-
-
-def test_a_damaged_cache_is_replaced(table_file):
-    kept = table_file.with_name("words.npy.nescio")
-    options = [table_file, "--port", 0, "--cache", "--party"]
-    kept.write_bytes(b"NESCIOTB and no more")
-    with serving(*options, 0):
-        sound = kept.read_bytes()
-    assert len(sound) > 4096
-    flipped = bytearray(sound)
-    flipped[-1] ^= 1  # of the rows
-    kept.write_bytes(flipped)
-    with serving(*options, 0) as (process, first, _), serving(*options, 1) as (_, second, _):
-        found = nescio("lookup", "--servers", first, second, "--table", "words", 99)
-        assert found.stdout == "99 297.0 298.0 299.0\n"
-        assert kept.read_bytes() == sound
-        process.send_signal(signal.SIGINT)
-        assert "prepared again" in process.communicate(timeout=20)[1]
-
-
-def test_a_cache_does_not_outlive_its_source(table_file):
-    options = [table_file, "--party", 0, "--port", 0, "--cache"]
-    with serving(*options):
-        pass
-    status = table_file.stat()
-    changed = np.ones((100, 3), "f4")
-    np.save(table_file, changed)  # of the same size, and soon of the same time
-    os.utime(table_file, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with serving(*options) as (_, url, _):
-        digest = httpx.get(f"{url}/v1/tables/words").json()["params"]["digest"]
-    assert digest == nescio_package.Table(changed).params.digest
-
-
-@pytest.mark.parametrize("content", [b"", b"somebody's letters", None])
-def test_a_cache_overwrites_nothing_but_stored_tables(table_file, content):
-    taken = table_file.with_name("words.npy.nescio")
-    taken.mkdir() if content is None else taken.write_bytes(content)
-    found = nescio("serve", table_file, "--party", 0, "--port", 0, "--cache")
-    assert_one_sentence(found)
-    assert f"{taken} is not a Nescio table, and would be overwritten" in found.stderr
-    assert taken.is_dir() if content is None else taken.read_bytes() == content
-
-
-@pytest.mark.parametrize(
-    "option", [["--version", "7"], ["--output", "u32"], ["--generator", "aes128"]]
-)
-def test_a_stored_table_has_fixed_options(table_file, option):
-    kept = table_file.with_name("kept")
-    nescio_package.Table(np.load(table_file)).save(kept)
-    found = nescio_here("serve", kept, "--party", 0, "--port", 0, *option)
-    assert_one_sentence(found)
-    assert f"it cannot be served with '{option[1]}'" in found.stderr
-
-
 def test_printed_text_has_no_control_characters(tmp_path):
     np.save(tmp_path / "words.npy", np.array(["sea\x1b[31m", "\u00fcber"]))
     options = [tmp_path / "words.npy", "--port", 0, "--party"]
@@ -396,25 +252,6 @@ def test_changes_with_a_token_from_a_file_or_the_environment(table_file, tmp_pat
             admin.update([17], np.array([[1, 2, 3]], "f4"))
         found = nescio("lookup", "--servers", first, second, "--table", "words", 17)
         assert found.stdout == "17 1.0 2.0 3.0\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--threads", 99_999_999_999], "threads: found 99999999999"),
-        (["--admin-token-file", os.devnull], "is not a regular file"),
-        (["--admin-token-file", "/no/such/file"], "/no/such/file does not exist"),
-        (["--admin-token-file", __file__], "at least 16 printable"),
-        (["--batch-window", "nan"], "batch_window: found nan"),
-        (["--max-answer", 10], "no request fits"),
-        (["--name", "a/b"], "a table's name has"),
-        (["--host", "\udcff"], "host: found"),
-    ],
-)
-def test_options_that_do_not_fit(table_file, arguments, words):
-    found = nescio_here("serve", table_file, "--party", 0, "--port", 0, *arguments)
-    assert_one_sentence(found)
-    assert words in found.stderr
 
 
 def test_an_unknown_tier(table_file):

@@ -14,3 +14,13 @@ def quick_transfers(monkeypatch):
     replace_base_ots(monkeypatch)
     monkeypatch.setattr(sets, "PRIMAL", (*sets.PRIMAL, TINY))
     monkeypatch.setattr(_party, "DEFAULT_PRIMAL", TINY.name)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "stores"
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "client.store"

@@ -1,47 +1,28 @@
-"""A server of a plan and its clients in one process, over TCP: stores, limits, ends, bad frames."""
+"""A server of a plan and its clients in one process, over TCP: stores, refills."""
 
 import dataclasses
-import json
-import socket
 import threading
 import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mpc.plans import near, small_plan
 from mpc.services import INPUTS, PLAN, serving, stores
 from nescio.errors import (
     ArgumentError,
-    ChannelError,
     FileError,
-    MessageError,
     PeerRefusedError,
     ResourceError,
 )
 from nescio.mpc import (
-    PlanServer,
     PreparedWeights,
     RemotePlan,
     ServiceLimits,
     insecure_dealer,
 )
-from nescio.mpc._service import _folder, _server, _stores
-from nescio.mpc._service._request import Request, plan_digest
+from nescio.mpc._service import _server, _stores
 from nescio.mpc._store import Store
-from nescio.net import Channel
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "stores"
-
-
-@pytest.fixture
-def store(tmp_path):
-    return tmp_path / "client.store"
 
 
 def test_inferences_are_prepared_and_made(folder, store):
@@ -258,151 +239,6 @@ def test_a_store_that_the_server_has_used_further(folder, store):
         assert model.left == 0
 
 
-# ---- limits --------------------------------------------------------------------------------------
-
-
-def test_a_preparation_that_is_too_large(folder, store):
-    with serving(folder, limits=ServiceLimits(prepared=2)) as service:
-        with pytest.raises(PeerRefusedError, match="found 3 inferences .* expected at most 2"):
-            service.remote().prepare(store, 3)
-        service.remote().prepare(store, 2)
-
-
-def test_a_folder_that_is_full(folder, store, tmp_path):
-    with serving(folder) as service:
-        service.remote().prepare(store, 2)
-    size = sum((folder / name).stat().st_size for name in stores(folder))
-    with serving(folder, limits=ServiceLimits(bytes=2 * size - 1)) as service:
-        for _ in range(2):
-            with pytest.raises(PeerRefusedError, match="prepare fewer inferences"):
-                service.remote().prepare(tmp_path / "more.store", 2)
-        with service.remote().open(store) as model:
-            model(INPUTS[:2])
-        service.wait_for(3)
-        service.remote().prepare(tmp_path / "more.store", 2)
-
-
-def test_too_many_clients(folder, store):
-    with serving(folder, limits=ServiceLimits(clients=1)) as service:
-        service.remote().prepare(store, 2)
-        service.wait_for(1)
-        with service.remote().open(store) as model:
-            model(INPUTS[:1])
-            with pytest.raises(PeerRefusedError, match="has 1 clients, its most"):
-                service.remote().prepare(store.with_name("other.store"), 1)
-            model(INPUTS[:1])
-        service.wait_for(3)
-        service.remote().prepare(store.with_name("other.store"), 1)
-
-
-def test_a_store_that_another_connection_uses(folder, store, monkeypatch):
-    monkeypatch.setattr(_folder, "_BUSY_SECONDS", 0.1)
-    with serving(folder) as service, service.connect() as silent:
-        service.remote().prepare(store, 2)
-        with Store(store) as own:
-            session = own.contents.session
-        Request(plan_digest(PLAN.public), "infer", session=session).send(silent)
-        time.sleep(0.3)
-        with service.remote().open(store) as model:
-            with pytest.raises(PeerRefusedError, match="another connection uses"):
-                model(INPUTS[:1])
-            silent.close()
-            assert near(PLAN, model(INPUTS[:1]), INPUTS[:1])
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [{"clients": 0}, {"prepared": True}, {"bytes": 1.5}, {"batch": -1}, {"weight_bytes": -1}],
-)
-def test_limits_that_are_none(limits):
-    with pytest.raises(ArgumentError, match="max_"):
-        ServiceLimits(**limits)
-
-
-def test_a_client_that_is_silent_is_left_and_delays_nobody(folder, store):
-    with serving(folder, timeout=1.5) as service, service.connect() as silent:
-        service.remote().prepare(store, 1)
-        assert not silent.closed
-        with service.remote().open(store) as model:
-            assert near(PLAN, model(INPUTS[:1]), INPUTS[:1])
-        first = [one for one in service.wait_for(3) if one.client == 1]
-        assert "no progress" in first[0].problem
-
-
-def test_a_handshake_that_does_not_end_delays_nobody(folder, certificate):
-    cert, key = certificate
-    with Channel.listener(timeout=20, tls_cert=cert, tls_key=key) as listener:
-        with PlanServer(PLAN, listener, folder) as server:
-            thread = threading.Thread(target=server.run)
-            thread.start()
-            address = "127.0.0.1", listener.port
-            with socket.create_connection(address):
-                other = Channel.connect(*address, timeout=10, tls_ca=cert)
-                other.send("SRVC", b"{}")
-                with pytest.raises(PeerRefusedError, match="protocol of the service"):
-                    other.receive("DONE", 0)
-                server.stop()
-                thread.join(10)
-                assert not thread.is_alive()
-
-
-# ---- ends ----------------------------------------------------------------------------------------
-
-
-def test_a_server_that_stops_leaves_no_half_store(folder, store):
-    """The client has none either: its store gets its name after the server's."""
-    begun = threading.Event()
-    with serving(folder) as service:
-
-        def stop(number):
-            begun.set()
-            service.server.stop()
-
-        with pytest.raises(ChannelError):
-            service.remote().prepare(store, 1000, progress=stop)
-    assert begun.is_set()
-    assert stores(folder) == []
-    assert list(store.parent.iterdir()) == [folder]
-    assert service.served[0].problem is not None
-
-
-def test_what_a_stopped_server_left_is_named_or_removed(folder, store):
-    with serving(folder) as service:
-        service.remote().prepare(store, 1)
-    (name,) = stores(folder)
-    (folder / name).rename(folder / f"{16 * 'a'}.new")
-    (folder / f"{16 * 'b'}.new.99.part").write_bytes(b"half")
-    others = [f"{16 * 'c'}.new", "movie.part", "holidays.new"]
-    for other in others:
-        (folder / other).write_bytes(b"no store")
-    with serving(folder) as service:
-        assert stores(folder) == sorted([*others, name])
-        with service.remote().open(store) as model:
-            model(INPUTS[:1])
-
-
-def test_a_folder_has_one_server(folder):
-    with serving(folder), pytest.raises(FileError, match="in use by another server"):
-        with serving(folder):
-            pass
-    with serving(folder):
-        pass
-
-
-def test_a_client_that_leaves_is_no_problem(folder, store):
-    with serving(folder) as service:
-        with service.connect():
-            pass
-        remote = service.remote()
-        remote.prepare(store, 2)
-        with remote.open(store) as model:
-            model(INPUTS[:1])
-        ended = {one.client: one for one in service.wait_for(3)}
-        assert ended[3].problem is None
-        with remote.open(store) as model:
-            model(INPUTS[:1])
-
-
 # ---- refilling -----------------------------------------------------------------------------------
 
 
@@ -459,65 +295,3 @@ def test_a_refill_that_is_refused(folder, store):
         assert near(PLAN, model(INPUTS[1:2]), INPUTS[1:2])
         with pytest.raises(PeerRefusedError, match="expected at most 2"), model:
             pass
-
-
-# ---- first frames --------------------------------------------------------------------------------
-
-DIGEST = plan_digest(PLAN.public)
-GOOD = {"protocol": 1, "plan": DIGEST, "what": "prepare", "count": 3}
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=70),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
-    max_leaves=6,
-)
-
-
-@given(st.dictionaries(st.sampled_from([*GOOD, "session", "more"]), JSON))
-@settings(max_examples=150, deadline=None)
-def test_first_frames_are_valid_or_refused(changes):
-    message = {**GOOD, **changes}
-    try:
-        found = Request.from_bytes(json.dumps(message).encode())
-    except MessageError:
-        assert json.dumps(message) != json.dumps(GOOD)  # True equals 1 in Python
-    else:
-        assert set(message) == {*GOOD}
-        assert type(message["count"]) is int
-        assert (found.what, found.count) == ("prepare", message["count"])
-
-
-@given(st.binary(max_size=200))
-@settings(max_examples=100, deadline=None)
-def test_bytes_that_are_no_first_frame(data):
-    with pytest.raises(MessageError):
-        Request.from_bytes(data)
-
-
-BAD = [
-    ("SRVC", b"", "first message"),
-    ("SRVC", b"[1]", "first message"),
-    ("SRVC", b"[" * 1000, "first message"),
-    ("SRVC", json.dumps({**GOOD, "protocol": 2}).encode(), "protocol"),
-    ("SRVC", json.dumps({**GOOD, "protocol": True}).encode(), "protocol"),
-    ("SRVC", json.dumps({**GOOD, "count": 0}).encode(), "count"),
-    ("SRVC", json.dumps({**GOOD, "count": 2**70}).encode(), "count"),
-    ("SRVC", json.dumps({**GOOD, "what": "infer"}).encode(), "what"),
-    ("SRVC", json.dumps({**GOOD, "what": []}).encode(), "what"),
-    ("SRVC", json.dumps({**GOOD, "plan": "../../etc"}).encode(), "plan"),
-    ("SRVC", b" " * 2000, "SRVC"),
-    ("PREP", b"{}", "SRVC"),
-]
-
-
-def test_bad_first_frames_end_their_connection_alone(folder, store):
-    with serving(folder) as service:
-        for kind, data, said in BAD:
-            with service.connect() as channel:
-                channel.send(kind, data)
-                with pytest.raises(PeerRefusedError, match=said):
-                    channel.receive("DONE", 0)
-        path = {"protocol": 1, "plan": DIGEST, "what": "infer", "session": "../" * 21 + "a"}
-        with pytest.raises(MessageError, match="session"):
-            Request.from_bytes(json.dumps(path).encode())
-        service.remote().prepare(store, 1)
-        assert len(service.wait_for(len(BAD) + 1)) == len(BAD) + 1

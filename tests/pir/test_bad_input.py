@@ -146,12 +146,12 @@ def test_a_query_cut_anywhere(client, servers):
 @pytest.mark.parametrize(
     ("offset", "value", "error", "message"),
     [
-        (0, b"NA", MalformedMessageError, "does not begin with b'NQ'"),
+        (0, b"NA", MalformedMessageError, "found b'NA' at the beginning, expected b'NQ'"),
         (2, b"\x01", MalformedMessageError, "found format version 1, expected 2"),
         (3, b"\x02", MalformedMessageError, "found party 2, expected 0 or 1"),
         (4, b"\xff\xff\xff\xff", MalformedMessageError, "4294967295 records"),
         (8, b"\xff" * 4, MalformedMessageError, "expected records of"),
-        (12, b"\x02", MalformedMessageError, "to 2 tables: expected 1"),
+        (12, b"\x02", MalformedMessageError, "found 2 tables, expected 1"),
         (13, b"\x01", MalformedMessageError, "at byte 13, expected zeros"),
         (16, bytes(16), MismatchError, "another table or version"),
         (32, b"XX", MalformedKeyError, "does not begin with 'NK'"),

@@ -124,7 +124,7 @@ def _token(path: Path | None) -> str | None:
     """Reads the admin token from a file or the environment, which other users cannot list."""
     if path is None:
         return os.environ.get("NESCIO_ADMIN_TOKEN") or None
-    check_file(path, "the file of the admin token")
+    check_file(path, "the file of the admin token, or the token in NESCIO_ADMIN_TOKEN")
     try:
         return path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -36,7 +36,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._arrays import ByteArray
+from .._arrays import ByteArray, check_file
 from .._disk import OWNER_ONLY, replacing
 from ..errors import ArgumentError, FileError, MalformedMessageError, NescioError
 from ._checksums import (
@@ -137,7 +137,7 @@ def read(
     where a whole table is expected.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             return _read(path, file, threads, progress, snapshot)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
@@ -227,8 +227,14 @@ def _changed_blocks(
 
 def is_stored(path: Path) -> bool:
     """Tests if a file begins like a stored table."""
-    with path.open("rb") as file:
+    with _opened(path) as file:
         return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Opens a file. Raises FileError unless it is a regular file, OSError if it cannot be read."""
+    check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
+    return path.open("rb")
 
 
 def check_replaceable(path: Path) -> None:
@@ -245,7 +251,7 @@ def check_replaceable(path: Path) -> None:
 def source_of(path: Path) -> Source | None:
     """Reads the source of a stored table, if it has one. Raises FileError if it is not a table."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             source = _read_head(path, file).fields.get("source")
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error
@@ -260,7 +266,7 @@ def source_of(path: Path) -> Source | None:
 def rows_of(path: Path) -> int:
     """Reads the number of rows of a stored table. Raises FileError if it is not a table."""
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             return TableParams.from_dict(_read_head(path, file).fields.get("params")).rows
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror}") from error

@@ -105,7 +105,8 @@ def _parse(params: TableParams, data: object) -> tuple[int, ByteArray]:
     magic, version, kind, count, record_bytes, zero, table = _HEADER.unpack_from(raw.data)
     if magic != b"NT" or version != VERSION or kind not in (_ALL, _DIFFERENCE):
         raise MalformedMessageError(
-            f"not tops of format {VERSION}: found {raw[:4].tobytes()!r} at the beginning"
+            f"not tops of format {VERSION}: found {raw[:4].tobytes()!r} at the beginning, expected "
+            f"{bytes((*b'NT', VERSION))!r}, and 0 or 1"
         )
     if any(zero):
         raise MalformedMessageError(f"tops: found {zero!r} at byte 12, expected zeros")

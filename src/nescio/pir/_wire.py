@@ -138,18 +138,42 @@ def join_answers(answers: Sequence[bytes]) -> bytes:
 
 def parse_answer(params: TableParams, data: object, count: int, tables: int) -> AnswerMessage:
     """Parses an answer of `count` lookups. Raises MalformedMessageError or MismatchError."""
-    party, found, records = _parse("an answer", params, data, params.answer_widths)
-    if (len(records), found) != (count, tables):
-        raise MalformedMessageError(
-            f"an answer: found {len(records)} lookups of {found} tables, "
-            f"expected {count} of {tables}"
-        )
+    party, records = _parse_answer(params, data, count, tables)
     widths = params.answer_widths[:tables]
     shares = (
         part.reshape(count * params.slots, width // params.slots)
         for part, width in zip(_split(records, widths), widths, strict=True)
     )
     return AnswerMessage(party, tuple(shares))
+
+
+def check_answer(params: TableParams, data: object, query: bytes) -> None:
+    """Checks everything of an answer but its shares, which only both answers together reveal.
+
+    `query` is the message that the server got. Raises MalformedMessageError, or MismatchError for
+    an answer of another table or party.
+    """
+    _, _, expected, count, _, tables, _, _ = _HEADER.unpack_from(query)
+    party, _ = _parse_answer(params, data, count, tables)
+    if party != expected:
+        raise MismatchError(
+            f"an answer: found party {party}, expected {expected}",
+            found=f"party {party}",
+            expected=f"party {expected}",
+        )
+
+
+def _parse_answer(
+    params: TableParams, data: object, count: int, tables: int
+) -> tuple[int, ByteArray]:
+    """Parses the party and the records of an answer of `count` lookups."""
+    party, found, records = _parse("an answer", params, data, params.answer_widths)
+    if (len(records), found) != (count, tables):
+        raise MalformedMessageError(
+            f"an answer: found {len(records)} lookups of {found} tables, "
+            f"expected {count} of {tables}"
+        )
+    return party, records
 
 
 def wrong_table(kind: str, table: bytes, params: TableParams) -> MismatchError:
@@ -191,7 +215,9 @@ def _parse(
         )
     magic, version, party, count, found_bytes, tables, zero, table = _HEADER.unpack_from(raw.data)
     if magic != _MAGIC[kind]:
-        raise MalformedMessageError(f"not {kind}: it does not begin with {_MAGIC[kind]!r}")
+        raise MalformedMessageError(
+            f"not {kind}: found {magic!r} at the beginning, expected {_MAGIC[kind]!r}"
+        )
     if version != VERSION:
         raise MalformedMessageError(f"{kind}: found format version {version}, expected {VERSION}")
     if party > 1:
@@ -202,12 +228,12 @@ def _parse(
         raise wrong_table(kind, table, params)
     if tables not in (1, len(widths)):
         raise MalformedMessageError(
-            f"{kind} to {tables} tables: expected 1, or {len(widths)} with the hash tables"
+            f"{kind}: found {tables} tables, expected 1, or {len(widths)} with the hash tables"
         )
     record_bytes = sum(widths[:tables])
     if found_bytes != record_bytes or len(raw) != HEADER_BYTES + count * record_bytes:
         raise MalformedMessageError(
-            f"{kind} of {count} records of {found_bytes} bytes in {len(raw)} bytes: expected "
+            f"{kind}: found {count} records of {found_bytes} bytes in {len(raw)} bytes, expected "
             f"records of {record_bytes} bytes, {HEADER_BYTES + count * record_bytes} bytes in all"
         )
     return party, tables, raw[HEADER_BYTES:].reshape(count, record_bytes)

@@ -37,11 +37,9 @@ class Changes:
         ]
 
     def absent(self) -> list[Route]:
-        """Lists the endpoints of a port that has none of these: all are refused."""
-        return [
-            Route("/v1/tables/{name}/rows", self.refuse, methods=["GET", "POST"]),
-            Route("/v1/tables/{name}/rows/{rest:path}", self.refuse, methods=["GET", "POST"]),
-        ]
+        """Lists the endpoints of a port that has none of these: all are refused, in any method."""
+        paths = ("/v1/tables/{name}/rows", "/v1/tables/{name}/rows/{rest:path}")
+        return [Route(path, self.refuse, methods=[]) for path in paths]
 
     async def refuse(self, _: Request) -> Response:
         """Refuses a request to a port without these endpoints."""

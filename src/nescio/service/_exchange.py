@@ -15,7 +15,7 @@ from ..errors import ArgumentError, MalformedMessageError, MismatchError
 from ..pir import Client, Query, TableParams
 from ..pir._rows import RowKind
 from ..pir._wire import HEADER_BYTES
-from ._client._attempt import printable
+from ._client._attempt import ASK_OPERATOR, printable
 
 MAX_TEXT_BYTES = 1 << 20  # a description of 8 versions in thousands of bins
 MIN_TOKEN_LENGTH = 16
@@ -53,20 +53,25 @@ class Description:
             texts = [fields.get(name) for name in names]
             kind = RowKind.from_dict(params, fields.get("changes", RowKind.of(params).to_dict()))
             versions = _versions(params, fields.get("versions", []))
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            reason = printable(repr(error))
-            raise MalformedMessageError(f"{url} does not describe a table: {reason}") from error
+        except (ValueError, KeyError, TypeError, RecursionError, MalformedMessageError) as error:
+            own = isinstance(error, MalformedMessageError)
+            reason = printable(str(error) if own else repr(error))
+            raise MalformedMessageError(
+                f"{url} does not describe a table: {reason}; found {len(body)} bytes, expected a "
+                f"JSON object of this release; {ASK_OPERATOR}"
+            ) from error
         _check_number(f"{url}: the party of this server", party, 0, 1)
         _check_number(f"{url}: the maximum keys per request", max_keys, 1, _MAX_KEYS)
         if id_ != params.id.hex():
             raise MalformedMessageError(
-                f"{url} describes a table with the id {printable(repr(id_))}: expected "
-                f"{params.id.hex()}; the server or this client computes ids wrongly"
+                f"{url}: found a table with the id {printable(repr(id_))}, expected "
+                f"{params.id.hex()}, the hash of its parameters; {ASK_OPERATOR}"
             )
         for name, text in zip(names, texts, strict=True):
             if not (text is None or isinstance(text, str)):
                 raise MalformedMessageError(
-                    f"{url}: {name}: found {printable(shown(text))}, expected text or null"
+                    f"{url}: {name}: found {printable(shown(text))}, expected text or null; "
+                    f"{ASK_OPERATOR}"
                 )
         last, changed, following = texts
         return cls(url, party, params, kind, max_keys, last, changed, following, versions)
@@ -95,7 +100,8 @@ def _check_number(what: str, value: object, minimum: int, maximum: int) -> None:
     """Raises MalformedMessageError unless a value from JSON is an integer in a range."""
     if type(value) is not int or not minimum <= value <= maximum:  # True is not a number in JSON
         raise MalformedMessageError(
-            f"{what}: found {printable(shown(value))}, expected {minimum} to {maximum}"
+            f"{what}: found {printable(shown(value))}, expected {minimum} to {maximum}; "
+            f"{ASK_OPERATOR}"
         )
 
 

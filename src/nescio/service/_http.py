@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from ..errors import ArgumentError, MalformedMessageError
-from ._client._attempt import Failure, Reply, failed, pause, refused, timed_out
+from ._client._attempt import ASK_OPERATOR, Failure, Reply, failed, pause, refused, timed_out
 from ._exchange import MAX_TEXT_BYTES
 
 _T = TypeVar("_T")
@@ -171,13 +171,17 @@ async def _read(response: httpx.Response, max_bytes: int) -> Reply:
     encoding = response.headers.get("Content-Encoding", "identity")
     if encoding != "identity":
         raise MalformedMessageError(
-            f"{response.url} answers with content encoding {encoding[:40]!r}, expected none"
+            f"{response.url} answers with content encoding {encoding[:40]!r}, expected none; "
+            f"{ASK_OPERATOR}"
         )
     body = bytearray()
     async for part in response.aiter_raw():
         body += part
         if len(body) > max_bytes:
-            raise MalformedMessageError(f"{response.url} answers with more than {max_bytes} bytes")
+            raise MalformedMessageError(
+                f"{response.url} answers with more than {max_bytes} bytes, expected at most as "
+                f"many; {ASK_OPERATOR}"
+            )
     return Reply(response.status_code, bytes(body), response.headers)
 
 

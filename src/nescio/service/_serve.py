@@ -53,15 +53,14 @@ class Address:
             raise ArgumentError(f"port: found {self.port}, expected 0 to 65535")
         if (self.tls_cert is None) != (self.tls_key is None):
             raise ArgumentError("TLS needs both a certificate and its key")
-        for path in (self.tls_cert, self.tls_key):
-            if path is not None:
-                check_file(path, "a PEM file")
         self.context()
 
     def context(self) -> ssl.SSLContext | None:
         """Creates the context of TLS, if there are files. Raises FileError for invalid ones."""
-        if self.tls_cert is None:
+        if self.tls_cert is None or self.tls_key is None:
             return None
+        for path in (self.tls_cert, self.tls_key):
+            check_file(path, "a PEM file")
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             context.load_cert_chain(self.tls_cert, self.tls_key, _no_password)

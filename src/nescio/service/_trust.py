@@ -9,6 +9,7 @@ from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchEr
 from ..pir import TableParams
 from ..pir._params import MAX_LAYOUT_BYTES, layout_digest
 from ..pir._tops import max_message_bytes, parse_tops
+from ._client._attempt import ASK_OPERATOR
 from ._exchange import Description, TablesDifferError
 from ._http import Http
 
@@ -88,11 +89,23 @@ async def fetch_tops(
             url += f"?since={old[0].hex()}"
         try:
             body = await http.get(url, max_message_bytes(params))
-            return parse_tops(params, body, None if old is None else old[1])
+            return _parse_tops(url, params, body, None if old is None else old[1])
         except (MismatchError, MalformedMessageError, ServiceError) as error:
             wrong = error
     assert wrong is not None
     raise wrong
+
+
+def _parse_tops(url: str, params: TableParams, body: bytes, old: ByteArray | None) -> ByteArray:
+    """Parses tops. The errors of `parse_tops` name the server, and say what to do."""
+    try:
+        return parse_tops(params, body, old)
+    except MalformedMessageError as error:
+        raise MalformedMessageError(f"{url}: {error}; {ASK_OPERATOR}") from error
+    except MismatchError as error:
+        raise MismatchError(
+            f"{url}: {error}", found=error.found, expected=error.expected
+        ) from error
 
 
 async def fetch_layout(http: Http, servers: Sequence[Description], params: TableParams) -> bytes:
@@ -112,7 +125,7 @@ async def fetch_layout(http: Http, servers: Sequence[Description], params: Table
             return layout
         wrong = MismatchError(
             f"{server.url} has a layout of another table or version: its hash is {found[:12]}, "
-            f"expected {params.layout[:12]}",
+            f"expected {params.layout[:12]}; {ASK_OPERATOR}",
             found=found,
             expected=params.layout,
         )

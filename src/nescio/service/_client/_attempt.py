@@ -20,6 +20,8 @@ from ...errors import (
     VersionGoneError,
 )
 
+ASK_OPERATOR = "check this address, and ask its operator which release of Nescio runs there"
+
 _MAX_SHOWN = 300
 _FIRST_PAUSE = 0.1
 _MAX_PAUSE = 2.0

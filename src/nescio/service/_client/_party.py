@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from ...errors import ArgumentError, MalformedMessageError, MismatchError, NescioError
 from ...pir import TableParams
-from ...pir._wire import HEADER_BYTES
-from .._exchange import Description
+from ...pir._wire import check_answer
+from .._exchange import Description, TablesDifferError
 from .._http import Http
-from ._attempt import Failure, Reply
+from ._attempt import ASK_OPERATOR, Failure, Reply
 from ._breaker import Breaker
 from ._progress import Progress
 
@@ -72,7 +72,7 @@ class Replica:
         """Notes what came of a query of a version."""
         if isinstance(outcome, Reply):
             self.breaker.succeeded()
-        elif not isinstance(outcome.error, MismatchError):
+        elif not _is_honest(outcome.error):
             self.breaker.failed(outcome.after)
         elif self.description is not None:
             self.description = self.description.without(params)
@@ -179,7 +179,7 @@ class Party:
             )
         except MalformedMessageError as error:
             outcome = Failure(error)
-        if len(self._replicas) > 1 and isinstance(outcome, Reply):
+        if isinstance(outcome, Reply):
             outcome = _checked(url, outcome, request)
         replica.note(outcome, request.params)
         if isinstance(outcome, Reply):
@@ -255,7 +255,7 @@ class Party:
     def _error(self, errors: Sequence[BaseException | None]) -> NescioError:
         """Joins the errors of all servers to one that names the party; a mismatch has priority."""
         own = [error for error in errors if isinstance(error, NescioError)]
-        first = next((error for error in own if isinstance(error, MismatchError)), own[0])
+        first = next(filter(_is_honest, own), own[0])
         message = "; ".join(map(str, own))
         if len(self._replicas) > 1:
             message = f"none of its {len(self._replicas)} servers answered: {message}"
@@ -278,15 +278,22 @@ def _is_good(task: asyncio.Task[Description]) -> bool:
     return task.done() and not task.cancelled() and task.exception() is None
 
 
+def _is_honest(error: NescioError) -> bool:
+    """Tests if a server has said that it lacks a version, which is not a failure of the server."""
+    return isinstance(error, MismatchError) and not isinstance(error, TablesDifferError)
+
+
 def _checked(url: str, reply: Reply, request: Request) -> Reply | Failure:
-    """Returns a reply with the header and the length of an answer; another server may have one."""
-    head, max_bytes = reply.body[:HEADER_BYTES], request.max_bytes
-    right = len(reply.body) == max_bytes and head[:2] == b"NA" and head[3] == request.party
-    if right and head[-len(request.params.id) :] == request.params.id:
-        return reply
-    return Failure(
-        MalformedMessageError(
-            f"{url} did not send an answer: found {len(reply.body)} bytes, expected {max_bytes} of "
-            "this party and version"
-        )
-    )
+    """Returns a reply that is an answer to the request; another server may have one."""
+    try:
+        check_answer(request.params, reply.body, request.body)
+    except MalformedMessageError as error:
+        return Failure(MalformedMessageError(_invalid(url, error)))
+    except MismatchError as error:  # an honest server would have refused the query
+        facts = {"found": error.found, "expected": error.expected}
+        return Failure(TablesDifferError(_invalid(url, error), **facts))
+    return reply
+
+
+def _invalid(url: str, error: NescioError) -> str:
+    return f"{url} sent an invalid answer: {error}; {ASK_OPERATOR}"

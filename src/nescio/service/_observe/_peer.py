@@ -108,7 +108,8 @@ class Peer:
                 self._found[name] = _versions(json.loads(body))
             self._error, self._asked = "", time.monotonic()
         except NescioError as error:
-            self._error = str(error)
+            text = str(error)
+            self._error = text if self._url in text else f"{self._url}: {text}"
         except (ValueError, TypeError, KeyError, RecursionError):
             self._error = f"{self._url} sends another description than a table's"
         if self._error and self._error != before:

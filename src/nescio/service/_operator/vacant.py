@@ -10,7 +10,7 @@ from ...errors import ArgumentError, MalformedMessageError
 from ...pir import Table
 from ...pir._params import MAX_ROWS
 from ...pir._vacancy import NO_ROWS
-from .._client._attempt import printable
+from .._client._attempt import ASK_OPERATOR, printable
 
 MAX_COUNT = 1 << 20
 """Maximum rows of one append."""
@@ -39,12 +39,13 @@ class Vacant(NamedTuple):
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             reason = printable(repr(error))
             raise MalformedMessageError(
-                f"{url}: found a reply that does not list vacant rows ({reason})"
+                f"{url}: found a reply that does not list vacant rows ({reason}), expected their "
+                f"JSON; {ASK_OPERATOR}"
             ) from error
         if type(total) is not int or not len(rows) <= total <= MAX_ROWS or type(check) is not str:
             raise MalformedMessageError(
                 f"{url}: found {printable(shown(total))} vacant rows, expected a number from "
-                f"{len(rows)} to 2^40, and a sum as text"
+                f"{len(rows)} to 2^40, and a sum as text; {ASK_OPERATOR}"
             )
         return cls(rows, appended, total, check)
 

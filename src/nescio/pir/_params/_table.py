@@ -7,50 +7,31 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
-from .. import _core
-from .._arrays import MAX_DIMENSIONS, ByteArray, IndexArray, shown
-from ..dpf import OUTPUTS, Generator, Output, check_generator
-from ..errors import ArgumentError, MalformedMessageError
-from ._bins import Bins, Grouping, bin_problems, check_bins
-from ._hash_shape import HASH_ROW_BYTES, HashShape, digest_of
-
-FORMAT = 3
-MAX_ROWS = 1 << 40
-MAX_ROW_BYTES = 1 << 24
-MAX_RECORD_ROWS = 1 << 16
-MAX_VERSION_LENGTH = 128
-MAX_LAYOUT_BYTES = 64 << 20
-ID_BYTES = 16
-
-# NumPy's own names of fixed-size types that are the same on every machine. No other text from
-# outside reaches NumPy's parser.
-DTYPE_NAME = re.compile(
-    r"\|b1|\|[iu]1|[<>]([iu][248]|f[248]|c(8|16)|U[1-9]\d{0,7}"
-    r"|[mM]8\[([1-9]\d{0,5})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\])|\|S[1-9]\d{0,7}"
+from ... import _core
+from ..._arrays import MAX_DIMENSIONS, ByteArray, IndexArray, shown
+from ...dpf import OUTPUTS, Generator, Output, check_generator
+from ...errors import ArgumentError, MalformedMessageError
+from .._bins import Bins, Grouping, bin_problems
+from .._hash_shape import HASH_ROW_BYTES, HashShape, digest_of
+from ._fields import (
+    DTYPE_NAME,
+    FORMAT,
+    ID_BYTES,
+    MAX_RECORD_ROWS,
+    MAX_ROW_BYTES,
+    MAX_ROWS,
+    MAX_VERSION_LENGTH,
+    bins_of,
+    check_names,
+    dtype_of,
+    integers,
+    typed,
 )
-_FIELDS = {
-    "bins", "digest", "dtype", "format", "generator", "hashes", "layout", "output", "record_rows",
-    "row_shape", "rows", "version",
-}  # fmt: skip
-_PREFIX = "table parameters: "
-_T = TypeVar("_T")
-
-
-class Layout(NamedTuple):
-    """The bins and the size of a table in the engine, and the group of its shares."""
-
-    bins: list[Bins]
-    row_bytes: int
-    output: Output
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of all bins."""
-        return sum(group.total_rows for group in self.bins)
+from ._layout import Layout
 
 
 @dataclass(frozen=True)
@@ -294,9 +275,9 @@ class TableParams:
                 f"rows: found {shown(fields)}, expected their number, row_shape and dtype"
             )
         try:
-            rows, shape = _typed(fields, "rows", int), tuple(_integers(fields, "row_shape"))
+            rows, shape = typed(fields, "rows", int), tuple(integers(fields, "row_shape"))
             return replace(
-                self, rows=rows, row_shape=shape, dtype=_dtype(fields), bins=(), layout=""
+                self, rows=rows, row_shape=shape, dtype=dtype_of(fields), bins=(), layout=""
             )
         except ArgumentError as error:
             raise MalformedMessageError(str(error)) from error
@@ -316,26 +297,18 @@ class TableParams:
         if not isinstance(fields, Mapping):
             raise MalformedMessageError("table parameters are not a JSON object")
         try:
-            if _typed(fields, "format", int) != FORMAT:
-                found = shown(fields["format"])
-                raise ArgumentError(
-                    f"table parameters: found format {found}, this release reads {FORMAT}: "
-                    "use the same release of Nescio on both sides"
-                )
-            if set(fields) != _FIELDS:
-                odd = ", ".join(sorted(map(shown, set(fields) ^ _FIELDS)))
-                raise ArgumentError(f"table parameters: missing or unknown fields: {odd}")
+            check_names(fields)
             params = cls(
-                rows=_typed(fields, "rows", int),
-                row_shape=tuple(_integers(fields, "row_shape")),
-                dtype=_dtype(fields),
-                output=_typed(fields, "output", str),  # type: ignore[arg-type]
-                generator=_typed(fields, "generator", str),  # type: ignore[arg-type]
-                version=_typed(fields, "version", str),
-                digest=_typed(fields, "digest", str),
-                record_rows=_typed(fields, "record_rows", int),
-                bins=_bins(fields),
-                layout=_typed(fields, "layout", str),
+                rows=typed(fields, "rows", int),
+                row_shape=tuple(integers(fields, "row_shape")),
+                dtype=dtype_of(fields),
+                output=typed(fields, "output", str),  # type: ignore[arg-type]
+                generator=typed(fields, "generator", str),  # type: ignore[arg-type]
+                version=typed(fields, "version", str),
+                digest=typed(fields, "digest", str),
+                record_rows=typed(fields, "record_rows", int),
+                bins=bins_of(fields),
+                layout=typed(fields, "layout", str),
             )
             _check_hashes(fields, params)
         except ArgumentError as error:
@@ -343,17 +316,8 @@ class TableParams:
         return params
 
 
-def layout_digest(layout: object) -> str:
-    """Computes the `layout` of the parameters. Raises ArgumentError for anything but bytes."""
-    if not isinstance(layout, bytes) or len(layout) > MAX_LAYOUT_BYTES:
-        raise ArgumentError(
-            f"layout: found {shown(layout)}, expected bytes, at most {MAX_LAYOUT_BYTES} of them"
-        )
-    return hashlib.sha256(layout).hexdigest() if layout else ""
-
-
 def _check_hashes(fields: Mapping[str, object], params: TableParams) -> None:
-    found, expected = _typed(fields, "hashes", dict), params.hashes.to_dict()
+    found, expected = typed(fields, "hashes", dict), params.hashes.to_dict()
     if found != expected or any(type(value) is not int for value in found.values()):
         raise ArgumentError(
             f"table parameters: hashes are {shown(found)}, expected {expected} for "
@@ -366,31 +330,3 @@ def _by_slot(bins: Sequence[Bins], values: Sequence[Any]) -> IndexArray:
     return np.concatenate(
         [np.repeat(own, group.keys) for own, group in zip(values, bins, strict=True)]
     ).astype(np.uint64)
-
-
-def _typed(fields: Mapping[str, object], name: str, kind: type[_T]) -> _T:
-    value = fields.get(name)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise ArgumentError(f"table parameters: {name} is {shown(value)}, expected {kind.__name__}")
-    return value
-
-
-def _dtype(fields: Mapping[str, object]) -> np.dtype[Any]:
-    name = _typed(fields, "dtype", str)
-    if not DTYPE_NAME.fullmatch(name) or np.dtype(name).str != name:
-        raise ArgumentError(f"table parameters: dtype {shown(name)} is not supported")
-    return np.dtype(name)
-
-
-def _bins(fields: Mapping[str, object]) -> tuple[Bins, ...]:
-    try:
-        return check_bins(_typed(fields, "bins", list), fewest_fields=3)
-    except ArgumentError as error:
-        raise ArgumentError(f"table parameters: {str(error).removeprefix(_PREFIX)}") from error
-
-
-def _integers(fields: Mapping[str, object], name: str) -> list[int]:
-    values = _typed(fields, name, list)
-    if not all(isinstance(n, int) and not isinstance(n, bool) for n in values):
-        raise ArgumentError(f"table parameters: {name} is {shown(values)}, expected integers")
-    return values
