@@ -22,7 +22,7 @@ from ._state import Kept, TableState
 from ._versions import RecentIds
 
 MAX_VERSIONS = 256
-DEFAULT_VERSIONS = 16
+DEFAULT_VERSIONS = 32
 DEFAULT_FRACTION = Fraction(1, 8)
 
 ID_BYTES = 16
