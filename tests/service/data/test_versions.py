@@ -8,6 +8,7 @@ import pytest
 
 import nescio
 from nescio.errors import MismatchError, VersionGoneError
+from nescio.pir._history import DEFAULT_VERSIONS
 from nescio.service import create_app
 from nescio.service._data import Folder, recover
 from service.conftest import QUOTAS, running
@@ -86,11 +87,11 @@ def test_every_version_after_a_restart_is_that_before(tmp_path, maker, seed):
 
 def test_the_latest_versions_are_answered_and_the_others_gone(tmp_path):
     kept = begin(tmp_path / "words", new_table(20_000))
-    seen = updates(kept, 30)
+    seen = updates(kept, DEFAULT_VERSIONS + 14)
     for _ in range(2):
         table = restart(kept).kept.table
         assert table.versions == kept.table.versions
-        assert 2 < len(table.versions) <= 16
+        assert 2 < len(table.versions) <= DEFAULT_VERSIONS
         assert answers_alike(table, kept.table) == len(table.versions)
         for params, _ in seen[: -len(table.versions)]:
             with pytest.raises(VersionGoneError):
@@ -141,7 +142,7 @@ def test_versions_of_large_changes_are_not_kept(tmp_path, monkeypatch):
 
 def test_clients_in_flight_across_a_restart_are_answered(tmp_path):
     kept = begin(tmp_path / "words", new_table(20_000))
-    seen = updates(kept, 20)
+    seen = updates(kept, DEFAULT_VERSIONS + 4)
     table = restart(kept).kept.table
     server = nescio.Server(table, party=0, threads=1)
     status = []
@@ -149,4 +150,4 @@ def test_clients_in_flight_across_a_restart_are_answered(tmp_path):
         for params, tops in (*seen, (table.params, table.tops)):
             key = nescio.Client(params, tops).query([7]).keys[0]
             status.append(httpx.post(f"{url}/v1/tables/words/answer", content=key).status_code)
-    assert status == [410] * 5 + [200] * 16
+    assert status == [410] * 5 + [200] * DEFAULT_VERSIONS
