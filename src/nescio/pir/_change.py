@@ -205,9 +205,12 @@ class Change:
 def make_change(table: Table, data: bytes) -> TableParams:
     """Parses a change and applies it, once if it is sent again before any other change.
 
-    If the table has a journal, the change is in it before it is made. Raises the errors of
+    If the table has a journal, the change is in it before it is made. A table with a `remote` is
+    changed there. Raises the errors of
     `Change.parse` and `Change.apply`, and FileError if the journal cannot be written.
     """
+    if table.remote is not None:
+        return table.remote(data)
     made, kind = last_change_of(data), row_kind(table)
 
     def make(params: TableParams) -> TableParams:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from ._table import Table
 
 Operation = Literal["update", "insert", "delete", "append", "clear", "grow"]
+NO_DIGEST = "0" * 64
+"""The digest of a table that is not made yet."""
+
 _WORDS = (1, 4)
 
 
@@ -139,7 +142,7 @@ def new_params(
         output=output,
         generator=generator,
         version=str(version),
-        digest="0" * 64,
+        digest=NO_DIGEST,
         record_rows=as_count(record_rows, "rows per record", 1, MAX_RECORD_ROWS),
         bins=bins,
         layout=layout_digest(layout),

@@ -46,6 +46,7 @@ class VersionedTable:
         self._last: LastChange | None = None
         self.target: Target | None = None
         self.journal: Journal | None = None
+        self.remote: Callable[[builtins.bytes], TableParams] | None = None
         self._record: Record | None = None
 
     @property

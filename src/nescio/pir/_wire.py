@@ -52,6 +52,8 @@ class QueryMessage(NamedTuple):
     lookups: int
     bin_keys: int
     keys: tuple[tuple[_core.Keys, ...], ...]
+    message: bytes = b""
+    """The bytes of the query, if they arrived as such."""
 
 
 class AnswerMessage(NamedTuple):
@@ -72,6 +74,15 @@ def encode_query(params: TableParams, party: int, keys: Sequence[ByteArray]) -> 
 def encode_answer(params: TableParams, party: int, answers: Sequence[ByteArray]) -> bytes:
     """Encodes a party's answer: shares of records, and of rows of each hash table."""
     return _encode("an answer", params, party, answers)
+
+
+def encode_shares(table: bytes, party: int, lookups: int, tables: int, shares: ByteArray) -> bytes:
+    """Encodes an answer whose shares are already those of the format, for a version's id."""
+    size = len(shares) // max(1, lookups)
+    header = _HEADER.pack(
+        _MAGIC["an answer"], VERSION, party, lookups, size, tables, bytes(3), table
+    )
+    return header + shares.tobytes()
 
 
 def parse_query(params: TableParams, data: object) -> QueryMessage:
@@ -98,7 +109,8 @@ def parse_query(params: TableParams, data: object) -> QueryMessage:
                 _check_keys(group_keys, group.rows, layout.output, params.generator, party)
         keys.append(tuple(own))
     count = len(records)
-    return QueryMessage(party, params.id, count, count * params.bin_keys, tuple(keys))
+    message = data if isinstance(data, bytes) else b""
+    return QueryMessage(party, params.id, count, count * params.bin_keys, tuple(keys), message)
 
 
 def table_of(data: object) -> bytes:

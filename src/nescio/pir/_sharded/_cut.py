@@ -1,4 +1,4 @@
-"""How a table is cut into shards.
+"""The cut of a table into shards.
 
 A shard has some of the tops, and of each hash table and of the records what is below these tops. So
 every hash that a change of its rows needs is in the same shard. In memory a part begins with the

@@ -154,6 +154,6 @@ def merged_tops(
     )
 
 
-def keep(table: HeadTable, count: int) -> None:
+def keep_versions_of(table: HeadTable, count: int) -> None:
     """Lets a head list `count` versions."""
     table._keeping = Keeping(count)

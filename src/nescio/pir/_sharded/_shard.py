@@ -18,6 +18,7 @@ from ...errors import ArgumentError, IndexRangeError, MismatchError
 from .. import _wire as wire
 from .._hash_tree import TreeChange
 from .._params import TableParams
+from .._rows import NO_DIGEST
 from .._server import Server
 from .._state import TableState, new_version
 from .._table import Table
@@ -59,8 +60,18 @@ class ShardTable(Table):
         table.part = part
         return table
 
+    @property
+    def is_fresh(self) -> bool:
+        """True for rows of a table whose digest is not known yet."""
+        return self.params.digest == NO_DIGEST
+
     def identify(self, params: TableParams) -> None:
-        """Takes over the parameters of a table whose digest was not known when it was built."""
+        """Takes over the parameters of a table whose digest was not known when it was built.
+
+        Raises MismatchError for a table that has a digest: its rows may be those of a change.
+        """
+        if not self.is_fresh:
+            raise wire.wrong_table("a base", params.id, self.params)
         self._lock.write(lambda: self._rename(params))
         self._ids.add(params.id)
 

@@ -1,0 +1,75 @@
+"""A party's Ray cluster: one that runs, or one of its own on this machine.
+
+Nothing is reported to Ray's makers. A local cluster listens on loopback, has no dashboard and a
+token of its own.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ...errors import ArgumentError, ResourceError
+
+_LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
+_OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
+
+
+def import_ray() -> Any:
+    """Imports Ray. Raises ArgumentError if it is not installed."""
+    try:
+        import ray  # noqa: PLC0415 - reads the environment at its import
+    except ImportError as error:
+        raise ArgumentError(
+            "--cluster needs the package 'ray': install nescio[cluster]"
+        ) from error
+    return ray
+
+
+def namespace(party: int) -> str:
+    """Returns the namespace of a party's actors."""
+    return f"nescio-party-{party}"
+
+
+@contextmanager
+def connected(address: str, party: int) -> Iterator[None]:
+    """Connects to a cluster by its address, or starts one on this machine ("local") and ends it.
+
+    Raises ResourceError if there is no cluster at the address.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == "local":
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # not in the user's home
+        os.environ["RAY_AUTH_MODE"] = "token"
+    ray = import_ray()
+    folder = tempfile.mkdtemp(prefix="nescio-ray-")
+    try:
+        _connect(ray, address, party, folder)
+        yield
+    finally:
+        ray.shutdown()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _connect(ray: Any, address: str, party: int, folder: str) -> None:
+    common: dict[str, Any] = {"namespace": namespace(party), "log_to_driver": False}
+    try:
+        if address == "local":
+            ray.init(
+                "local",
+                include_dashboard=False,
+                object_store_memory=_OBJECT_BYTES,
+                _node_ip_address=_LOOPBACK,
+                _temp_dir=folder,
+                **common,
+            )
+        else:
+            ray.init(address, **common)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ResourceError(
+            f"--cluster: found no Ray cluster at {address!r} ({error}): start one with `ray start "
+            "--head`, or give 'local'"
+        ) from error

@@ -1,0 +1,230 @@
+"""A table and its server as a front has them: the rows are at shards, the versions at a head."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import _core
+from ..._arrays import ByteArray
+from ...errors import MismatchError, ResourceError
+from ...pir import Server, TableParams
+from ...pir import _wire as wire
+from ...pir._hash_tree import HashTree
+from ...pir._history import KnownIds
+from ...pir._sharded import HeadTable
+from ...pir._sharded._sum import add_answers
+from ...pir._state import TableState
+from ...pir._vacancy import Vacancy
+from ...pir._versions import UsedVersions
+from ...pir._wire import QueryMessage
+from ._messages import HeadState, Partial
+from ._replicas import Replicas
+
+_LOG = logging.getLogger(__name__)
+_FOLLOW_SECONDS = 2.0
+_CHANGE_SECONDS = 60.0
+_BATCH_KEYS = 128
+
+
+class FrontTable(HeadTable):
+    """A table's versions, which follow those of its head. Changes are made by the head."""
+
+    def __init__(self, ray: Any, head: Any, state: HeadState) -> None:  # no rows: see `show`
+        self._ray = ray
+        self._head = head
+        self._no_rows = _core.Table([(1, 1, 1)], 1, "bit")
+        self._begin(self._state_of(state), _core.ThreadPool(1))
+        self._take(state)
+        self.remote = self._change
+        self._stopped = threading.Event()
+        threading.Thread(target=self._follow, name="nescio-follow", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the thread that follows the head."""
+        self._stopped.set()
+
+    def refresh(self) -> None:
+        """Asks the head for its versions. Raises ResourceError if it does not answer."""
+        try:
+            state = self._ray.get(self._head.state.remote(), timeout=_CHANGE_SECONDS)
+        except Exception as error:
+            raise ResourceError(f"the head of the table does not answer: {error}") from error
+        self._take(state)
+
+    def _change(self, message: bytes) -> TableParams:
+        """Lets the head make a change; returns the parameters after it."""
+        try:
+            params: TableParams | Exception = self._ray.get(
+                self._head.change.remote(message), timeout=_CHANGE_SECONDS
+            )
+        except Exception as error:
+            raise ResourceError(f"the head of the table does not answer: {error}") from error
+        if isinstance(params, Exception):
+            raise params
+        self.refresh()
+        return params
+
+    def _take(self, state: HeadState) -> None:
+        used = UsedVersions.from_bytes(state.used, state.params.version)
+        ids = KnownIds.from_bytes(state.ids, state.params.id)
+        vacancy = Vacancy.from_bytes(state.vacancy, state.params.rows)
+        new = self._state_of(state)
+
+        def write() -> None:
+            self._state, self._vacancy = new, vacancy
+
+        self._lock.write(write)
+        self.restore(used, ids, state.last)
+
+    def _state_of(self, state: HeadState) -> TableState:
+        tree = HashTree((), state.tops)
+        return TableState(
+            state.params, self._no_rows, tree, state.recent, state.layout, state.kept
+        )
+
+    def _follow(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                newer = self._ray.get(
+                    self._head.newer.remote(self.params.id, _FOLLOW_SECONDS),
+                    timeout=2 * _FOLLOW_SECONDS,
+                )
+            except Exception as error:
+                _LOG.warning("the head of the table does not answer: %s", error)
+                self._stopped.wait(_FOLLOW_SECONDS)
+                continue
+            if newer is not None:
+                self._take(newer)
+
+
+class ClusterServer(Server):
+    """Answers queries by the shards of a table."""
+
+    table: FrontTable
+
+    def __init__(self, table: FrontTable, replicas: Replicas, party: int) -> None:
+        self.table = table
+        self.party = party
+        self._replicas = replicas
+        self._replica = None
+
+    @property
+    def shards(self) -> Replicas:
+        """The shards and their replicas."""
+        return self._replicas
+
+    @property
+    def threads(self) -> int:
+        """The number of shards."""
+        return len(self._replicas.shards)
+
+    @property
+    def batch_keys(self) -> int:
+        """The batch size in keys above which larger batches gain little."""
+        return _BATCH_KEYS
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The processors, which compute the answers."""
+        return ("cpu",)
+
+    def pass_bytes(self, tables: int) -> int:
+        """Returns the bytes of the records and of the first `tables - 1` hash tables."""
+        return sum(_core.table_bytes(*layout) for layout in self.params.layouts[:tables])
+
+    def measured_read(self) -> float:
+        """Returns the bytes a second at which one replica of every shard reads its records."""
+        rates = [own[0].actor.read_rate.remote() for own in self._replicas.shards]
+        return float(sum(self.table._ray.get(rates)))
+
+    def check(self, query: bytes) -> QueryMessage:
+        """Checks a query; asks the head first if it names a version that is not known here."""
+        ident = wire.table_of(query)
+        if self.table.find_version(ident) is None and ident not in self.table.history()[1]:
+            self.table.refresh()
+        return super().check(query)
+
+    def answer_batch(self, queries: Sequence[QueryMessage]) -> list[bytes | MismatchError]:
+        """Adds what the shards answer. Raises ResourceError if a shard has no replica."""
+        partials = self._replicas.answer([query.message for query in queries])
+        errors: dict[int, MismatchError] = {}
+        for partial in partials:
+            errors.update(partial.errors)
+        return [
+            errors[i] if i in errors else answer
+            for i, answer in enumerate(self._added(queries, partials))
+        ]
+
+    def _added(
+        self, queries: Sequence[QueryMessage], partials: Sequence[Partial]
+    ) -> list[bytes]:
+        """Adds the shares of all shards; answers of queries with an error are empty."""
+        expected = tuple(query.table for query in queries)
+        sizes = [self._answer_bytes(query) for query in queries]
+        bits = self.params.output == "bit"
+        if bits and all(one.versions == expected and not one.errors for one in partials):
+            payloads = [_checked(one, sum(sizes)) for one in partials]
+            total = add_answers(self.params, 1, payloads)  # all are XORed: at once
+            ends = np.cumsum(sizes)[:-1]
+            return [
+                self._encoded(query, own)
+                for query, own in zip(queries, np.split(total, ends), strict=True)
+            ]
+        shares = [_Shares(partial) for partial in partials]
+        return [
+            self._added_one(query, [one.take(i, size, query.table) for one in shares])
+            for i, (query, size) in enumerate(zip(queries, sizes, strict=True))
+        ]
+
+    def _added_one(self, query: QueryMessage, parts: Sequence[ByteArray | None]) -> bytes:
+        own = [part for part in parts if part is not None]
+        if len(own) < len(parts):
+            return b""
+        params = self.params_for(query.message)
+        return self._encoded(query, add_answers(params, query.lookups, own))
+
+    def _answer_bytes(self, query: QueryMessage) -> int:
+        widths = self.params_for(query.message).answer_widths[: len(query.keys)]
+        return query.lookups * sum(widths)
+
+    def _encoded(self, query: QueryMessage, shares: ByteArray) -> bytes:
+        return wire.encode_shares(
+            query.table, query.party, query.lookups, len(query.keys), shares
+        )
+
+
+class _Shares:
+    """The shares of a partial answer, taken query by query."""
+
+    def __init__(self, partial: Partial) -> None:
+        self._partial = partial
+        self._at = 0
+
+    def take(self, number: int, count: int, version: bytes) -> ByteArray | None:
+        """Returns the shares of the next query; None for one that has an error.
+
+        Raises ResourceError for shares of another version, or too few.
+        """
+        if number in self._partial.errors:
+            return None
+        if self._partial.versions[number] != version:
+            raise ResourceError(f"part {self._partial.part}: found an answer of another version")
+        found = self._partial.payload[self._at : self._at + count]
+        self._at += count
+        return _of_length(found, count, self._partial)
+
+
+def _checked(partial: Partial, count: int) -> ByteArray:
+    return _of_length(partial.payload, count, partial)
+
+
+def _of_length(shares: ByteArray, count: int, partial: Partial) -> ByteArray:
+    """Returns shares of a length. Raises ResourceError for others."""
+    if len(shares) != count:
+        raise ResourceError(
+            f"part {partial.part}: found {len(shares)} bytes of shares, expected {count}"
+        )
+    return shares

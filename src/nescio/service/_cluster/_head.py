@@ -1,0 +1,256 @@
+"""The actor at the head of a table: versions, journal, and changes of all replicas.
+
+    front               head                          replicas of all shards
+    change ---------->  prepare ------------------->  compute what changes, change nothing
+                        new id, record in journal
+                        commit -------------------->  write rows, keep the version before
+           <----------  parameters
+    newer  <----------  (fronts then name the version in their batches)
+
+A replica that fails in `prepare` or `commit` is left out; the change goes on if each shard has
+another one. A record in the journal decides: the head sends changes again to replicas that come
+back without them. So a change is never made in part, and none is lost that was acknowledged.
+"""
+
+import logging
+import secrets
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import NescioError, ResourceError
+from ...pir import TableParams
+from ...pir._change import make_change
+from ...pir._sharded import HeadTable, Part, RowUpdate
+from ...pir._sharded._head import keep_versions_of, merged_tops
+from ...pir._vacancy import Vacancy
+from ._journal import Base, HeadJournal, Tops, store_base, stored_base
+from ._messages import HeadState, ShardInfo
+from ._replicas import Replica, wait_for
+
+_LOG = logging.getLogger(__name__)
+_CALL_SECONDS = 30.0
+_PING_SECONDS = 1.0
+_START_SECONDS = 600.0
+_PAUSE_SECONDS = 0.1
+
+
+class Head:
+    """The methods of the actor; `shards` names the replicas of each shard.
+
+    The base is the table as its shards' sources have it. With a `folder` changes are durable.
+    Raises FileError for a folder that cannot be used.
+    """
+
+    def __init__(
+        self,
+        base: TableParams,
+        occupied: int,
+        layout: bytes,
+        parts: Sequence[Part],
+        shards: Sequence[Sequence[str]],
+        folder: Path | None,
+        keep: int,
+    ) -> None:
+        import ray  # noqa: PLC0415 - in an actor
+
+        self._ray: Any = ray
+        self._parts = parts
+        self._replicas = [
+            [Replica(name, ray.get_actor(name), up=False) for name in own] for own in shards
+        ]
+        self._names = shards
+        self._base = stored_base(folder) or self._new_base(base, folder)
+        base, tops = self._base
+        vacancy = Vacancy(occupied)
+        vacancy.grow(base.rows)
+        self._table = HeadTable.of(base, tops, layout, vacancy, self)
+        keep_versions_of(self._table, keep)
+        self._journal = HeadJournal(self._table, folder)
+        self._changed = threading.Condition()
+        self._change_lock = threading.Lock()
+        self._preparing: list[tuple[Replica, str]] = []
+        for own in self._replicas:
+            for replica in own:
+                self._bring_up(replica)
+        threading.Thread(target=self._watch, name="nescio-head", daemon=True).start()
+
+    # Calls of fronts and of commands
+
+    def state(self) -> HeadState:
+        """Returns all that a front needs to know."""
+        table = self._table
+        with table.changing():
+            used, ids, last = table.history()
+            own = table.current.state
+            return HeadState(
+                own.params, own.tree.tops, own.layout, own.recent, own.kept, used.to_bytes(),
+                ids.to_bytes(), last, table.extra_state(), self._parts,
+                max(len(names) for names in self._names), self._journal.durable,
+            )  # fmt: skip
+
+    def newer(self, ident: bytes, seconds: float) -> HeadState | None:
+        """Waits some seconds for another version than that with an id; None if there is none."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._table.params.id != ident, seconds)
+        return None if self._table.params.id == ident else self.state()
+
+    def change(self, message: bytes) -> TableParams | Exception:
+        """Makes a change, once if it is sent again. Returns errors that its sender caused."""
+        try:
+            params = make_change(self._table, message)
+        except NescioError as error:
+            return error
+        with self._changed:
+            self._changed.notify_all()
+        return params
+
+    def names(self) -> Sequence[Sequence[str]]:
+        """Returns the names of the replicas of each shard."""
+        return self._names
+
+    def status(self) -> list[list[tuple[str, bool, ShardInfo | None]]]:
+        """Describes each replica: its name, whether it is up, and what it says of itself."""
+        return [[self._described(replica) for replica in own] for own in self._replicas]
+
+    # Calls of the table: `Shards`
+
+    def prepare(self, update: RowUpdate) -> Tops:
+        """Lets every replica that is up prepare a change; see `Shards`."""
+        name = secrets.token_hex(8)
+        asked = [
+            (number, replica, replica.actor.prepare.remote(name, update))
+            for number, own in enumerate(self._replicas)
+            for replica in own
+            if replica.up
+        ]
+        self._preparing = [(replica, name) for _, replica, _ in asked]
+        found: dict[int, Tops] = {}
+        for number, replica, ref in asked:
+            try:
+                tops: Tops = self._ray.get(ref, timeout=_CALL_SECONDS)
+            except Exception as error:
+                replica.fail(error)
+                continue
+            before = found.setdefault(number, tops)
+            if not all(np.array_equal(a, b) for a, b in zip(before, tops, strict=True)):
+                raise ResourceError(f"the replicas of shard {number} differ: restart them")
+        missing = [i for i in range(len(self._replicas)) if i not in found]
+        if missing:
+            raise ResourceError(f"shard {missing[0]} has no replica that answers: try again later")
+        self._journal.tops = merged_tops([found[i] for i in range(len(self._replicas))])
+        return self._journal.tops
+
+    def commit(self, update: RowUpdate) -> None:
+        """Lets the replicas make the change that they have prepared; it is in the journal."""
+        assert update.after is not None
+        self._journal.updates.append(update)
+        refs = [
+            (replica, replica.actor.commit.remote(name, update.after))
+            for replica, name in self._preparing
+            if replica.up
+        ]
+        for replica, ref in refs:
+            try:
+                self._ray.get(ref, timeout=_CALL_SECONDS)
+            except Exception as error:
+                replica.fail(error)
+        self._preparing = []
+
+    def abandon(self, update: RowUpdate) -> None:
+        """Lets replicas forget what they have prepared."""
+        del update
+        for replica, name in self._preparing:
+            replica.actor.abandon.remote(name)
+        self._preparing = []
+
+    # Replicas that come back
+
+    def _new_base(self, base: TableParams, folder: Path | None) -> Base:
+        """Returns the parameters of the sources' table, with its digest, and its tops."""
+        infos = [self._fresh_info(own, base) for own in self._replicas]
+        tops = np.concatenate([info.tops for info in infos])
+        made = replace(base, digest=base.digest_of(tops)), tops
+        if folder is not None:
+            store_base(folder, made)
+        return made
+
+    def _fresh_info(self, own: Sequence[Replica], base: TableParams) -> ShardInfo:
+        """Describes a shard that has the rows of its source, after a restart if it had others."""
+        info: ShardInfo = self._ray.get(own[0].actor.info.remote())
+        if not info.fresh and info.ident != base.id:
+            self._ray.kill(own[0].actor, no_restart=False)
+            wait_for(lambda: self._is_fresh(own[0], base), _START_SECONDS)
+            info = self._ray.get(own[0].actor.info.remote())
+        return info
+
+    def _is_fresh(self, replica: Replica, base: TableParams) -> bool:
+        try:
+            info = self._ray.get(replica.actor.info.remote(), timeout=_PING_SECONDS)
+        except Exception:
+            return False
+        return bool(info.fresh or info.ident == base.id)
+    def _bring_up(self, replica: Replica) -> None:
+        """Sends a replica the changes that it lacks; it is up then. Leaves it out if that fails."""
+        try:
+            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+            with self._table.changing():
+                updates = self._journal.since(ident)
+                if updates is None:
+                    if not self._identify(replica):
+                        return
+                    updates = list(self._journal.updates)
+                if updates:
+                    self._ray.get(replica.actor.make.remote(updates), timeout=_CALL_SECONDS)
+                replica.up = True
+        except Exception as error:
+            _LOG.debug("replica %s is not back: %s", replica.name, error)
+
+    def _identify(self, replica: Replica) -> bool:
+        """Gives a fresh replica the base's parameters; lets another one start again.
+
+        Returns False for a replica that cannot be used yet.
+        """
+        info: ShardInfo = self._ray.get(replica.actor.info.remote(), timeout=_CALL_SECONDS)
+        params, tops = self._base
+        if not info.fresh:
+            _LOG.error("replica %s has rows of an unknown version: it is restarted", replica.name)
+            self._ray.kill(replica.actor, no_restart=False)
+            return False
+        if not np.array_equal(info.tops, tops[info.part.first : info.part.end]):
+            _LOG.error("replica %s: the file of its rows has changed", replica.name)
+            return False
+        self._ray.get(replica.actor.identify.remote(params), timeout=_CALL_SECONDS)
+        return True
+
+    def _watch(self) -> None:
+        pause = threading.Event()
+        while not pause.wait(_PAUSE_SECONDS):
+            for own in self._replicas:
+                for replica in own:
+                    if replica.up:
+                        self._check(replica)
+                    else:
+                        self._bring_up(replica)
+
+    def _check(self, replica: Replica) -> None:
+        """Leaves out a replica that does not answer, or that was started again."""
+        try:
+            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+        except Exception as error:
+            replica.fail(error)
+            return
+        with self._table.changing():
+            if replica.up and self._journal.since(ident) is None:
+                replica.fail("it has the rows of its source")
+
+    def _described(self, replica: Replica) -> tuple[str, bool, ShardInfo | None]:
+        try:
+            info = self._ray.get(replica.actor.info.remote(), timeout=_PING_SECONDS)
+        except Exception:
+            return replica.name, False, None
+        return replica.name, replica.up, info

@@ -1,0 +1,168 @@
+"""Opens a table on a cluster: finds its actors, or starts them, and connects a front to them."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..._arrays import as_count, load_array
+from ...errors import ArgumentError, FileError, NescioError, ResourceError
+from ...pir import TableParams
+from ...pir._params import MAX_ROWS
+from ...pir._rows import RowKind, new_params, servable
+from ...pir._sharded import Part, check_parts, cut
+from ._connect import import_ray
+from ._front import ClusterServer, FrontTable
+from ._head import Head
+from ._messages import HeadState
+from ._replicas import Replica, Replicas
+from ._shard import Shard, ShardSource
+
+_CONCURRENCY = 8
+_HEAD_CONCURRENCY = 64
+_OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The placement of a table: shards, replicas of each, threads of a shard (0: all processors)."""
+
+    party: int
+    shards: int = 1
+    replicas: int = 1
+    threads: int = 0
+    keep: int = 16
+    data: Path | None = None
+    mapped: bool = False
+
+    def __post_init__(self) -> None:
+        as_count(self.shards, "--shards", 1, 1 << 16)
+        as_count(self.replicas, "--replicas", 1, 64)
+
+
+class Sources(NamedTuple):
+    """A table as its files have it: parameters, occupied rows, parts, and where each part is."""
+
+    params: TableParams
+    occupied: int
+    parts: Sequence[Part]
+    shards: Sequence[ShardSource]
+
+
+def array_sources(
+    path: Path, options: ClusterOptions, *, spare: Callable[[int], int], **fields: Any
+) -> Sources:
+    """Cuts the table of an array. Raises ArgumentError for one that cannot be cut so."""
+    values = servable(load_array(path))
+    rows = len(values) + as_count(spare(len(values)), "spare rows", 0, MAX_ROWS - len(values))
+    kind = RowKind(rows, values.shape[1:], values.dtype)
+    params = new_params(kind, record_rows=None, bins=(), layout=b"", **fields)
+    parts = cut(params, options.shards)
+    resolved = path.resolve()
+    sources = [ShardSource(params, part, resolved, is_array=True) for part in parts]
+    return Sources(params, len(values), parts, sources)
+
+
+def built_sources(folder: Path, options: ClusterOptions) -> Sources:
+    """Reads the description of a table that `nescio build` wrote. Raises FileError."""
+    path = folder / "table.json"
+    try:
+        found = json.loads(path.read_text())
+        params = TableParams.from_dict(found["params"])
+        parts = [Part(*part) for part in found["parts"]]
+        occupied = found["occupied"]
+        names = [str(name) for name in found["files"]]
+        check_parts(params, parts)
+        if len(names) != len(parts) or any(Path(name).name != name for name in names):
+            raise ArgumentError(f"files: found {len(names)}, expected one for each part")
+        as_count(occupied, "occupied rows", 1, params.rows)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, NescioError) as error:
+        raise FileError(f"{path} is not the description of a table: {error}") from error
+    root = folder.resolve()
+    shards = [
+        ShardSource(params, part, root / name, is_array=False, mapped=options.mapped)
+        for part, name in zip(parts, names, strict=True)
+    ]
+    return Sources(params, occupied, parts, shards)
+
+
+def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterServer:
+    """Connects to the actors of a table, which are started if they do not run.
+
+    Raises ResourceError if they cannot be started, or do not answer.
+    """
+    ray = import_ray()
+    names = [
+        [f"{name}/shard-{i}-replica-{r}" for r in range(options.replicas)]
+        for i in range(len(sources.parts))
+    ]
+    try:
+        actors = [
+            [_shard(ray, one, source, options) for one in own]
+            for own, source in zip(names, sources.shards, strict=True)
+        ]
+        head = _head(ray, name, sources, names, options)
+        state: HeadState = ray.get(head.state.remote())
+        found = ray.get(head.names.remote())
+    except Exception as error:
+        raise _not_started(name, error) from error
+    if found != names:
+        raise ArgumentError(
+            f"table {name!r}: found {len(found)} shards of {len(found[0])} replicas on the cluster, "
+            f"expected {len(names)} of {options.replicas}: give their numbers, or drain the table"
+        )
+    table = FrontTable(ray, head, state)
+    replicas = Replicas(
+        ray,
+        sources.parts,
+        [[Replica(*both) for both in zip(*own, strict=True)] for own in zip(names, actors, strict=True)],
+        lambda: table.params.id,
+    )
+    return ClusterServer(table, replicas, options.party)
+
+
+def _shard(ray: Any, name: str, source: ShardSource, options: ClusterOptions) -> Any:
+    memory = 0 if source.mapped else source.part.bytes(source.params)
+    actor = ray.remote(Shard).options(
+        name=name,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        max_concurrency=_CONCURRENCY,
+        num_cpus=0,
+        memory=memory + _OVERHEAD_BYTES,
+        scheduling_strategy="SPREAD",
+    )
+    return actor.remote(source, options.party, options.threads, options.keep)
+
+
+def _head(
+    ray: Any,
+    name: str,
+    sources: Sources,
+    names: Sequence[Sequence[str]],
+    options: ClusterOptions,
+) -> Any:
+    folder = None if options.data is None else (options.data / name).resolve()
+    actor = ray.remote(Head).options(
+        name=f"{name}/head",
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        max_concurrency=_HEAD_CONCURRENCY,
+        num_cpus=0,
+    )
+    return actor.remote(
+        sources.params, sources.occupied, b"", sources.parts, names, folder, options.keep
+    )
+
+
+def _not_started(name: str, error: Exception) -> NescioError:
+    """Returns the error of an actor that did not start, or its cause if that is one of ours."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, NescioError):
+        return cause
+    return ResourceError(f"table {name!r}: its actors did not start: {error}")

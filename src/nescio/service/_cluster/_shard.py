@@ -1,0 +1,142 @@
+"""The actor that holds a shard's rows. Ray starts it again after a failure, from its source."""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ... import _core
+from ..._arrays import ByteArray, IndexArray, as_threads, load_array
+from ...errors import MismatchError, ResourceError
+from ...pir import TableParams
+from ...pir._rows import rows_as_bytes, servable
+from ...pir._sharded import (
+    Part,
+    RowUpdate,
+    ShardServer,
+    ShardTable,
+    build_shard,
+    read_shard,
+)
+from ...pir._sharded._shard import Prepared
+from ._messages import Partial, ShardInfo
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSource:
+    """The source of a shard's rows: a file of a shard, or the file of an array of all rows.
+
+    The parameters of an array's table have no digest yet. `mapped` leaves rows in the file.
+    """
+
+    params: TableParams
+    part: Part
+    path: Path
+    is_array: bool
+    mapped: bool = False
+
+    def load(self, threads: int) -> ShardTable:
+        """Reads the rows. Raises FileError if that fails."""
+        if not self.is_array:
+            return read_shard(self.path, threads, mapped=self.mapped)
+        pool = _core.ThreadPool(threads)
+        return ShardTable.of(
+            build_shard(self.params, self.part, self._rows, pool), self.part, pool
+        )
+
+    def _rows(self, first: int, count: int) -> ByteArray:
+        """Returns rows of the array; those after its end are vacant."""
+        values = servable(load_array(self.path))
+        own = values[first : first + count]
+        rows = rows_as_bytes(own, len(own), self.params)
+        return np.pad(rows, ((0, count - len(rows)), (0, 0))) if len(rows) < count else rows
+
+
+class Shard:
+    """The methods of the actor. `threads` of 0 uses all processors."""
+
+    def __init__(self, source: ShardSource, party: int, threads: int, keep: int) -> None:
+        begin = time.monotonic()
+        self._table = source.load(as_threads(threads))
+        self._table.keep_versions(keep)
+        self._server = ShardServer(self._table, threads=threads, party=party, device="cpu")
+        self._prepared: tuple[str, Prepared] | None = None
+        self._changing = threading.Lock()
+        self._seconds = time.monotonic() - begin
+
+    def info(self) -> ShardInfo:
+        """Describes the shard."""
+        import ray  # noqa: PLC0415 - in an actor
+
+        node = ray.get_runtime_context().get_node_id()
+        table = self._table
+        return ShardInfo(
+            table.part,
+            table.is_fresh,
+            table.own_tops().copy(),
+            table.params.id,
+            node,
+            os.getpid(),
+            table.bytes,
+            self._seconds,
+        )
+
+    def ping(self) -> bytes:
+        """Returns the id of the version that the shard has."""
+        return self._table.params.id
+
+    def identify(self, params: TableParams) -> None:
+        """Takes the parameters of a table whose digest was not known before all shards were."""
+        self._table.identify(params)
+
+    def answer(self, queries: Sequence[bytes]) -> Partial:
+        """Answers the queries of a batch from the shard's rows."""
+        begin = time.perf_counter()
+        checked = [self._server.checked(query) for query in queries]
+        found = self._server.answer_parts(checked)
+        shares = [one for one in found if isinstance(one, bytes)]
+        return Partial(
+            self._table.part,
+            tuple(b"" if isinstance(one, MismatchError) else one.table for one in checked),
+            np.frombuffer(b"".join(shares), np.uint8),
+            {i: one for i, one in enumerate(found) if isinstance(one, MismatchError)},
+            time.perf_counter() - begin,
+        )
+
+    def prepare(self, name: str, update: RowUpdate) -> tuple[IndexArray, ByteArray]:
+        """Prepares a change of rows of the whole table; returns the tops of the part that change."""
+        with self._changing:
+            table = self._table
+            prepared = table.prepare(update.of(table.params, table.part))
+            self._prepared = name, prepared
+            return prepared.tops
+
+    def commit(self, name: str, after: TableParams) -> None:
+        """Makes the change that was prepared under a name."""
+        with self._changing:
+            if self._prepared is None or self._prepared[0] != name:
+                raise ResourceError(f"the shard has not prepared change {name}")
+            prepared, self._prepared = self._prepared[1], None
+            self._table.commit(prepared, after)
+
+    def abandon(self, name: str) -> None:
+        """Forgets a change that was prepared under a name."""
+        with self._changing:
+            if self._prepared is not None and self._prepared[0] == name:
+                self._prepared = None
+
+    def make(self, updates: Sequence[RowUpdate]) -> bytes:
+        """Makes changes that all other shards have made; returns the id after them."""
+        with self._changing:
+            self._prepared = None
+            for update in updates:
+                self._table.make(update)
+            return self._table.params.id
+
+    def read_rate(self) -> float:
+        """Measures the bytes a second at which the shard reads its records."""
+        return self._server.measured_read()
