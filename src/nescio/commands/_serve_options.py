@@ -104,6 +104,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--tls-cert", type=Path, metavar="FILE", help="PEM file of the TLS certificate chain")
     add("--tls-key", type=Path, metavar="FILE", help="PEM file of the private key of --tls-cert")
+    _add_cluster(parser)
     _add_quotas(parser)
     _add_connection_limits(parser)
     add_access_options(parser)
@@ -147,6 +148,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--admin-token", action=_RefusedToken, help=argparse.SUPPRESS)
     add(
         "--exit-with-stdin", action="store_true", help="stop the service when standard input closes"
+    )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("cluster").add_argument
+    add(
+        "--cluster",
+        metavar="ADDRESS",
+        help="hold the tables in shards on this party's own Ray cluster, of which this process is a "
+        "front: the address of the cluster's head, or 'local' to start one on this machine. Never "
+        "use one cluster for both parties: its operator sees both queries of a lookup",
+    )
+    add(
+        "--shards",
+        type=int,
+        metavar="N",
+        help="parts into which the rows of each table are cut (default: 1, or those of `nescio "
+        "build`)",
+    )
+    add(
+        "--replicas",
+        type=int,
+        metavar="R",
+        help="actors that hold each shard; with 2 or more, one may fail (default: 1)",
+    )
+    add(
+        "--mapped",
+        action="store_true",
+        help="leave the rows of tables that `nescio build` wrote in their files, for tables larger "
+        "than the memory: each pass then reads the disk",
     )
 
 

@@ -90,7 +90,8 @@ def check_spare(text: str, files: TableFiles) -> None:
 def table_files(arguments: argparse.Namespace, names: Sequence[str]) -> list[TableFiles]:
     """Returns the files of all tables, which exist. Raises ArgumentError and FileError."""
     for path in arguments.tables:
-        check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
+        if arguments.cluster is None or not path.is_dir():
+            check_file(path, "the file of a table: a NumPy array, or what Table.save wrote")
     keys = keys_by_table(arguments.keys, names)
     for path in keys.values():
         check_file(path, "a file of keys: text with a key on each line, or a NumPy array")

@@ -38,9 +38,11 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service._connection import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._operation import HangUps  # noqa: PLC0415
+    from ..service._reloaded import ReloadedServer  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
     from ._data import open_kept  # noqa: PLC0415
+    from ._run import cluster  # noqa: PLC0415
     from ._run.access import access_of, bind_admin  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
     from ._run.reload import Reloads, make_server  # noqa: PLC0415
@@ -69,6 +71,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     names = _names(arguments.tables, arguments.name)
     for name in names:
         check_name(name)
+    cluster.check_cluster(arguments)
     tables = table_files(arguments, names)
     check_operation(arguments)  # before the slow part: reports what is wrong at once
     used = parse_device_list(arguments.device)
@@ -79,8 +82,17 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         listener = closing.enter_context(bind(address))  # first: reports a port in use at once
         admin = bind_admin(arguments, address, say, closing)
         servers = {}
+        sharded = {}
+        if arguments.cluster is not None:
+            sharded = cluster.open_servers(arguments, tables, say, closing)
         for files in tables:
             name = files.name
+            if name in sharded:
+                servers[name] = ReloadedServer(sharded[name])
+                params = sharded[name].params
+                say(f"table {name}: {params.describe()}")
+                say(f"digest of {name}: {params.digest}")
+                continue
             with progress_of(f"reading {name}") as shown:
                 if arguments.data is None:
                     table = open_table(files, arguments, shown)
@@ -107,6 +119,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             origins=arguments.cors,
             admin_apart=admin is not None,
         )
+        for name, server in sharded.items():
+            cluster.watch_shards(name, server, app.state.readiness)
         serve(
             app,
             address,

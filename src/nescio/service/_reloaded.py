@@ -67,6 +67,10 @@ class ReloadedServer(Server):
         """The copy of the table on its devices; None if the CPU answers."""
         return self._now.replica
 
+    def pass_bytes(self, tables: int) -> int:
+        """Returns the bytes of the records and of the first `tables - 1` hash tables."""
+        return self._now.pass_bytes(tables)
+
     def measured_read(self) -> float:
         """Reads all records with the server's threads; returns the bytes a second, about."""
         return self._now.measured_read()

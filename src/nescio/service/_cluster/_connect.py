@@ -4,6 +4,7 @@ Nothing is reported to Ray's makers. A local cluster listens on loopback, has no
 token of its own.
 """
 
+import logging
 import os
 import secrets
 import shutil
@@ -19,13 +20,15 @@ _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some ba
 
 
 def import_ray() -> Any:
-    """Imports Ray. Raises ArgumentError if it is not installed."""
+    """Imports Ray, without its field in records of logs. Raises ArgumentError without it."""
+    factory = logging.getLogRecordFactory()
     try:
         import ray  # noqa: PLC0415 - reads the environment at its import
     except ImportError as error:
         raise ArgumentError(
             "--cluster needs the package 'ray': install nescio[cluster]"
         ) from error
+    logging.setLogRecordFactory(factory)
     return ray
 
 
@@ -55,7 +58,7 @@ def connected(address: str, party: int) -> Iterator[None]:
 
 
 def _connect(ray: Any, address: str, party: int, folder: str) -> None:
-    common: dict[str, Any] = {"namespace": namespace(party), "log_to_driver": False}
+    common: dict[str, Any] = {"namespace": namespace(party), "log_to_driver": False, "logging_level": "WARNING"}
     try:
         if address == "local":
             ray.init(

@@ -1,0 +1,101 @@
+"""`nescio serve --cluster`: the options, and the servers of tables that shards hold."""
+
+import argparse
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from ...errors import ArgumentError
+from ...service._cluster import ClusterOptions, ClusterServer, connected, open_table
+from ...service._cluster._open import array_sources, built_sources
+from ...service._observe import Check, Readiness
+from .._tables import DEFAULTS, TableFiles, spare_rows
+
+_DESCRIPTION = "table.json"  # of a folder that `nescio build` wrote
+
+
+def is_built(path: Path) -> bool:
+    """Tests if a path is a folder that `nescio build` wrote."""
+    return (path / _DESCRIPTION).is_file()
+
+
+def check_cluster(arguments: argparse.Namespace) -> None:
+    """Raises ArgumentError for options that do not fit together."""
+    if arguments.cluster is None:
+        found = [path for path in arguments.tables if is_built(path)]
+        if found:
+            raise ArgumentError(f"{found[0]} is cut into shards: serve it with --cluster")
+        for name in ("shards", "replicas"):
+            if getattr(arguments, name) is not None:
+                raise ArgumentError(f"--{name}: found no --cluster, which has shards")
+        return
+    for name in ("keys", "layout", "cache"):
+        if getattr(arguments, name):
+            raise ArgumentError(
+                f"--{name}: found a table of a cluster, which is a plain one: serve it without "
+                "--cluster"
+            )
+    if arguments.device not in ("auto", "cpu"):
+        raise ArgumentError(
+            f"--device: found {arguments.device!r}, expected cpu: shards answer on processors"
+        )
+    if arguments.data is None and arguments.admin_token_file and arguments.cluster != "local":
+        raise ArgumentError(
+            "--admin-token-file: changes of a cluster's tables need --data, a folder that every "
+            "node reaches"
+        )
+
+
+def open_servers(
+    arguments: argparse.Namespace,
+    tables: list[TableFiles],
+    say: Callable[[str], None],
+    closing: ExitStack,
+) -> dict[str, ClusterServer]:
+    """Connects to the cluster, and to the shards of all tables; `closing` ends that."""
+    closing.enter_context(connected(arguments.cluster, arguments.party))
+    servers = {}
+    for files in tables:
+        server = _open(files, arguments)
+        closing.callback(server.shards.stop)
+        closing.callback(server.table.stop)
+        servers[files.name] = server
+        shards = server.shards.shards
+        say(f"shards of {files.name}: {len(shards)}, {len(shards[0])} replicas of each")
+    return servers
+
+
+def watch_shards(name: str, server: ClusterServer, readiness: Readiness) -> None:
+    """Adds the check that each shard has a replica that answers."""
+
+    def check() -> Check:
+        missing = server.shards.missing
+        text = f"no replica answers of shards {', '.join(map(str, missing))}" if missing else ""
+        return Check(not missing, text)
+
+    readiness.add(f"shards of {name}", check)
+
+
+def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:
+    options = ClusterOptions(
+        party=arguments.party,
+        shards=arguments.shards or 1,
+        replicas=arguments.replicas or 1,
+        threads=arguments.threads,
+        keep=arguments.keep_versions,
+        data=arguments.data,
+        mapped=arguments.mapped,
+    )
+    if not is_built(files.path):
+        given = {name: getattr(arguments, name) or value for name, value in DEFAULTS.items()}
+        sources = array_sources(
+            files.path, options, spare=lambda rows: spare_rows(arguments.spare, rows), **given
+        )
+        return open_table(files.name, sources, options)
+    sources = built_sources(files.path, options)
+    if arguments.shards not in (None, len(sources.parts)):
+        raise ArgumentError(
+            f"--shards: found {arguments.shards}, but {files.path} was built with "
+            f"{len(sources.parts)}: leave the option out, or build the table again"
+        )
+    return open_table(files.name, sources, options)
