@@ -131,6 +131,39 @@ def service_benchmarks(generator: Callable[[str], str]) -> tuple[Benchmark, ...]
                 JSON,
             ),
         ),
+        Benchmark(
+            "cluster",
+            "nescio.bench.service.cluster",
+            "the service with its table in shards on Ray",
+            "Starts a server without a cluster and one with its table in shards on this machine, "
+            "and loads them in turns.",
+            (
+                _ROWS,
+                _row_bytes(256),
+                Option(
+                    "--shards",
+                    type=list_of(int),
+                    default=[1, 4],
+                    help="parts into which the rows are cut (default: 1,4)",
+                ),
+                Option("--replicas", type=int, default=1, help="of each shard (default: 1)"),
+                Option(
+                    "--clients",
+                    type=int,
+                    default=16,
+                    help="concurrent clients, each with one request in flight (default: 16)",
+                ),
+                Option(
+                    "--rows-per-request",
+                    type=int,
+                    default=16,
+                    help="rows that a request asks for (default: 16)",
+                ),
+                _THREADS,
+                seconds(24.0, "each case"),
+                JSON,
+            ),
+        ),
     )
 
 

@@ -15,6 +15,9 @@ from typing import Any
 
 from ...errors import ArgumentError, ResourceError
 
+INLINE_BYTES = 4 << 20
+"""Keys and answers of a batch up to this size go with the call, not through the object store."""
+
 _LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
@@ -45,8 +48,8 @@ def connected(address: str, party: int) -> Iterator[None]:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == "local":
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)  # not in the user's home
-        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # not in the user's home
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     ray = import_ray()
     folder = tempfile.mkdtemp(prefix="nescio-ray-")
     try:
@@ -67,6 +70,7 @@ def _connect(ray: Any, address: str, party: int, folder: str) -> None:
                 object_store_memory=_OBJECT_BYTES,
                 _node_ip_address=_LOOPBACK,
                 _temp_dir=folder,
+                _system_config={"max_direct_call_object_size": INLINE_BYTES},
                 **common,
             )
         else:

@@ -24,7 +24,8 @@ from ._messages import HeadState, Partial
 from ._replicas import Replicas
 
 _LOG = logging.getLogger(__name__)
-_FOLLOW_SECONDS = 2.0
+_FOLLOW_SECONDS = 1.0
+_LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
 _BATCH_KEYS = 128
 
@@ -40,11 +41,13 @@ class FrontTable(HeadTable):
         self._take(state)
         self.remote = self._change
         self._stopped = threading.Event()
-        threading.Thread(target=self._follow, name="nescio-follow", daemon=True).start()
+        self._follower = threading.Thread(target=self._follow, name="nescio-follow", daemon=True)
+        self._follower.start()
 
     def stop(self) -> None:
-        """Ends the thread that follows the head."""
+        """Ends the thread that follows the head: Ray ends a process that calls it after its end."""
         self._stopped.set()
+        self._follower.join()
 
     def refresh(self) -> None:
         """Asks the head for its versions. Raises ResourceError if it does not answer."""
@@ -90,7 +93,7 @@ class FrontTable(HeadTable):
             try:
                 newer = self._ray.get(
                     self._head.newer.remote(self.params.id, _FOLLOW_SECONDS),
-                    timeout=2 * _FOLLOW_SECONDS,
+                    timeout=_FOLLOW_SECONDS + _LATE_SECONDS,
                 )
             except Exception as error:
                 _LOG.warning("the head of the table does not answer: %s", error)

@@ -56,8 +56,9 @@ class Replicas:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread that looks for replicas that are back."""
+        """Ends the thread that looks for replicas that are back, before Ray ends."""
         self._stopped.set()
+        self._thread.join()
 
     @property
     def missing(self) -> list[int]:
