@@ -155,8 +155,7 @@ def _constants(
                 add_answers(cluster.params, 1, [one.payload for one in partials])
                 adds.append(time.perf_counter() - begin)
         finally:
-            cluster.shards.stop()
-            cluster.table.stop()
+            cluster.stop()
     return {
         "call_milliseconds": 1e3 * statistics.median(calls),
         "add_milliseconds": 1e3 * statistics.median(adds),

@@ -57,8 +57,7 @@ def open_servers(
     servers = {}
     for files in tables:
         server = _open(files, arguments)
-        closing.callback(server.shards.stop)
-        closing.callback(server.table.stop)
+        closing.callback(server.stop)
         servers[files.name] = server
         shards = server.shards.shards
         say(f"shards of {files.name}: {len(shards)}, {len(shards[0])} replicas of each")

@@ -33,8 +33,9 @@ _BATCH_KEYS = 128
 class FrontTable(HeadTable):
     """A table's versions, which follow those of its head. Changes are made by the head."""
 
-    def __init__(self, ray: Any, head: Any, state: HeadState) -> None:  # no rows: see `show`
+    def __init__(self, ray: Any, head: Any, state: HeadState, replicas: Replicas) -> None:
         self._ray = ray
+        self._replicas = replicas
         self._head = head
         self._no_rows = _core.Table([(1, 1, 1)], 1, "bit")
         self._begin(self._state_of(state), _core.ThreadPool(1))
@@ -81,6 +82,8 @@ class FrontTable(HeadTable):
 
         self._lock.write(write)
         self.restore(used, ids, state.last)
+        self._epoch = state.epoch
+        self._replicas.update(state.names, state.params.id)
 
     def _state_of(self, state: HeadState) -> TableState:
         tree = HashTree((), state.tops)
@@ -92,7 +95,7 @@ class FrontTable(HeadTable):
         while not self._stopped.is_set():
             try:
                 newer = self._ray.get(
-                    self._head.newer.remote(self.params.id, _FOLLOW_SECONDS),
+                    self._head.newer.remote(self._epoch, _FOLLOW_SECONDS),
                     timeout=_FOLLOW_SECONDS + _LATE_SECONDS,
                 )
             except Exception as error:
@@ -118,6 +121,11 @@ class ClusterServer(Server):
     def shards(self) -> Replicas:
         """The shards and their replicas."""
         return self._replicas
+
+    def stop(self) -> None:
+        """Ends the threads of the table and of its replicas, before Ray ends."""
+        self.table.stop()
+        self._replicas.stop()
 
     @property
     def threads(self) -> int:

@@ -15,6 +15,7 @@ back without them. So a change is never made in part, and none is lost that was 
 import logging
 import secrets
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,22 +26,24 @@ import numpy as np
 from ...errors import NescioError, ResourceError
 from ...pir import TableParams
 from ...pir._change import make_change
-from ...pir._sharded import HeadTable, Part, RowUpdate
+from ...pir._sharded import HeadTable, RowUpdate
 from ...pir._sharded._head import keep_versions_of, merged_tops
 from ...pir._vacancy import Vacancy
 from ._journal import Base, HeadJournal, Tops, store_base, stored_base
 from ._messages import HeadState, ShardInfo
 from ._replicas import Replica, wait_for
+from ._shard import ShardOptions, ShardSource, start_shard
 
 _LOG = logging.getLogger(__name__)
 _CALL_SECONDS = 30.0
 _PING_SECONDS = 1.0
 _START_SECONDS = 600.0
 _PAUSE_SECONDS = 0.1
+_DRAIN_SECONDS = 2.0  # in which fronts learn which replicas end, and get their last answers
 
 
 class Head:
-    """The methods of the actor; `shards` names the replicas of each shard.
+    """The methods of the actor, which starts the replicas of each shard of a table.
 
     The base is the table as its shards' sources have it. With a `folder` changes are durable.
     Raises FileError for a folder that cannot be used.
@@ -48,31 +51,33 @@ class Head:
 
     def __init__(
         self,
+        name: str,
         base: TableParams,
         occupied: int,
-        layout: bytes,
-        parts: Sequence[Part],
-        shards: Sequence[Sequence[str]],
+        shards: Sequence[ShardSource],
+        replicas: int,
+        options: ShardOptions,
         folder: Path | None,
-        keep: int,
     ) -> None:
         import ray  # noqa: PLC0415 - in an actor
 
         self._ray: Any = ray
-        self._parts = parts
+        self._name = name
+        self._shards = shards
+        self._options = options
         self._replicas = [
-            [Replica(name, ray.get_actor(name), up=False) for name in own] for own in shards
+            [self._start(number, r) for r in range(replicas)] for number in range(len(shards))
         ]
-        self._names = shards
+        self._epoch = 0
         self._base = stored_base(folder) or self._new_base(base, folder)
         base, tops = self._base
         vacancy = Vacancy(occupied)
         vacancy.grow(base.rows)
-        self._table = HeadTable.of(base, tops, layout, vacancy, self)
-        keep_versions_of(self._table, keep)
+        self._table = HeadTable.of(base, tops, b"", vacancy, self)
+        keep_versions_of(self._table, options.keep)
         self._journal = HeadJournal(self._table, folder)
         self._changed = threading.Condition()
-        self._change_lock = threading.Lock()
+        self._stopped = threading.Event()
         self._preparing: list[tuple[Replica, str]] = []
         for own in self._replicas:
             for replica in own:
@@ -89,15 +94,15 @@ class Head:
             own = table.current.state
             return HeadState(
                 own.params, own.tree.tops, own.layout, own.recent, own.kept, used.to_bytes(),
-                ids.to_bytes(), last, table.extra_state(), self._parts,
-                max(len(names) for names in self._names), self._journal.durable,
+                ids.to_bytes(), last, table.extra_state(), [one.part for one in self._shards],
+                self.names(), self._epoch,
             )  # fmt: skip
 
-    def newer(self, ident: bytes, seconds: float) -> HeadState | None:
-        """Waits some seconds for another version than that with an id; None if there is none."""
+    def newer(self, epoch: int, seconds: float) -> HeadState | None:
+        """Waits some seconds for another state than that of an epoch; None if there is none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._table.params.id != ident, seconds)
-        return None if self._table.params.id == ident else self.state()
+            self._changed.wait_for(lambda: self._epoch != epoch, seconds)
+        return None if self._epoch == epoch else self.state()
 
     def change(self, message: bytes) -> TableParams | Exception:
         """Makes a change, once if it is sent again. Returns errors that its sender caused."""
@@ -105,13 +110,41 @@ class Head:
             params = make_change(self._table, message)
         except NescioError as error:
             return error
-        with self._changed:
-            self._changed.notify_all()
+        self._announce()
         return params
 
-    def names(self) -> Sequence[Sequence[str]]:
+    def _announce(self) -> None:
+        with self._changed:
+            self._epoch += 1
+            self._changed.notify_all()
+
+    def names(self) -> list[list[str]]:
         """Returns the names of the replicas of each shard."""
-        return self._names
+        return [[replica.name for replica in own] for own in self._replicas]
+
+    def scale(self, replicas: int) -> list[list[str]]:
+        """Starts or ends replicas, so that each shard has as many; returns their names.
+
+        New ones answer when they have all changes. Fronts first learn of replicas that end.
+        """
+        with self._table.changing():
+            ended = [one for own in self._replicas for one in own[replicas:]]
+            self._replicas = [
+                [*own[:replicas], *(self._start(number, r) for r in range(len(own), replicas))]
+                for number, own in enumerate(self._replicas)
+            ]
+        self._announce()
+        time.sleep(_DRAIN_SECONDS if ended else 0.0)
+        for replica in ended:
+            self._ray.kill(replica.actor)
+        return self.names()
+
+    def drain(self) -> None:
+        """Ends all replicas; the head is ended by its caller."""
+        self._stopped.set()
+        for own in self._replicas:
+            for replica in own:
+                self._ray.kill(replica.actor)
 
     def status(self) -> list[list[tuple[str, bool, ShardInfo | None]]]:
         """Describes each replica: its name, whether it is up, and what it says of itself."""
@@ -168,7 +201,12 @@ class Head:
             replica.actor.abandon.remote(name)
         self._preparing = []
 
-    # Replicas that come back
+    # Replicas that start, and come back
+
+    def _start(self, number: int, replica: int) -> Replica:
+        name = f"{self._name}/shard-{number}-replica-{replica}"
+        actor = start_shard(self._ray, name, self._shards[number], self._options)
+        return Replica(name, actor, up=False)
 
     def _new_base(self, base: TableParams, folder: Path | None) -> Base:
         """Returns the parameters of the sources' table, with its digest, and its tops."""
@@ -228,8 +266,7 @@ class Head:
         return True
 
     def _watch(self) -> None:
-        pause = threading.Event()
-        while not pause.wait(_PAUSE_SECONDS):
+        while not self._stopped.wait(_PAUSE_SECONDS):
             for own in self._replicas:
                 for replica in own:
                     if replica.up:

@@ -28,7 +28,10 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class HeadState:
-    """All that a front needs to know of a table."""
+    """All that a front needs to know of a table.
+
+    `names` are those of the replicas of each shard; `epoch` counts changes of any of this.
+    """
 
     params: TableParams
     tops: ByteArray
@@ -40,8 +43,8 @@ class HeadState:
     last: LastChange | None
     vacancy: bytes
     parts: Sequence[Part]
-    replicas: int
-    durable: bool
+    names: Sequence[Sequence[str]]
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

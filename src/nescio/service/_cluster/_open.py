@@ -16,12 +16,11 @@ from ._connect import import_ray
 from ._front import ClusterServer, FrontTable
 from ._head import Head
 from ._messages import HeadState
-from ._replicas import Replica, Replicas
-from ._shard import Shard, ShardSource
+from ._replicas import Replicas, wait_for
+from ._shard import ShardOptions, ShardSource
 
-_CONCURRENCY = 8
 _HEAD_CONCURRENCY = 64
-_OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
+_UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes of a journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,57 +94,26 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     Raises ResourceError if they cannot be started, or do not answer.
     """
     ray = import_ray()
-    names = [
-        [f"{name}/shard-{i}-replica-{r}" for r in range(options.replicas)]
-        for i in range(len(sources.parts))
-    ]
+    replicas = Replicas(ray, sources.parts)
     try:
-        actors = [
-            [_shard(ray, one, source, options) for one in own]
-            for own, source in zip(names, sources.shards, strict=True)
-        ]
-        head = _head(ray, name, sources, names, options)
+        head = _head(ray, name, sources, options)
         state: HeadState = ray.get(head.state.remote())
-        found = ray.get(head.names.remote())
+        table = FrontTable(ray, head, state, replicas)
+        wait_for(lambda: not replicas.missing, _UP_SECONDS)
     except Exception as error:
+        replicas.stop()
         raise _not_started(name, error) from error
-    if found != names:
+    server = ClusterServer(table, replicas, options.party)
+    if len(state.parts) != len(sources.parts):
+        server.stop()
         raise ArgumentError(
-            f"table {name!r}: found {len(found)} shards of {len(found[0])} replicas on the cluster, "
-            f"expected {len(names)} of {options.replicas}: give their numbers, or drain the table"
+            f"table {name!r}: found {len(state.parts)} shards on the cluster, expected "
+            f"{len(sources.parts)}: give their number, or drain the table first"
         )
-    table = FrontTable(ray, head, state)
-    replicas = Replicas(
-        ray,
-        sources.parts,
-        [[Replica(*both) for both in zip(*own, strict=True)] for own in zip(names, actors, strict=True)],
-        lambda: table.params.id,
-    )
-    return ClusterServer(table, replicas, options.party)
+    return server
 
 
-def _shard(ray: Any, name: str, source: ShardSource, options: ClusterOptions) -> Any:
-    memory = 0 if source.mapped else source.part.bytes(source.params)
-    actor = ray.remote(Shard).options(
-        name=name,
-        lifetime="detached",
-        get_if_exists=True,
-        max_restarts=-1,
-        max_concurrency=_CONCURRENCY,
-        num_cpus=0,
-        memory=memory + _OVERHEAD_BYTES,
-        scheduling_strategy="SPREAD",
-    )
-    return actor.remote(source, options.party, options.threads, options.keep)
-
-
-def _head(
-    ray: Any,
-    name: str,
-    sources: Sources,
-    names: Sequence[Sequence[str]],
-    options: ClusterOptions,
-) -> Any:
+def _head(ray: Any, name: str, sources: Sources, options: ClusterOptions) -> Any:
     folder = None if options.data is None else (options.data / name).resolve()
     actor = ray.remote(Head).options(
         name=f"{name}/head",
@@ -155,8 +123,9 @@ def _head(
         max_concurrency=_HEAD_CONCURRENCY,
         num_cpus=0,
     )
+    own = ShardOptions(options.party, options.threads, options.keep)
     return actor.remote(
-        sources.params, sources.occupied, b"", sources.parts, names, folder, options.keep
+        name, sources.params, sources.occupied, sources.shards, options.replicas, own, folder
     )
 
 

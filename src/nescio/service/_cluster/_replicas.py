@@ -41,19 +41,30 @@ class Replica:
 
 
 class Replicas:
-    """All replicas of a table's shards. `current` returns the id of the current version."""
+    """All replicas of a table's shards."""
 
-    def __init__(
-        self, ray: Any, parts: Sequence[Part], shards: Sequence[Sequence[Replica]],
-        current: Callable[[], bytes],
-    ) -> None:
+    def __init__(self, ray: Any, parts: Sequence[Part]) -> None:
         self._ray = ray
         self.parts = parts
-        self.shards = shards
-        self._current = current
+        self.shards: Sequence[Sequence[Replica]] = [[] for _ in parts]
+        self._current = b""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="nescio-replicas", daemon=True)
         self._thread.start()
+
+    def update(self, names: Sequence[Sequence[str]], current: bytes) -> None:
+        """Notes the names of all replicas, and the id of the current version.
+
+        A replica that is new here answers once it answers a ping with that id.
+        """
+        known = {one.name: one for own in self.shards for one in own}
+        self._current = current
+        self.shards = [
+            [known.get(name) or self._new(name) for name in own] for own in names
+        ]
+
+    def _new(self, name: str) -> Replica:
+        return Replica(name, self._ray.get_actor(name), up=False)
 
     def stop(self) -> None:
         """Ends the thread that looks for replicas that are back, before Ray ends."""
@@ -126,9 +137,9 @@ class Replicas:
                     ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
                 except Exception:  # noqa: S112 - the actor is not back yet
                     continue
-                if ident == self._current():
+                if ident == self._current:
                     replica.up = True
-                    _LOG.warning("replica %s answers again", replica.name)
+                    _LOG.info("replica %s answers", replica.name)
             if self._stopped.is_set():
                 return
 

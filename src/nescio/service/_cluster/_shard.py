@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from ...pir._sharded import (
 )
 from ...pir._sharded._shard import Prepared
 from ._messages import Partial, ShardInfo
+
+_CONCURRENCY = 8
+_OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +60,41 @@ class ShardSource:
         return np.pad(rows, ((0, count - len(rows)), (0, 0))) if len(rows) < count else rows
 
 
-class Shard:
-    """The methods of the actor. `threads` of 0 uses all processors."""
+@dataclass(frozen=True, slots=True)
+class ShardOptions:
+    """Options of all shards of a table: the party, threads of each, and versions that it keeps."""
 
-    def __init__(self, source: ShardSource, party: int, threads: int, keep: int) -> None:
+    party: int
+    threads: int
+    keep: int
+
+
+def start_shard(ray: Any, name: str, source: ShardSource, options: ShardOptions) -> Any:
+    """Starts the actor of a name, or finds it: where its rows fit, away from others if possible."""
+    memory = 0 if source.mapped else source.part.bytes(source.params)
+    actor = ray.remote(Shard).options(
+        name=name,
+        lifetime="detached",
+        get_if_exists=True,
+        max_restarts=-1,
+        max_concurrency=_CONCURRENCY,
+        num_cpus=0,
+        memory=memory + _OVERHEAD_BYTES,
+        scheduling_strategy="SPREAD",
+    )
+    return actor.remote(source, options)
+
+
+class Shard:
+    """The methods of the actor."""
+
+    def __init__(self, source: ShardSource, options: ShardOptions) -> None:
         begin = time.monotonic()
-        self._table = source.load(as_threads(threads))
-        self._table.keep_versions(keep)
-        self._server = ShardServer(self._table, threads=threads, party=party, device="cpu")
+        self._table = source.load(as_threads(options.threads))
+        self._table.keep_versions(options.keep)
+        self._server = ShardServer(
+            self._table, threads=options.threads, party=options.party, device="cpu"
+        )
         self._prepared: tuple[str, Prepared] | None = None
         self._changing = threading.Lock()
         self._seconds = time.monotonic() - begin
