@@ -1,0 +1,100 @@
+"""`nescio cluster`: the shards of a party's tables on its Ray cluster."""
+
+import argparse
+import json
+
+from .._report import Report
+from . import Subparsers, count
+
+_COLUMNS = [
+    ("table", "table", ""),
+    ("shard", "shard", "d"),
+    ("replica", "replica", ""),
+    ("state", "state", ""),
+    ("node", "node", ""),
+    ("pid", "pid", "d"),
+    ("megabytes", "MB", ",.0f"),
+    ("start_seconds", "start s", ".1f"),
+]
+
+
+def add_parser(commands: Subparsers) -> None:
+    """Declares the command and its actions."""
+    parser = commands.add_parser(
+        "cluster",
+        help="show, scale or end the shards of tables on a Ray cluster",
+        description="Shows, scales or ends the shards of the tables that `nescio serve --cluster` "
+        "has put on this party's Ray cluster.",
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    show = _action(actions, "status", "show all replicas; the exit code is 1 if one is down", _status)
+    show.add_argument("--table", help="table to show (default: all)")
+    show.add_argument("--json", action="store_true", help="print one JSON object for each replica")
+    grow = _action(actions, "scale", "start or end replicas of each shard of a table", _scale)
+    grow.add_argument("--table", required=True, help="name of the table")
+    grow.add_argument(
+        "--replicas", type=count, required=True, metavar="R", help="replicas of each shard"
+    )
+    end = _action(
+        actions, "drain", "end all actors of a table: fronts then refuse its lookups", _drain
+    )
+    end.add_argument("--table", required=True, help="name of the table")
+
+
+def _action(actions: Subparsers, name: str, text: str, run: object) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.add_argument(
+        "--cluster", required=True, metavar="ADDRESS", help="address of the cluster's head"
+    )
+    parser.add_argument(
+        "--party", type=int, choices=(0, 1), required=True, help="number of this party"
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from ..service._cluster import _admin, connected  # noqa: PLC0415 - needs the extra
+
+    good = True
+    report = None if arguments.json else Report(_COLUMNS)
+    with connected(arguments.cluster, arguments.party):
+        for table in [arguments.table] if arguments.table else _admin.tables():
+            for one in _admin.status(table):
+                good = good and one.up
+                case: dict[str, object] = {
+                    "table": table,
+                    "shard": one.shard,
+                    "replica": one.name,
+                    "state": "up" if one.up else "down",
+                }
+                if one.info is not None:
+                    case |= {
+                        "node": one.info.node[:8],
+                        "pid": one.info.pid,
+                        "megabytes": one.info.bytes / 1e6,
+                        "start_seconds": one.info.start_seconds,
+                    }
+                if report is None:
+                    print(json.dumps(case))
+                else:
+                    report.add(case)
+    return 0 if good else 1
+
+
+def _scale(arguments: argparse.Namespace) -> int:
+    from ..service._cluster import _admin, connected  # noqa: PLC0415
+
+    with connected(arguments.cluster, arguments.party):
+        _admin.scale(arguments.table, arguments.replicas)
+        print(f"each shard of {arguments.table} has {arguments.replicas} replicas")
+    return 0
+
+
+def _drain(arguments: argparse.Namespace) -> int:
+    from ..service._cluster import _admin, connected  # noqa: PLC0415
+
+    with connected(arguments.cluster, arguments.party):
+        _admin.drain(arguments.table)
+        print(f"the actors of {arguments.table} have ended")
+    return 0
