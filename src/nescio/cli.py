@@ -14,10 +14,24 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__
-from .commands import admin, audit, bench, demo, infer, info, lookup, ot, quant, serve, size, tune
+from .commands import (
+    admin,
+    audit,
+    bench,
+    build,
+    demo,
+    infer,
+    info,
+    lookup,
+    ot,
+    quant,
+    serve,
+    size,
+    tune,
+)
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, size, lookup, admin, tune, ot, infer, quant, audit, bench, info)
+_COMMANDS = (demo, serve, build, size, lookup, admin, tune, ot, infer, quant, audit, bench, info)
 _EXTRAS = {
     "PIL": "infer",
     "flint": "audit-lattice",
