@@ -57,6 +57,23 @@ def test_a_named_shard_knows_its_table(fresh, whole):
     np.testing.assert_array_equal(after.own_tops(), before.own_tops())
 
 
+def test_rows_are_stored_in_steps(monkeypatch, whole):
+    monkeypatch.setattr("nescio.pir._sharded._build._PART_BYTES", 1 << 17)
+    done, pool = [], _core.ThreadPool(2)
+    tops = []
+    for part in cut(whole, 3):
+        state = build_shard(
+            whole,
+            part,
+            lambda first, count: VALUES[first : first + count],
+            pool,
+            lambda *both: done.append(both),
+        )
+        tops.append(state.tree.tops[part.first : part.end])
+    assert len(done) > 30
+    assert whole.digest_of(np.concatenate(tops)) == whole.digest
+
+
 def test_a_shard_is_named_once(fresh, whole):
     name_shard(fresh, whole)
     data = fresh.read_bytes()
