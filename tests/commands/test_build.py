@@ -291,6 +291,26 @@ def test_a_disk_without_space(tmp_path, monkeypatch):
     assert "has 100,000 bytes of free space" in finished.stderr
 
 
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_build_that_ends_early_leaves_nothing(tmp_path, monkeypatch, error):
+    write_npy(tmp_path / "a.npy", FIRST)
+    from nescio.service._build import _output  # noqa: PLC0415
+
+    put = _output.Folder.put
+
+    def failing(self, name, write):
+        if name.endswith("1"):
+            (self.path / f"{name}.0123abcd").write_bytes(b"half")
+            raise error
+        put(self, name, write)
+
+    monkeypatch.setattr(_output.Folder, "put", failing)
+    out = tmp_path / "t"
+    finished = nescio_here("build", tmp_path / "a.npy", "--out", out, "--shards", 3)
+    assert_one_sentence(finished, 130 if isinstance(error, KeyboardInterrupt) else 1)
+    assert not out.exists()
+
+
 def test_an_input_that_changes_between_the_passes(tmp_path, monkeypatch):
     write_npy(tmp_path / "a.npy", FIRST)
     from nescio.service._build import _output  # noqa: PLC0415

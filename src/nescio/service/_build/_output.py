@@ -89,11 +89,11 @@ class Folder:
             raise _not_written(str(self.path), error) from error
 
     def abandon(self, names: Sequence[str]) -> None:
-        """Removes the files, and the folder if it is then empty."""
-        for name in names:
-            with contextlib.suppress(OSError):
-                (self.path / name).unlink(missing_ok=True)
+        """Removes the files, whole or not, and the folder if it is then empty."""
         with contextlib.suppress(OSError):
+            for name in names:
+                for path in (self.path / name, *self.path.glob(f"{name}.????????")):
+                    path.unlink(missing_ok=True)
             self.path.rmdir()
 
 
