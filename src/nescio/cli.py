@@ -14,10 +14,40 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__
-from .commands import admin, audit, bench, cluster, demo, infer, info, lookup, ot, quant, serve, size, tune
+from .commands import (
+    admin,
+    audit,
+    bench,
+    build,
+    cluster,
+    demo,
+    infer,
+    info,
+    lookup,
+    ot,
+    quant,
+    serve,
+    size,
+    tune,
+)
 from .errors import NescioError
 
-_COMMANDS = (demo, serve, size, lookup, admin, cluster, tune, ot, infer, quant, audit, bench, info)
+_COMMANDS = (
+    demo,
+    serve,
+    build,
+    size,
+    lookup,
+    admin,
+    cluster,
+    tune,
+    ot,
+    infer,
+    quant,
+    audit,
+    bench,
+    info,
+)
 _EXTRAS = {
     "PIL": "infer",
     "flint": "audit-lattice",

@@ -27,7 +27,9 @@ def add_parser(commands: Subparsers) -> None:
         "has put on this party's Ray cluster.",
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    show = _action(actions, "status", "show all replicas; the exit code is 1 if one is down", _status)
+    show = _action(
+        actions, "status", "show all replicas; the exit code is 1 if one is down", _status
+    )
     show.add_argument("--table", help="table to show (default: all)")
     show.add_argument("--json", action="store_true", help="print one JSON object for each replica")
     grow = _action(actions, "scale", "start or end replicas of each shard of a table", _scale)

@@ -55,7 +55,13 @@ def sharded(values, output, shards, spare=0):
     rows = np.concatenate([values, np.zeros((spare, values.shape[1]), np.uint8)])
     kind = RowKind(len(rows), values.shape[1:], values.dtype)
     params = new_params(
-        kind, version="1", output=output, generator="chacha20", record_rows=None, bins=(), layout=b""
+        kind,
+        version="1",
+        output=output,
+        generator="chacha20",
+        record_rows=None,
+        bins=(),
+        layout=b"",
     )
     parts = cut(params, shards)
     load = lambda first, count: rows[first : first + count]  # noqa: E731

@@ -3,7 +3,7 @@
 from ._build import build_shard
 from ._change import RowUpdate
 from ._cut import Part, check_parts, cut
-from ._file import read_shard, write_shard
+from ._file import name_shard, read_shard, shard_bytes, write_shard
 from ._head import HeadTable
 from ._shard import ShardServer, ShardTable
 
@@ -16,6 +16,8 @@ __all__ = [
     "build_shard",
     "check_parts",
     "cut",
+    "name_shard",
     "read_shard",
+    "shard_bytes",
     "write_shard",
 ]

@@ -8,7 +8,7 @@ from ... import _core
 from ..._arrays import ByteArray
 from .._checksums import Progress
 from .._hash_shape import HASH_BYTES, HASH_ROW_BYTES
-from .._hash_tree import HashTree, HashTreeBuilder
+from .._hash_tree import HashTree
 from .._params import TableParams
 from .._state import TableState
 from ._cut import Part
@@ -17,7 +17,6 @@ Load = Callable[[int, int], ByteArray]
 """Returns `count` rows from row `first` on, as bytes: uint8 (count, row_bytes)."""
 
 _PART_BYTES = 32 << 20
-_ROW = HashTreeBuilder.PART_RECORDS
 
 
 def build_shard(
@@ -58,7 +57,8 @@ def _store_records(
 ) -> ByteArray:
     """Stores the records, in steps that begin with a tile; returns their hashes."""
     (first, end), window = part.span(params, 0), part.window(params, 0)[0]
-    step = max(1, _PART_BYTES // (_ROW * params.record_bytes)) * _ROW
+    tile = _core.TILE_ROWS
+    step = max(1, _PART_BYTES // (tile * params.record_bytes)) * tile
     rows_end = part.rows(params)[1]
     hashes, at = [], first
     while at < end:

@@ -71,7 +71,9 @@ def check_parts(params: TableParams, parts: Sequence[Part]) -> None:
     end = 0
     for part in parts:
         if part.first != end or part.end <= part.first:
-            raise ArgumentError(f"parts: found tops {part.first} to {part.end}, expected {end} next")
+            raise ArgumentError(
+                f"parts: found tops {part.first} to {part.end}, expected {end} next"
+            )
         end = part.end
     if end != params.hashes.tops:
         raise ArgumentError(f"parts: found {end} tops, expected {params.hashes.tops}")

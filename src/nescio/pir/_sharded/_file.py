@@ -21,6 +21,7 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -42,6 +43,7 @@ from .._checksums import (
 from .._hash_shape import HASH_BYTES
 from .._hash_tree import HashTree
 from .._params import TableParams
+from .._rows import NO_DIGEST
 from .._state import TableState
 from ._cut import Part
 from ._shard import ShardTable
@@ -88,7 +90,7 @@ def write_shard(path: Path, table: ShardTable, pause: Callable[[], None] = lambd
     """
     with table.changing():
         state, part = table.current.state, table.part
-        text = json.dumps({"params": state.params.to_dict(), "part": list(part)}).encode()
+        text = _text(state.params, part)
         places = _Places.of(len(text), state.params, part)
         tops = table.own_tops()
         try:
@@ -99,9 +101,45 @@ def write_shard(path: Path, table: ShardTable, pause: Callable[[], None] = lambd
                 file.seek(places.sums)
                 file.write(sums.tobytes())
                 file.seek(0)
-                file.write(_HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, sums)) + text)
+                file.write(_head(text, tops, sums))
         except OSError as error:
             raise FileError(f"the shard cannot be written to {path}: {error.strerror}") from error
+
+
+def shard_bytes(params: TableParams, part: Part) -> int:
+    """Returns the length of the file of a shard."""
+    return _Places.of(len(_text(params, part)), params, part).end
+
+
+def name_shard(path: Path, params: TableParams) -> None:
+    """Gives the file of a fresh shard the parameters of its table, whose digest is now known.
+
+    They are as long as those without a digest. Of a crash in between, the seal tells. The rows are
+    not read. Raises FileError if the file is not one of a fresh shard of the table.
+    """
+    try:
+        with path.open("r+b") as file:
+            old, part, text, seal = _read_head(path, file)
+            new = _text(params, part)
+            if old.digest != NO_DIGEST or replace(old, digest=params.digest) != params:
+                raise _not_a_shard(path, f"found table {old.digest}, expected one without a digest")
+            tops, sums = _read_sums(file, _Places.of(len(text), old, part), part)
+            if _seal(text, tops, sums) != seal or len(new) != len(text):
+                raise _not_a_shard(path, "its description or its hashes have changed")
+            file.seek(0)
+            file.write(_head(new, tops, sums))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise FileError(f"the shard cannot be written to {path}: {error.strerror}") from error
+
+
+def _text(params: TableParams, part: Part) -> bytes:
+    return json.dumps({"params": params.to_dict(), "part": list(part)}).encode()
+
+
+def _head(text: bytes, tops: ByteArray, sums: ByteArray) -> bytes:
+    return _HEAD.pack(_MAGIC, _VERSION, len(text), _seal(text, tops, sums)) + text
 
 
 def _write_blocks(
@@ -148,8 +186,7 @@ def _read(
     found = os.fstat(file.fileno()).st_size
     if found != places.end:
         raise _not_a_shard(path, f"it has {found} bytes, expected {places.end}")
-    tops = _array(file, places.tops, part.end - part.first, HASH_BYTES)
-    sums = _array(file, places.sums, sum(map(blocks_of, places.sizes)), CHECKSUM_BYTES)
+    tops, sums = _read_sums(file, places, part)
     if _seal(text, tops, sums) != seal:
         raise _not_a_shard(path, "its description or its hashes have changed")
     tables = _tables(file, places, params, part, mapped)
@@ -180,6 +217,12 @@ def _read_head(path: Path, file: BinaryIO) -> tuple[TableParams, Part, bytes, by
     if params.is_cut or end > params.hashes.tops:
         raise _not_a_shard(path, "its part is not one of the table")
     return params, part, text, seal
+
+
+def _read_sums(file: BinaryIO, places: _Places, part: Part) -> tuple[ByteArray, ByteArray]:
+    """Reads the tops, and the checksums of the blocks."""
+    tops = _array(file, places.tops, part.end - part.first, HASH_BYTES)
+    return tops, _array(file, places.sums, sum(map(blocks_of, places.sizes)), CHECKSUM_BYTES)
 
 
 def _array(file: BinaryIO, offset: int, count: int, size: int) -> ByteArray:
@@ -221,7 +264,9 @@ def _check_blocks(
         )
         wrong = np.flatnonzero((found != expected).any(axis=1))
         if len(wrong):
-            raise _not_a_shard(path, f"the block at byte {at + int(wrong[0]) * BLOCK_BYTES} changed")
+            raise _not_a_shard(
+                path, f"the block at byte {at + int(wrong[0]) * BLOCK_BYTES} changed"
+            )
         done += size
         if progress is not None:
             progress(done, sum(places.sizes))

@@ -5,7 +5,8 @@ prepare it, and return the tops that change; the head computes the id after it, 
 change; then they make it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
@@ -58,7 +59,9 @@ class HeadTable(Table):
         """Returns the head of a table with these tops. Raises ArgumentError for other tops."""
         tree = HashTree((), np.ascontiguousarray(tops))
         if tree.digest(params) != params.digest:
-            raise ArgumentError("tops: found those of another table, expected the hashes of its digest")
+            raise ArgumentError(
+                "tops: found those of another table, expected the hashes of its digest"
+            )
         pool = _core.ThreadPool(1)
         table = cls.__new__(cls)
         no_rows = _core.Table([(1, 1, 1)], 1, "bit")
@@ -75,6 +78,16 @@ class HeadTable(Table):
     def __getitem__(self, indices: object) -> Array:
         """Raises ArgumentError: the rows are at the shards."""
         raise ArgumentError("found a read of plain rows at the head of a table, which has none")
+
+    @contextmanager
+    def try_changing(self) -> Iterator[bool]:
+        """Gives True, and prevents changes meanwhile, if no change is under way; else False."""
+        free = self._changes.acquire(blocking=False)
+        try:
+            yield free
+        finally:
+            if free:
+                self._changes.release()
 
     def adopt(self, state: TableState) -> None:
         """Takes over the state of another head of the same table."""

@@ -101,9 +101,7 @@ class ShardTable(Table):
             rows = state.overlaid(update.indices, update.rows)
             groups = state.params.layouts[0].bins
             changes = _core.RowChanges(rows[0], rows[2], groups, self._pool)
-            tree = TreeChange.of(
-                state.tree, state.params.hashes, rows[0], rows[2], self._pool
-            )
+            tree = TreeChange.of(state.tree, state.params.hashes, rows[0], rows[2], self._pool)
             return Prepared(state.params.id, rows, changes, tree)
 
     def commit(self, prepared: Prepared, after: TableParams) -> None:

@@ -30,9 +30,7 @@ def tables() -> list[str]:
 def status(table: str) -> list[ReplicaStatus]:
     """Describes all replicas of a table's shards."""
     found = _call(table, "status")
-    return [
-        ReplicaStatus(shard, *one) for shard, own in enumerate(found) for one in own
-    ]
+    return [ReplicaStatus(shard, *one) for shard, own in enumerate(found) for one in own]
 
 
 def scale(table: str, replicas: int) -> None:

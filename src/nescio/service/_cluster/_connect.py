@@ -22,15 +22,16 @@ _LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
 
-def import_ray() -> Any:
-    """Imports Ray, without its field in records of logs. Raises ArgumentError without it."""
+def import_ray(option: str = "--cluster") -> Any:
+    """Imports Ray for an option of a command, without its field in records of logs.
+
+    Raises ArgumentError if it is not installed.
+    """
     factory = logging.getLogRecordFactory()
     try:
         import ray  # noqa: PLC0415 - reads the environment at its import
     except ImportError as error:
-        raise ArgumentError(
-            "--cluster needs the package 'ray': install nescio[cluster]"
-        ) from error
+        raise ArgumentError(f"{option} needs the package 'ray': install nescio[cluster]") from error
     logging.setLogRecordFactory(factory)
     return ray
 
@@ -41,27 +42,31 @@ def namespace(party: int) -> str:
 
 
 @contextmanager
-def connected(address: str, party: int) -> Iterator[None]:
+def connected(address: str, party: int, option: str = "--cluster") -> Iterator[None]:
     """Connects to a cluster by its address, or starts one on this machine ("local") and ends it.
 
-    Raises ResourceError if there is no cluster at the address.
+    Errors name the `option` of the address. Raises ResourceError if there is no cluster there.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == "local":
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # not in the user's home
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-    ray = import_ray()
+    ray = import_ray(option)
     folder = tempfile.mkdtemp(prefix="nescio-ray-")
     try:
-        _connect(ray, address, party, folder)
+        _connect(ray, address, party, folder, option)
         yield
     finally:
         ray.shutdown()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _connect(ray: Any, address: str, party: int, folder: str) -> None:
-    common: dict[str, Any] = {"namespace": namespace(party), "log_to_driver": False, "logging_level": "WARNING"}
+def _connect(ray: Any, address: str, party: int, folder: str, option: str) -> None:
+    common: dict[str, Any] = {
+        "namespace": namespace(party),
+        "log_to_driver": False,
+        "logging_level": "WARNING",
+    }
     try:
         if address == "local":
             ray.init(
@@ -77,6 +82,6 @@ def _connect(ray: Any, address: str, party: int, folder: str) -> None:
             ray.init(address, **common)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise ResourceError(
-            f"--cluster: found no Ray cluster at {address!r} ({error}): start one with `ray start "
+            f"{option}: found no Ray cluster at {address!r} ({error}): start one with `ray start "
             "--head`, or give 'local'"
         ) from error

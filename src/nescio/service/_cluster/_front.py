@@ -87,9 +87,7 @@ class FrontTable(HeadTable):
 
     def _state_of(self, state: HeadState) -> TableState:
         tree = HashTree((), state.tops)
-        return TableState(
-            state.params, self._no_rows, tree, state.recent, state.layout, state.kept
-        )
+        return TableState(state.params, self._no_rows, tree, state.recent, state.layout, state.kept)
 
     def _follow(self) -> None:
         while not self._stopped.is_set():
@@ -169,9 +167,7 @@ class ClusterServer(Server):
             for i, answer in enumerate(self._added(queries, partials))
         ]
 
-    def _added(
-        self, queries: Sequence[QueryMessage], partials: Sequence[Partial]
-    ) -> list[bytes]:
+    def _added(self, queries: Sequence[QueryMessage], partials: Sequence[Partial]) -> list[bytes]:
         """Adds the shares of all shards; answers of queries with an error are empty."""
         expected = tuple(query.table for query in queries)
         sizes = [self._answer_bytes(query) for query in queries]
@@ -202,9 +198,7 @@ class ClusterServer(Server):
         return query.lookups * sum(widths)
 
     def _encoded(self, query: QueryMessage, shares: ByteArray) -> bytes:
-        return wire.encode_shares(
-            query.table, query.party, query.lookups, len(query.keys), shares
-        )
+        return wire.encode_shares(query.table, query.party, query.lookups, len(query.keys), shares)
 
 
 class _Shares:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import NescioError, ResourceError
+from ...errors import FileError, NescioError, ResourceError
 from ...pir import TableParams
 from ...pir._change import make_change
 from ...pir._sharded import HeadTable, RowUpdate
@@ -69,25 +69,43 @@ class Head:
             [self._start(number, r) for r in range(replicas)] for number in range(len(shards))
         ]
         self._epoch = 0
-        self._base = stored_base(folder) or self._new_base(base, folder)
-        base, tops = self._base
-        vacancy = Vacancy(occupied)
-        vacancy.grow(base.rows)
-        self._table = HeadTable.of(base, tops, b"", vacancy, self)
-        keep_versions_of(self._table, options.keep)
-        self._journal = HeadJournal(self._table, folder)
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._preparing: list[tuple[Replica, str]] = []
+        self._failure: NescioError | None = None
+        try:
+            self._begin(base, occupied, folder)
+        except NescioError as error:  # an actor that fails at its start cannot say why
+            self._failure = error
+            return
         for own in self._replicas:
             for replica in own:
                 self._bring_up(replica)
         threading.Thread(target=self._watch, name="nescio-head", daemon=True).start()
 
+    def _begin(self, base: TableParams, occupied: int, folder: Path | None) -> None:
+        """Opens the table, and makes the changes of its journal again."""
+        self._base = stored_base(folder) or self._new_base(base, folder)
+        params, tops = self._base
+        for own in self._replicas:
+            info = self._info(own[0])
+            if info.fresh and not np.array_equal(info.tops, tops[info.part.first : info.part.end]):
+                raise FileError(
+                    f"table {self._name!r}: the file of its rows has changed, but its data folder "
+                    "counts: restore the file, and make the change with `nescio admin`"
+                )
+        vacancy = Vacancy(occupied)
+        vacancy.grow(params.rows)
+        self._table = HeadTable.of(params, tops, b"", vacancy, self)
+        keep_versions_of(self._table, self._options.keep)
+        self._journal = HeadJournal(self._table, folder)
+
     # Calls of fronts and of commands
 
-    def state(self) -> HeadState:
-        """Returns all that a front needs to know."""
+    def state(self) -> HeadState | NescioError:
+        """Returns all that a front needs to know; or why the table could not be opened."""
+        if self._failure is not None:
+            return self._failure
         table = self._table
         with table.changing():
             used, ids, last = table.history()
@@ -102,10 +120,15 @@ class Head:
         """Waits some seconds for another state than that of an epoch; None if there is none."""
         with self._changed:
             self._changed.wait_for(lambda: self._epoch != epoch, seconds)
-        return None if self._epoch == epoch else self.state()
+        if self._epoch == epoch:
+            return None
+        state = self.state()
+        return None if isinstance(state, NescioError) else state
 
     def change(self, message: bytes) -> TableParams | Exception:
         """Makes a change, once if it is sent again. Returns errors that its sender caused."""
+        if self._failure is not None:
+            return self._failure
         try:
             params = make_change(self._table, message)
         except NescioError as error:
@@ -165,7 +188,7 @@ class Head:
         found: dict[int, Tops] = {}
         for number, replica, ref in asked:
             try:
-                tops: Tops = self._ray.get(ref, timeout=_CALL_SECONDS)
+                tops: Tops = self._result(replica, ref)
             except Exception as error:
                 replica.fail(error)
                 continue
@@ -189,10 +212,18 @@ class Head:
         ]
         for replica, ref in refs:
             try:
-                self._ray.get(ref, timeout=_CALL_SECONDS)
+                self._result(replica, ref)
             except Exception as error:
                 replica.fail(error)
         self._preparing = []
+
+    def _result(self, replica: Replica, ref: Any) -> Any:
+        """Waits for the result of a call, unless the replica is found not to answer."""
+        end = time.monotonic() + _CALL_SECONDS
+        while not self._ray.wait([ref], timeout=_PAUSE_SECONDS)[0]:
+            if not replica.up or time.monotonic() > end:
+                raise ResourceError("it does not answer")
+        return self._ray.get(ref)
 
     def abandon(self, update: RowUpdate) -> None:
         """Lets replicas forget what they have prepared."""
@@ -210,20 +241,28 @@ class Head:
 
     def _new_base(self, base: TableParams, folder: Path | None) -> Base:
         """Returns the parameters of the sources' table, with its digest, and its tops."""
-        infos = [self._fresh_info(own, base) for own in self._replicas]
+        infos = [self._fresh_info(own[0], base) for own in self._replicas]
         tops = np.concatenate([info.tops for info in infos])
         made = replace(base, digest=base.digest_of(tops)), tops
         if folder is not None:
             store_base(folder, made)
         return made
 
-    def _fresh_info(self, own: Sequence[Replica], base: TableParams) -> ShardInfo:
+    def _fresh_info(self, replica: Replica, base: TableParams) -> ShardInfo:
         """Describes a shard that has the rows of its source, after a restart if it had others."""
-        info: ShardInfo = self._ray.get(own[0].actor.info.remote())
+        info = self._info(replica)
         if not info.fresh and info.ident != base.id:
-            self._ray.kill(own[0].actor, no_restart=False)
-            wait_for(lambda: self._is_fresh(own[0], base), _START_SECONDS)
-            info = self._ray.get(own[0].actor.info.remote())
+            self._ray.kill(replica.actor, no_restart=False)
+            wait_for(lambda: self._is_fresh(replica, base), _START_SECONDS)
+            info = self._info(replica)
+        return info
+
+    def _info(self, replica: Replica) -> ShardInfo:
+        """Asks a shard that may still read its rows. Raises ResourceError if it has failed."""
+        try:
+            info: ShardInfo = self._ray.get(replica.actor.info.remote(), timeout=_START_SECONDS)
+        except Exception as error:
+            raise ResourceError(f"replica {replica.name} did not start: {error}") from error
         return info
 
     def _is_fresh(self, replica: Replica, base: TableParams) -> bool:
@@ -232,6 +271,7 @@ class Head:
         except Exception:
             return False
         return bool(info.fresh or info.ident == base.id)
+
     def _bring_up(self, replica: Replica) -> None:
         """Sends a replica the changes that it lacks; it is up then. Leaves it out if that fails."""
         try:
@@ -281,9 +321,10 @@ class Head:
         except Exception as error:
             replica.fail(error)
             return
-        with self._table.changing():
-            if replica.up and self._journal.since(ident) is None:
-                replica.fail("it has the rows of its source")
+        changes = self._table.try_changing()
+        with changes as free:
+            if free and replica.up and ident != self._table.params.id:
+                replica.fail("it has the rows of another version")
 
     def _described(self, replica: Replica) -> tuple[str, bool, ShardInfo | None]:
         try:

@@ -97,12 +97,18 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     replicas = Replicas(ray, sources.parts)
     try:
         head = _head(ray, name, sources, options)
-        state: HeadState = ray.get(head.state.remote())
+        state: HeadState | NescioError = ray.get(head.state.remote())
+        if isinstance(state, NescioError):
+            ray.kill(head)
+            raise state
         table = FrontTable(ray, head, state, replicas)
         wait_for(lambda: not replicas.missing, _UP_SECONDS)
+    except NescioError:
+        replicas.stop()
+        raise
     except Exception as error:
         replicas.stop()
-        raise _not_started(name, error) from error
+        raise ResourceError(f"table {name!r}: its actors did not start: {error}") from error
     server = ClusterServer(table, replicas, options.party)
     if len(state.parts) != len(sources.parts):
         server.stop()
@@ -127,11 +133,3 @@ def _head(ray: Any, name: str, sources: Sources, options: ClusterOptions) -> Any
     return actor.remote(
         name, sources.params, sources.occupied, sources.shards, options.replicas, own, folder
     )
-
-
-def _not_started(name: str, error: Exception) -> NescioError:
-    """Returns the error of an actor that did not start, or its cause if that is one of ours."""
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, NescioError):
-        return cause
-    return ResourceError(f"table {name!r}: its actors did not start: {error}")

@@ -59,9 +59,7 @@ class Replicas:
         """
         known = {one.name: one for own in self.shards for one in own}
         self._current = current
-        self.shards = [
-            [known.get(name) or self._new(name) for name in own] for own in names
-        ]
+        self.shards = [[known.get(name) or self._new(name) for name in own] for own in names]
 
     def _new(self, name: str) -> Replica:
         return Replica(name, self._ray.get_actor(name), up=False)
@@ -103,9 +101,7 @@ class Replicas:
             raise ResourceError(f"shard {number} has no replica that answers: try again later")
         return min(good, key=lambda one: one.asked)
 
-    def _collect(
-        self, asked: dict[int, Replica], whole: Any, found: dict[int, Partial]
-    ) -> None:
+    def _collect(self, asked: dict[int, Replica], whole: Any, found: dict[int, Partial]) -> None:
         """Asks replicas at the same time; notes answers, and replicas that fail."""
         refs = {}
         for number, replica in asked.items():

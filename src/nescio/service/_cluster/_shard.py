@@ -48,9 +48,7 @@ class ShardSource:
         if not self.is_array:
             return read_shard(self.path, threads, mapped=self.mapped)
         pool = _core.ThreadPool(threads)
-        return ShardTable.of(
-            build_shard(self.params, self.part, self._rows, pool), self.part, pool
-        )
+        return ShardTable.of(build_shard(self.params, self.part, self._rows, pool), self.part, pool)
 
     def _rows(self, first: int, count: int) -> ByteArray:
         """Returns rows of the array; those after its end are vacant."""

@@ -1,0 +1,113 @@
+"""A party on a Ray cluster of this machine, one for all tests of a worker, beside a plain party."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nescio
+from nescio.errors import NescioError
+from nescio.pir._change import Change, make_change
+from nescio.service._cluster import ClusterOptions, connected, open_table
+from nescio.service._cluster import _admin as admin
+from nescio.service._cluster._open import array_sources
+
+FIELDS = {"version": "1", "output": "bit", "generator": "chacha20"}
+ROWS = 70_000
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """A local cluster; the module is imported after its settings are in the environment."""
+    with connected("local", 0):
+        yield sys.modules["ray"]
+
+
+class Sharded:
+    """A table in shards, and the same table in this process, which gets the same changes."""
+
+    def __init__(self, name, path, options, spare=0):
+        self.name, self.options = name, options
+        self.sources = array_sources(path, options, spare=lambda _: spare, **FIELDS)
+        self.server = open_table(name, self.sources, options)
+        self.whole = nescio.Table(np.load(path), spare=spare)
+        self.plain = nescio.Server(self.whole, threads=1, party=0)
+
+    def again(self):
+        """Opens the table once more, as another front, or as one that starts again does."""
+        return open_table(self.name, self.sources, self.options)
+
+    def change(self, operation, indices, rows, seconds=30.0):
+        """Makes a change at both, again and again until the head makes it."""
+        where = np.asarray(indices, np.uint64)
+        change = Change(operation, self.whole.next_version, where, rows)
+        message = change.encode(self.whole.params)
+        end = time.monotonic() + seconds
+        while True:
+            try:
+                found = make_change(self.server.table, message)
+                break
+            except NescioError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
+        assert found == make_change(self.whole, message)
+
+    def check(self, server=None, rows=(0, 12_345, ROWS - 1)):
+        """Compares an answer with that of the table in this process, byte for byte."""
+        client = nescio.Client(self.whole.params, self.whole.tops)
+        query = client.query(rows).keys[0]
+        assert (server or self.server).answer(query) == self.plain.answer(query)
+
+    def kill(self, shard, replica):
+        """Kills the process of a replica."""
+        name = f"{self.name}/shard-{shard}-replica-{replica}"
+        found = [one.info for one in admin.status(self.name) if one.name == name]
+        os.kill(found[0].pid, signal.SIGKILL)
+
+    def wait_up(self, seconds=60.0):
+        """Waits until all replicas answer, at the head and at this front."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            fronts = [one.up for own in self.server.shards.shards for one in own]
+            if all(fronts) and all(one.up for one in admin.status(self.name)):
+                return
+            time.sleep(0.1)
+        raise AssertionError("a replica is not back")
+
+    def end(self):
+        self.server.stop()
+        admin.drain(self.name)
+
+
+@pytest.fixture
+def sharded(ray_cluster, tmp_path, request):
+    """Makes tables in shards, which end with the test."""
+    del ray_cluster
+    made = []
+
+    def make(*, shards=2, replicas=2, spare=0, data=True):
+        path = Path(tmp_path, "table.npy")
+        if not path.exists():
+            values = np.random.default_rng(3).integers(256, size=(ROWS, 32), dtype=np.uint8)
+            np.save(path, values)
+        folder = tmp_path / "data" if data else None
+        options = ClusterOptions(party=0, shards=shards, replicas=replicas, threads=1, data=folder)
+        name = f"{request.node.name[:40]}-{len(made)}".replace("[", "-").replace("]", "")
+        made.append(Sharded(name, path, options, spare))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.end()
+
+
+@pytest.fixture
+def fresh_rows():
+    """Returns random rows."""
+    random = np.random.default_rng()
+    return lambda count: random.integers(256, size=(count, 32), dtype=np.uint8)
