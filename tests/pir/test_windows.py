@@ -1,5 +1,7 @@
 """Windows of tables: the rows of a table that are in memory, as a shard of a cluster has them."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -14,9 +16,7 @@ TIERS = _core.supported_tiers()
 def cut(rows, ends):
     """Returns the windows between the ends, which are rounded down to whole tiles."""
     edges = [0, *(end // _core.TILE_ROWS * _core.TILE_ROWS for end in ends), rows]
-    return [
-        (first, end - first) for first, end in zip(edges, edges[1:], strict=False) if end > first
-    ]
+    return [(first, end - first) for first, end in pairwise(edges) if end > first]
 
 
 def windows(values, output, ends):

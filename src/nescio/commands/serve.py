@@ -9,12 +9,10 @@ from pathlib import Path
 from .._arrays import check_file
 from .._device import describe, parse_device_list
 from ..errors import ArgumentError, FileError
-from ..pir._layout_kind import layout_kind
-from ..pir.batch import Layout
 from . import Subparsers
 from ._run.config import accept_config, config_text
-from ._serve_options import add_options
-from ._tables import open_table, progress_of, table_files
+from ._run.serve_options import add_options
+from ._tables import table_files
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -38,14 +36,13 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     from ..service._connection import ConnectionLimits  # noqa: PLC0415
     from ..service._exchange import check_token  # noqa: PLC0415
     from ..service._operation import HangUps  # noqa: PLC0415
-    from ..service._reloaded import ReloadedServer  # noqa: PLC0415
     from ..service._serve import Address, bind, serve  # noqa: PLC0415
     from ..service._served import check_name  # noqa: PLC0415
-    from ._data import open_kept  # noqa: PLC0415
     from ._run import cluster  # noqa: PLC0415
     from ._run.access import access_of, bind_admin  # noqa: PLC0415
     from ._run.operation import check_operation, operation, speaker  # noqa: PLC0415
-    from ._run.reload import Reloads, make_server  # noqa: PLC0415
+    from ._run.reload import Reloads  # noqa: PLC0415
+    from ._run.tables import open_servers  # noqa: PLC0415
 
     hang_ups = HangUps()
     say = speaker(arguments.log)
@@ -81,30 +78,10 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     with ExitStack() as closing:
         listener = closing.enter_context(bind(address))  # first: reports a port in use at once
         admin = bind_admin(arguments, address, say, closing)
-        servers = {}
         sharded = {}
         if arguments.cluster is not None:
             sharded = cluster.open_servers(arguments, tables, say, closing)
-        for files in tables:
-            name = files.name
-            if name in sharded:
-                servers[name] = ReloadedServer(sharded[name])
-                params = sharded[name].params
-                say(f"table {name}: {params.describe()}")
-                say(f"digest of {name}: {params.digest}")
-                continue
-            with progress_of(f"reading {name}") as shown:
-                if arguments.data is None:
-                    table = open_table(files, arguments, shown)
-                else:
-                    table = open_kept(files, arguments, shown, say, closing)
-            servers[name] = make_server(table, arguments, used)
-            say(f"table {name}: {table.params.describe()}")
-            say(f"digest of {name}: {table.params.digest}")
-            if layout_kind(table.layout) == "batch":
-                say(f"layout of {name}: {Layout.from_bytes(table.layout).describe()}")
-            if arguments.device == "auto" and servers[name].devices != ("cpu",):
-                say(f"answers for {name} are made on {', '.join(servers[name].devices)}")
+        servers = open_servers(arguments, tables, sharded, used, say, closing)
 
         def ready(url: str) -> None:
             say(f"party {arguments.party} serves {', '.join(servers)} on {url}")
@@ -119,8 +96,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             origins=arguments.cors,
             admin_apart=admin is not None,
         )
-        for name, server in sharded.items():
-            cluster.watch_shards(name, server, app.state.readiness)
+        cluster.watch_shards(sharded, app.state.readiness)
         serve(
             app,
             address,

@@ -131,7 +131,7 @@ def test_changes_make_the_versions_that_they_make_in_a_whole_table(rows, row_byt
 
 def test_shards_at_different_versions_answer_from_one():
     values = RANDOM.integers(256, size=(70_000, 64), dtype=np.uint8)
-    head, tables, whole = sharded(values, "bit", 4)
+    _, tables, whole = sharded(values, "bit", 4)
     before = whole.params
     where = np.arange(0, 70_000, 977)
     new = RANDOM.integers(256, size=(len(where), 64), dtype=np.uint8)

@@ -1,9 +1,9 @@
-"""`nescio bench cluster`: the service with its table in shards on Ray, beside the service without.
+"""`nescio bench cluster`: the service with its table in shards on Ray, beside that without.
 
-Each case starts a server without a cluster and one with it, and loads them in turns. Every answer is
-compared, byte for byte, with that of the engine on the whole table. `call` is the time of a batch
-at a front beyond that of its slowest shard, `add` that of adding the partial answers of 128 keys,
-both measured in this process on a cluster of its own.
+Each case starts a server without a cluster and one with it, and loads them in turns. All answers
+are compared, byte for byte, with those of the engine on the whole table. `call` is the time of a
+batch at a front beyond that of its slowest shard, `add` that of adding the partial answers of 128
+keys, both measured in this process on a cluster of its own.
 """
 
 import argparse

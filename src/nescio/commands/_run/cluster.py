@@ -1,8 +1,9 @@
 """`nescio serve --cluster`: the options, and the servers of tables that shards hold."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from ...errors import ArgumentError
@@ -64,15 +65,16 @@ def open_servers(
     return servers
 
 
-def watch_shards(name: str, server: ClusterServer, readiness: Readiness) -> None:
+def watch_shards(servers: Mapping[str, ClusterServer], readiness: Readiness) -> None:
     """Adds the check that each shard has a replica that answers."""
+    for name, server in servers.items():
+        readiness.add(f"shards of {name}", partial(_check_shards, server))
 
-    def check() -> Check:
-        missing = server.shards.missing
-        text = f"no replica answers of shards {', '.join(map(str, missing))}" if missing else ""
-        return Check(not missing, text)
 
-    readiness.add(f"shards of {name}", check)
+def _check_shards(server: ClusterServer) -> Check:
+    missing = server.shards.missing
+    text = f"no replica answers of shards {', '.join(map(str, missing))}" if missing else ""
+    return Check(not missing, text)
 
 
 def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:

@@ -1,4 +1,4 @@
-"""Tables cut by rows: shards that hold a part of the rows, and the head that adds what they answer."""
+"""Tables cut by rows: shards that hold a part of the rows, and the head that has none."""
 
 from ._build import build_shard
 from ._change import RowUpdate

@@ -47,7 +47,7 @@ def build_shard(
     return TableState(params, tables[0], HashTree(tuple(tables[1:]), tops))
 
 
-def _store_records(
+def _store_records(  # noqa: PLR0917 - one step of build_shard
     params: TableParams,
     part: Part,
     load: Load,

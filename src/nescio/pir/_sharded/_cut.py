@@ -23,7 +23,7 @@ class Part(NamedTuple):
     end: int
 
     def span(self, params: TableParams, level: int) -> tuple[int, int]:
-        """Returns the first and the end of the part's records (level 0), or rows of a hash table."""
+        """Returns the first and the end of its records (level 0), or rows of a hash table."""
         shape = params.hashes
         scale, total = ARITY ** (shape.height - level), shape.levels[level].total
         return self.first * scale, min(self.end * scale, total)
@@ -34,7 +34,7 @@ class Part(NamedTuple):
         return first * params.record_rows, min(end * params.record_rows, params.rows)
 
     def window(self, params: TableParams, level: int) -> tuple[int, int]:
-        """Returns the first row and the number of rows in memory, of the records or a hash table."""
+        """Returns the first row in memory and their number, of the records or a hash table."""
         first, end = self.span(params, level)
         first -= first % _core.TILE_ROWS
         return first, end - first

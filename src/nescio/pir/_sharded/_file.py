@@ -247,7 +247,7 @@ def _tables(
     return made
 
 
-def _check_blocks(
+def _check_blocks(  # noqa: PLR0917 - one step of _read
     path: Path,
     file: BinaryIO,
     places: _Places,

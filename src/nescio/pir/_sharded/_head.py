@@ -141,12 +141,14 @@ class HeadTable(Table):
         return TableState(params, old.records, tree, recent, old.layout, versions)
 
     def _rebuild(self, order: Array, new: ByteArray, version: str | None) -> TableParams:
+        del order, new, version
         raise _refused("an insertion or a deletion")
 
     def _replace(self, *_: object) -> TableParams:
         raise _refused("a replacement of all rows")
 
     def _grown(self, rows: int, version: str | None) -> TableState:
+        del rows, version
         raise _refused("a growth")
 
 

@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ... import _core
-from ..._arrays import ByteArray
+from ..._arrays import Array, ByteArray
 from .._params import TableParams
 
 
@@ -32,6 +32,6 @@ def add_answers(params: TableParams, lookups: int, parts: Sequence[ByteArray]) -
     return total
 
 
-def _words(array: ByteArray) -> np.ndarray:  # type: ignore[type-arg]
+def _words(array: ByteArray) -> Array:
     """Views bytes as words, which NumPy adds several times as fast."""
     return array.view(np.uint64) if len(array) % 8 == 0 else array

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ...errors import ArgumentError, ResourceError
-from ._connect import import_ray
+from ._connect import Actor, Ray, import_ray
 from ._messages import ShardInfo
 
 _CALL_SECONDS = 60.0
@@ -45,7 +45,7 @@ def drain(table: str) -> None:
     ray.kill(_head(ray, table))
 
 
-def _head(ray: Any, table: str) -> Any:
+def _head(ray: Ray, table: str) -> Actor:
     try:
         return ray.get_actor(table + _HEAD)
     except ValueError as error:
@@ -55,7 +55,7 @@ def _head(ray: Any, table: str) -> Any:
         ) from error
 
 
-def _call(table: str, method: str, *arguments: object) -> Any:
+def _call(table: str, method: str, *arguments: object) -> Any:  # noqa: ANN401 - any method's
     ray = import_ray()
     head = _head(ray, table)
     try:

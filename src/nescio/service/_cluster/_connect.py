@@ -18,11 +18,17 @@ from ...errors import ArgumentError, ResourceError
 INLINE_BYTES = 4 << 20
 """Keys and answers of a batch up to this size go with the call, not through the object store."""
 
+Ray = Any
+"""The module `ray`, which has no types of its own."""
+
+Actor = Any
+"""A handle of an actor, whose methods are called by `remote`."""
+
 _LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
 
-def import_ray(option: str = "--cluster") -> Any:
+def import_ray(option: str = "--cluster") -> Ray:
     """Imports Ray for an option of a command, without its field in records of logs.
 
     Raises ArgumentError if it is not installed.
@@ -61,7 +67,7 @@ def connected(address: str, party: int, option: str = "--cluster") -> Iterator[N
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _connect(ray: Any, address: str, party: int, folder: str, option: str) -> None:
+def _connect(ray: Ray, address: str, party: int, folder: str, option: str) -> None:
     common: dict[str, Any] = {
         "namespace": namespace(party),
         "log_to_driver": False,

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from ...pir._state import TableState
 from ...pir._vacancy import Vacancy
 from ...pir._versions import UsedVersions
 from ...pir._wire import QueryMessage
+from ._connect import Actor, Ray
 from ._messages import HeadState, Partial
 from ._replicas import Replicas
 
@@ -33,7 +33,7 @@ _BATCH_KEYS = 128
 class FrontTable(HeadTable):
     """A table's versions, which follow those of its head. Changes are made by the head."""
 
-    def __init__(self, ray: Any, head: Any, state: HeadState, replicas: Replicas) -> None:
+    def __init__(self, ray: Ray, head: Actor, state: HeadState, replicas: Replicas) -> None:
         self._ray = ray
         self._replicas = replicas
         self._head = head
@@ -162,10 +162,8 @@ class ClusterServer(Server):
         errors: dict[int, MismatchError] = {}
         for partial in partials:
             errors.update(partial.errors)
-        return [
-            errors[i] if i in errors else answer
-            for i, answer in enumerate(self._added(queries, partials))
-        ]
+        added = self._added(queries, partials)
+        return [errors.get(i, answer) for i, answer in enumerate(added)]
 
     def _added(self, queries: Sequence[QueryMessage], partials: Sequence[Partial]) -> list[bytes]:
         """Adds the shares of all shards; answers of queries with an error are empty."""

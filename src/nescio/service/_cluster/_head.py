@@ -29,6 +29,7 @@ from ...pir._change import make_change
 from ...pir._sharded import HeadTable, RowUpdate
 from ...pir._sharded._head import keep_versions_of, merged_tops
 from ...pir._vacancy import Vacancy
+from ._connect import Actor, Ray
 from ._journal import Base, HeadJournal, Tops, store_base, stored_base
 from ._messages import HeadState, ShardInfo
 from ._replicas import Replica, wait_for
@@ -49,7 +50,7 @@ class Head:
     Raises FileError for a folder that cannot be used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - of an actor
         self,
         name: str,
         base: TableParams,
@@ -61,7 +62,7 @@ class Head:
     ) -> None:
         import ray  # noqa: PLC0415 - in an actor
 
-        self._ray: Any = ray
+        self._ray: Ray = ray
         self._name = name
         self._shards = shards
         self._options = options
@@ -193,7 +194,7 @@ class Head:
                 replica.fail(error)
                 continue
             before = found.setdefault(number, tops)
-            if not all(np.array_equal(a, b) for a, b in zip(before, tops, strict=True)):
+            if before[0].tobytes() != tops[0].tobytes() or before[1].tobytes() != tops[1].tobytes():
                 raise ResourceError(f"the replicas of shard {number} differ: restart them")
         missing = [i for i in range(len(self._replicas)) if i not in found]
         if missing:
@@ -217,7 +218,7 @@ class Head:
                 replica.fail(error)
         self._preparing = []
 
-    def _result(self, replica: Replica, ref: Any) -> Any:
+    def _result(self, replica: Replica, ref: Actor) -> Any:  # noqa: ANN401 - any method's
         """Waits for the result of a call, unless the replica is found not to answer."""
         end = time.monotonic() + _CALL_SECONDS
         while not self._ray.wait([ref], timeout=_PAUSE_SECONDS)[0]:

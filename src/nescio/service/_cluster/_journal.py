@@ -121,11 +121,11 @@ class HeadJournal:
             writer = JournalWriter(path, reader.head, reader.end, reader.count)
             if reader.torn_bytes:
                 writer.cut()
-            return writer
         except OSError as error:
             raise FileError(f"{path} cannot be used: {error.strerror}") from error
         except NescioError as error:
             raise FileError(f"the journal {path}: {error}") from error
+        return writer
 
     def _replay(self, record: JournalRecord) -> None:
         """Makes a recorded change at the head, with the tops that are in the record."""

@@ -12,7 +12,7 @@ from ...pir import TableParams
 from ...pir._params import MAX_ROWS
 from ...pir._rows import RowKind, new_params, servable
 from ...pir._sharded import Part, check_parts, cut
-from ._connect import import_ray
+from ._connect import Actor, Ray, import_ray
 from ._front import ClusterServer, FrontTable
 from ._head import Head
 from ._messages import HeadState
@@ -25,7 +25,7 @@ _UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes o
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The placement of a table: shards, replicas of each, threads of a shard (0: all processors)."""
+    """The placement of a table: shards, replicas, threads of a shard (0: all processors)."""
 
     party: int
     shards: int = 1
@@ -50,7 +50,11 @@ class Sources(NamedTuple):
 
 
 def array_sources(
-    path: Path, options: ClusterOptions, *, spare: Callable[[int], int], **fields: Any
+    path: Path,
+    options: ClusterOptions,
+    *,
+    spare: Callable[[int], int],
+    **fields: Any,  # noqa: ANN401 - of new_params
 ) -> Sources:
     """Cuts the table of an array. Raises ArgumentError for one that cannot be cut so."""
     values = servable(load_array(path))
@@ -119,7 +123,7 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     return server
 
 
-def _head(ray: Any, name: str, sources: Sources, options: ClusterOptions) -> Any:
+def _head(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> Actor:
     folder = None if options.data is None else (options.data / name).resolve()
     actor = ray.remote(Head).options(
         name=f"{name}/head",

@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...errors import ResourceError
 from ...pir._sharded import Part
+from ._connect import Actor, Ray
 from ._messages import Partial
 
 _LOG = logging.getLogger(__name__)
@@ -29,7 +29,7 @@ class Replica:
     """An actor that holds a shard."""
 
     name: str
-    actor: Any
+    actor: Actor
     up: bool = True
     asked: int = 0
 
@@ -43,7 +43,7 @@ class Replica:
 class Replicas:
     """All replicas of a table's shards."""
 
-    def __init__(self, ray: Any, parts: Sequence[Part]) -> None:
+    def __init__(self, ray: Ray, parts: Sequence[Part]) -> None:
         self._ray = ray
         self.parts = parts
         self.shards: Sequence[Sequence[Replica]] = [[] for _ in parts]
@@ -79,7 +79,7 @@ class Replicas:
 
         Raises ResourceError if a shard has no replica that answers.
         """
-        whole: Any = queries
+        whole: object = queries
         if len(self.shards) > 1 and sum(map(len, queries)) > _INLINE_BYTES:
             whole = self._ray.put(queries)
         found: dict[int, Partial] = {}
@@ -101,7 +101,7 @@ class Replicas:
             raise ResourceError(f"shard {number} has no replica that answers: try again later")
         return min(good, key=lambda one: one.asked)
 
-    def _collect(self, asked: dict[int, Replica], whole: Any, found: dict[int, Partial]) -> None:
+    def _collect(self, asked: dict[int, Replica], whole: object, found: dict[int, Partial]) -> None:
         """Asks replicas at the same time; notes answers, and replicas that fail."""
         refs = {}
         for number, replica in asked.items():

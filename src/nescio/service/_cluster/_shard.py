@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from ...pir._sharded import (
     read_shard,
 )
 from ...pir._sharded._shard import Prepared
+from ._connect import Actor, Ray
 from ._messages import Partial, ShardInfo
 
 _CONCURRENCY = 8
@@ -67,8 +67,8 @@ class ShardOptions:
     keep: int
 
 
-def start_shard(ray: Any, name: str, source: ShardSource, options: ShardOptions) -> Any:
-    """Starts the actor of a name, or finds it: where its rows fit, away from others if possible."""
+def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions) -> Actor:
+    """Starts the actor of a name, or finds it; its rows must fit its node."""
     memory = 0 if source.mapped else source.part.bytes(source.params)
     actor = ray.remote(Shard).options(
         name=name,
@@ -137,7 +137,7 @@ class Shard:
         )
 
     def prepare(self, name: str, update: RowUpdate) -> tuple[IndexArray, ByteArray]:
-        """Prepares a change of rows of the whole table; returns the tops of the part that change."""
+        """Prepares a change of rows of the whole table; returns the tops that change."""
         with self._changing:
             table = self._table
             prepared = table.prepare(update.of(table.params, table.part))

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from ..dpf import OUTPUTS
-from ..errors import ArgumentError
-from ..pir._history import DEFAULT_VERSIONS
-from . import devices, generator
-from ._run.access import add_access_options
-from ._run.options import add_operation_options
+from ...dpf import OUTPUTS
+from ...errors import ArgumentError
+from ...pir._history import DEFAULT_VERSIONS
+from .. import devices, generator
+from .access import add_access_options
+from .options import add_operation_options
 
 
 class _RefusedToken(argparse.Action):
@@ -156,9 +156,9 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     add(
         "--cluster",
         metavar="ADDRESS",
-        help="hold the tables in shards on this party's own Ray cluster, of which this process is a "
-        "front: the address of the cluster's head, or 'local' to start one on this machine. Never "
-        "use one cluster for both parties: its operator sees both queries of a lookup",
+        help="hold the tables in shards on this party's own Ray cluster, of which this process "
+        "is a front: the address of the cluster's head, or 'local' to start one on this machine. "
+        "Never use one cluster for both parties: its operator sees both queries of a lookup",
     )
     add(
         "--shards",
