@@ -103,6 +103,7 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
         head = _head(ray, name, sources, options)
         state: HeadState | NescioError = ray.get(head.state.remote())
         if isinstance(state, NescioError):
+            ray.get(head.drain.remote())
             ray.kill(head)
             raise state
         table = FrontTable(ray, head, state, replicas)
