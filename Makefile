@@ -17,6 +17,7 @@
 #   make private-inference   the same of private inference: four networks between two processes (ARGS)
 #   make faults      kill, stop, cut and flood two parties of the service, and print what was lost (ARGS)
 #   make soak        update and look up rows for an hour, and print the slope of the servers' memory (ARGS)
+#   make cluster     test tables in shards on a local Ray cluster, and measure the service on it (ARGS)
 #   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
 #   make docs        build the documentation as HTML
 #   make format      rewrite the sources as `make check` expects them
@@ -255,6 +256,13 @@ faults: $(VENV)/.bench
 soak: $(VENV)/.bench
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.faults soak --seconds 3600 --json $(RESULTS)/soak.json $(ARGS)
+
+.PHONY: cluster
+
+cluster: $(VENV)/.test $(VENV)/.bench
+	$(PYTEST) tests/pir/sharded tests/service/cluster tests/commands/test_build.py $(PYTEST_ARGS)
+	mkdir -p $(RESULTS)
+	$(BIN)/nescio bench cluster --threads 2 --json $(RESULTS)/cluster.json $(ARGS)
 
 private-inference: $(VENV)/.bench $(VENV)/.compat
 	$(BIN)/python -m benchmarks.infer figures --out $(RESULTS)/infer $(ARGS)

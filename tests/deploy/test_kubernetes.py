@@ -19,8 +19,6 @@ from nescio.cli import build_parser
 
 RAY_PORTS = {6379, 8265, 10001}
 HTTPS = 8443
-# Options of the sharded service, with a value each: the parser may be older than they are.
-CLUSTER_OPTIONS = {"--cluster", "--shards", "--replicas"}
 
 
 @pytest.fixture(params=PARTIES)
@@ -174,13 +172,6 @@ def test_a_pod_ends_after_its_requests(manifests):
 def test_the_command_and_the_configuration_have_options_of_the_parser(party):
     words = list(container(rendered(party))["command"])
     parser = build_parser()
-    known = {
-        name
-        for action in parser._subparsers._group_actions[0].choices["serve"]._actions
-        for name in action.option_strings
-    }
-    for name in sorted(CLUSTER_OPTIONS - known):
-        del words[words.index(name) : words.index(name) + 2]
     words[words.index("--config") + 1] = str(KUBERNETES / party / "nescio.toml")
     assert words[0] == "nescio"
     found = parser.parse_args(words[1:])

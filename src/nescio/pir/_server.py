@@ -108,6 +108,11 @@ class Server:
         return _BATCH_KEYS if self._replica is None else _GPU_BATCH_KEYS
 
     @property
+    def lanes(self) -> int:
+        """The number of batches to answer at the same time: those of one machine share it."""
+        return 1
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that compute the answers: ("cpu",), ("cuda:0",), ..."""
         return ("cpu",) if self._replica is None else self._replica.names

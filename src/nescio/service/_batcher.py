@@ -68,10 +68,19 @@ class Batcher:
     one client has more waiting than half of that, and others wait too, it has half: then none of
     them waits for a pass that is bound by arithmetic. The thread starts with the first query and
     ends with `stop`.
+
+    With several `lanes` as many threads answer batches. While a batch is answered, another one
+    begins only if it is full: smaller ones would take a pass each.
     """
 
     def __init__(
-        self, answer_batch: AnswerBatch, check: Check, quotas: Quotas, max_batch_keys: int
+        self,
+        answer_batch: AnswerBatch,
+        check: Check,
+        quotas: Quotas,
+        max_batch_keys: int,
+        *,
+        lanes: int = 1,
     ) -> None:
         self._answer_batch = answer_batch
         self._check = check
@@ -83,14 +92,15 @@ class Batcher:
         self._comebacks = Comebacks()
         self._oldest = -math.inf  # arrival of the oldest request of the next batch
         self._batch_seconds = 0.0  # of recent batches
-        self._thread: threading.Thread | None = None  # any other answering thread ends
+        self._lanes = lanes
+        self._threads: list[threading.Thread] = []  # any other answering thread ends
+        self._busy = 0  # threads that answer a batch
         self._failed = False  # a device has failed; permanent
 
     @property
     def healthy(self) -> bool:
         """False if the thread ended without a call of `stop`, or if a device has failed."""
-        thread = self._thread
-        return not self._failed and (thread is None or thread.is_alive())
+        return not self._failed and all(thread.is_alive() for thread in self._threads)
 
     @property
     def waiting(self) -> tuple[int, int, int]:
@@ -100,11 +110,11 @@ class Batcher:
     async def stop(self) -> None:
         """Cancels waiting requests, and ends the thread after its current batch."""
         with self._changed:
-            thread, self._thread = self._thread, None
+            threads, self._threads = self._threads, []
             for request in self._queue.clear():
                 request.answer.cancel()
             self._changed.notify_all()
-        if thread is not None:
+        for thread in threads:
             await asyncio.to_thread(thread.join)
 
     def admit(self, client: Hashable, keys: int) -> None:
@@ -161,12 +171,17 @@ class Batcher:
             self._queue.push(request)
             self._returns.arrived(request.client, request.arrived)
             self._comebacks.arrived(request.arrived)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._answer_forever, name="nescio-answer", daemon=True
-                )
-                self._thread.start()
+            if not self._threads:
+                self._start()
             self._changed.notify_all()
+
+    def _start(self) -> None:
+        self._threads = [
+            threading.Thread(target=self._answer_forever, name="nescio-answer", daemon=True)
+            for _ in range(self._lanes)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def _cancel(self, request: _Request) -> None:
         """Removes what still waits of a request that has ended."""
@@ -189,6 +204,8 @@ class Batcher:
             if whole is not None:
                 loops.setdefault(piece.job.loop, []).append((piece.job, whole))
         with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
             self._batch_seconds += _NEWEST * (seconds - self._batch_seconds)
             served = {piece.job.client for piece in batch}
             absent = [client for client in served if not self._queue.keys_of(client)]
@@ -238,8 +255,8 @@ class Batcher:
     def _gather(self) -> list[Piece[_Request]] | None:
         """Waits for a batch of requests; None when stopped."""
         with self._changed:
-            while self._thread is threading.current_thread():
-                if not self._queue:
+            while threading.current_thread() in self._threads:
+                if not self._queue or (self._busy and self._queue.keys < self._max_batch_keys):
                     self._changed.wait()
                     continue
                 limit, left = self._next()
@@ -247,6 +264,7 @@ class Batcher:
                     self._changed.wait(left)
                 elif batch := self._queue.take(limit):
                     self._oldest = -math.inf  # what is left goes with the next batch
+                    self._busy += 1
                     return batch
         return None
 

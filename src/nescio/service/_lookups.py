@@ -32,7 +32,11 @@ class Lookups:
         self.budget = Budget(self._quotas.max_held_bytes)
         self._batchers = {
             name: Batcher(
-                metrics.counted_passes(name, server), server.check, self._quotas, server.batch_keys
+                metrics.counted_passes(name, server),
+                server.check,
+                self._quotas,
+                server.batch_keys,
+                lanes=server.lanes,
             )
             for name, server in ((name, served[name]) for name in served)
         }

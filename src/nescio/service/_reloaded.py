@@ -58,6 +58,11 @@ class ReloadedServer(Server):
         return self._now.batch_keys
 
     @property
+    def lanes(self) -> int:
+        """The number of batches to answer at the same time."""
+        return self._now.lanes
+
+    @property
     def devices(self) -> tuple[str, ...]:
         """The names of the devices that compute the answers."""
         return self._now.devices

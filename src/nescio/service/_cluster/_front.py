@@ -28,6 +28,7 @@ _FOLLOW_SECONDS = 1.0
 _LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
 _BATCH_KEYS = 128
+_LANES = 2
 
 
 class FrontTable(HeadTable):
@@ -134,6 +135,11 @@ class ClusterServer(Server):
     def batch_keys(self) -> int:
         """The batch size in keys above which larger batches gain little."""
         return _BATCH_KEYS
+
+    @property
+    def lanes(self) -> int:
+        """Batches at the same time: shards have the next one when they have answered the first."""
+        return _LANES
 
     @property
     def devices(self) -> tuple[str, ...]:
