@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 _FOLLOW_SECONDS = 1.0
 _LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
-_BATCH_KEYS = 128
+_BATCH_KEYS = 256
 _LANES = 2
 
 
