@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shutil
 import sys
 
 import httpx
@@ -120,6 +121,42 @@ def test_a_disk_that_loses_its_files_does_not_end_a_server(tmp_path):
     assert np.array_equal(all_rows(found.kept.table), fresh_rows(0, 20_000))
 
 
+@pytest.mark.parametrize("away", ["moved", "removed", "replaced"])
+def test_a_folder_that_is_no_longer_there_gets_no_changes(tmp_path, away):
+    """A start would not find them. The check of /readyz shows `failure`."""
+    path = tmp_path / "words"
+    kept = begin(path)
+    change(kept.table, "update", [1], fresh_rows(1, 1))
+    if away == "removed":
+        shutil.rmtree(path)
+    else:
+        path.rename(tmp_path / "other")
+    if away == "replaced":
+        shutil.copytree(tmp_path / "other", path)
+    params = kept.table.params
+    with pytest.raises(FileError, match="journal-1 is no longer at its path"):
+        change(kept.table, "update", [2], fresh_rows(2, 1))
+    assert "no longer at its path" in kept.failure
+    with pytest.raises(FileError, match="no longer at its path"):
+        kept.check()
+    assert kept.table.params == params
+    if away == "moved":
+        (tmp_path / "other").rename(path)
+        with pytest.raises(FileError, match="no longer at its path"):  # until a start reads it
+            change(kept.table, "update", [2], fresh_rows(2, 1))
+        assert restart(kept).kept.table.params == params
+
+
+def test_a_snapshot_into_a_folder_that_was_moved_refuses_changes(tmp_path, caplog):
+    kept = begin(tmp_path / "words")
+    (tmp_path / "words").rename(tmp_path / "other")
+    kept.snapshots.start()
+    kept.snapshots.wait()
+    assert kept.snapshots.failed == 1
+    assert "journal-1 is no longer at its path" in caplog.text
+    assert "no longer at its path" in kept.failure
+
+
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot be written: Not a directory; expected a folder"):
@@ -152,4 +189,12 @@ def test_the_service_refuses_changes_and_goes_on_with_lookups(tmp_path, full):
         assert post("rows", body).json()["error"]["code"] == "not_durable"
         kept._writer.failure = None
         assert post("rows", body).status_code == 200
+        params = table.params
+        (tmp_path / "words").rename(tmp_path / "moved")
+        reply = post("rows", message(table, "update", [1], fresh_rows(3, 1)))
+        assert reply.status_code == 507
+        assert "no longer at its path" in reply.json()["error"]["message"]
+        assert str(tmp_path) not in reply.text
+        assert table.params == params
+        (tmp_path / "moved").rename(tmp_path / "words")
     assert restart(kept).kept.table.params == table.params

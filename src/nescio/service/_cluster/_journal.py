@@ -83,8 +83,8 @@ class HeadJournal:
 
     def check(self) -> None:
         """Raises FileError if no change can be recorded."""
-        if self._writer is not None and self._writer.failure is not None:
-            raise FileError(self._writer.failure)
+        if self._writer is not None:
+            self._writer.check()
 
     @contextmanager
     def recording(self, message: bytes) -> Iterator[Record]:

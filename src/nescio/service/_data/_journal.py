@@ -208,8 +208,9 @@ class JournalReader:
 class JournalWriter:
     """Appends records to a journal, each of which is synchronized before `append` returns.
 
-    A failure leaves the journal as it was. If it cannot be left so, or if the file cannot be opened
-    for writing, `failure` says why, and all later records are refused.
+    A failure leaves the journal as it was. If it cannot be left so, if the file cannot be opened for
+    writing, or if it is no longer at its path, where a start would read it, `failure` says why, and
+    all later records are refused.
     """
 
     def __init__(self, path: Path, head: Head, end: int, count: int) -> None:
@@ -217,6 +218,7 @@ class JournalWriter:
         self.end = end
         self.count = count
         self.failure: str | None = None
+        self._path = path.absolute()
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
@@ -233,10 +235,25 @@ class JournalWriter:
             file.write(head.encode())
         return cls(path, head, HEAD_BYTES, 0)
 
-    def append(self, record: Record) -> None:
-        """Appends a record. Raises FileError, and leaves the journal as it was, if that fails."""
+    def check(self) -> None:
+        """Raises FileError if no record can be appended."""
+        if self.failure is None and not self._is_at_its_path():
+            self.failure = (
+                f"the journal {self._path.name} is no longer at its path: its folder was moved, "
+                "replaced or removed; stop the service, put the folder back, and start it again"
+            )
         if self.failure is not None:
             raise FileError(self.failure)
+
+    def _is_at_its_path(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except OSError:
+            return False
+
+    def append(self, record: Record) -> None:
+        """Appends a record. Raises FileError, and leaves the journal as it was, if that fails."""
+        self.check()
         parts = encode_record(self.head.name, self.count, record)
         try:
             write_at(self._descriptor, parts, self.end)

@@ -102,8 +102,7 @@ class KeptTable:
 
     def check(self) -> None:
         """Raises FileError if no change can be recorded."""
-        if self._writer.failure is not None:
-            raise FileError(self._writer.failure)
+        self._writer.check()
 
     @contextmanager
     def recording(self, message: bytes) -> Iterator[Record]:
