@@ -6,13 +6,15 @@ import threading
 import time
 
 import httpx
+import numpy as np
 import pytest
 
 import nescio
 from nescio.errors import ArgumentError
-from nescio.service import create_app
+from nescio.service import RemoteTable, create_app
 from nescio.service._observe import Check
 from nescio.service._observe._peer import Peer
+from nescio.service._reloaded import ReloadedServer
 from service.conftest import QUOTAS, VALUES, running
 
 
@@ -89,13 +91,44 @@ def test_parties_with_and_without_a_common_version():
     (app, servers), (other, others) = app_of(0), app_of(1)
     with running(app) as url, running(other) as peer_url, watching(app, servers, peer_url):
         assert wait_for(url, lambda check: "asked" in check.get("detail", ""))["ok"]
-        for _ in range(20):  # more than the versions that are kept
+        for _ in range(40):  # more than the versions that are kept
             servers["words"].table.update([1], VALUES[[2]])
         found = wait_for(url, lambda check: not check["ok"])
         assert found["detail"] == f"no version in common with {peer_url}: words"
-        for _ in range(20):
+        for _ in range(40):
             others["words"].table.update([1], VALUES[[2]])
         assert wait_for(url, lambda check: check["ok"])["ok"]
+
+
+def test_a_reload_at_one_party_first_keeps_both_ready_and_takes_new_clients():
+    """The old table is answered for a minute, and named to the other party and to clients."""
+    old, new = nescio.Table(VALUES), nescio.Table(VALUES[::-1].copy(), version="2")
+    servers = [
+        {"words": ReloadedServer(nescio.Server(old, threads=1, party=p), kept_seconds=3)}
+        for p in (0, 1)
+    ]
+    apps = [create_app(own, party=p, quotas=QUOTAS) for p, own in enumerate(servers)]
+    with (
+        running(apps[0]) as a,
+        running(apps[1]) as b,
+        watching(apps[0], servers[0], b),
+        watching(apps[1], servers[1], a),
+    ):
+        servers[0]["words"].replace(nescio.Server(new, threads=1, party=0))
+        with RemoteTable([a, b], "words", retries=0) as table:
+            assert np.array_equal(table.lookup([5]), VALUES[[5]])
+        listed = httpx.get(f"{a}/v1/tables/words").json()
+        assert [params["version"] for params in listed["versions"]] == ["2", "1"]
+        time.sleep(0.3)  # both have asked since
+        for url in (a, b):
+            check = wait_for(url, lambda check: "asked" in check.get("detail", ""))
+            assert check["ok"]
+        found = wait_for(b, lambda check: not check["ok"])  # party 1 did not follow in time
+        assert found["detail"] == f"no version in common with {a}: words"
+        listed = httpx.get(f"{a}/v1/tables/words").json()
+        assert [params["version"] for params in listed["versions"]] == ["2"]
+        gone = httpx.get(f"{a}/v1/tables/words/tops?version={old.params.id.hex()}")
+        assert gone.status_code in (409, 410)
 
 
 def test_a_peer_that_ends_when_it_had_no_common_version():
@@ -105,7 +138,7 @@ def test_a_peer_that_ends_when_it_had_no_common_version():
         with running(other) as peer_url:
             stack.enter_context(watching(app, servers, peer_url))
             assert wait_for(url, lambda check: "asked" in check.get("detail", ""))["ok"]
-            for _ in range(20):
+            for _ in range(40):
                 servers["words"].table.update([1], VALUES[[2]])
             assert not wait_for(url, lambda check: not check["ok"])["ok"]
         assert wait_for(url, lambda check: check["ok"])["detail"].startswith("unknown: ")

@@ -21,14 +21,15 @@ _MAX_HEADER_BYTES = 4096
 _MAX_MADE_BYTES = 2 << 20
 
 
-def described_versions(table: Table) -> list[dict[str, object]]:
-    """Lists the parameters of the versions that are answered, newest first.
+def described_versions(tables: Sequence[Table]) -> list[dict[str, object]]:
+    """Lists the parameters of the versions of all tables that are answered, newest first.
 
     At most 8, and so few that their JSON has at most 48 KiB; the current version in any case.
     """
     found: list[dict[str, object]] = []
     left = _MAX_VERSIONS_BYTES
-    for params in table.versions[:_MAX_VERSIONS]:
+    named = {params.id: params for table in tables for params in table.versions}
+    for params in list(named.values())[:_MAX_VERSIONS]:
         left -= len(params.to_json())
         if found and left < 0:
             break
@@ -74,20 +75,25 @@ def _header(asked: bytes, versions: Sequence[TableParams]) -> dict[str, str]:
     return {"Nescio-Newer": text} if len(text) <= _MAX_HEADER_BYTES else {}
 
 
-def asked_version(request: Request, table: Table) -> Version:
+def asked_version(request: Request, tables: Sequence[Table]) -> Version:
     """Returns the version that the query parameter `version` names; without it, the current one.
 
-    Raises RefusedError for one that is not an id, or that is not answered.
+    `tables` has the present table, and the one before if it is still answered. Raises RefusedError
+    for one that is not an id, or that is not answered.
     """
     text = request.query_params.get("version")
     if text is None:
-        return table.current
+        return tables[0].current
     if not _ID.fullmatch(text):
         raise RefusedError(
             400, "malformed_message", "version: expected an id of 32 hexadecimal digits"
         )
+    ident = bytes.fromhex(text)
+    for table in tables:
+        if (found := table.find_version(ident)) is not None:
+            return found
     try:
-        return table.version_of(bytes.fromhex(text))
+        return tables[0].version_of(ident)
     except MismatchError as error:
         raise refusal(error) from error
 

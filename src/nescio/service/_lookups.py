@@ -85,7 +85,7 @@ class Lookups:
     async def tops(self, request: Request) -> Response:
         """Sends the tops of a table."""
         name = self._served.known(request)
-        version = asked_version(request, self._served.table(name))
+        version = asked_version(request, self._served.tables(name))
         since = request.query_params.get("since", "")
         with self.budget.holding() as held:
             held.add(max_message_bytes(version.params))
@@ -96,7 +96,7 @@ class Lookups:
     async def layout(self, request: Request) -> Response:
         """Sends the layout of a table."""
         name = self._served.known(request)
-        layout = asked_version(request, self._served.table(name)).state.layout
+        layout = asked_version(request, self._served.tables(name)).state.layout
         if not layout:
             raise refuse.no_layout(name)
         with self.budget.holding() as held:

@@ -38,6 +38,11 @@ class ReloadedServer(Server):
             self._before = None
 
     @property
+    def before(self) -> Server | None:
+        """The server before the present one, as long as it answers."""
+        return self._before
+
+    @property
     def table(self) -> Table:  # type: ignore[override]
         """The present table."""
         return self._now.table
@@ -114,6 +119,14 @@ class ReloadedServer(Server):
         first = iter(before.answer_batch(late))
         second = iter(now.answer_batch(recent) if recent else ())
         return [next(first if query.table in old else second) for query in queries]
+
+
+def answered_tables(server: Server) -> list[Table]:
+    """Lists the tables that a server answers: the present one, and the one before if it is kept."""
+    found = [server.table]
+    if isinstance(server, ReloadedServer) and (before := server.before) is not None:
+        found.append(before.table)
+    return found
 
 
 def _versions(table: Table) -> set[bytes]:

@@ -16,6 +16,7 @@ from ..pir._versions import LastChange
 from . import _quotas as refuse
 from ._kept import described_versions
 from ._quotas import Quotas
+from ._reloaded import answered_tables
 
 _NAME = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 
@@ -24,6 +25,7 @@ class _Described(NamedTuple):
     """A description of a table, and what it depends on."""
 
     state: TableState
+    before: TableState | None
     last: LastChange | None
     next_version: str | None
     body: bytes
@@ -58,6 +60,10 @@ class Served:
         """Returns a table."""
         return self._servers[name].table
 
+    def tables(self, name: str) -> list[Table]:
+        """Returns a table, and the one before a reload while it is answered."""
+        return answered_tables(self._servers[name])
+
     def known(self, request: Request) -> str:
         """Returns the name of the table in a request's path. Raises RefusedError if unknown."""
         name: str = request.path_params["name"]
@@ -75,7 +81,7 @@ class Served:
             "party": self.party,
             "id": params.id.hex(),
             "params": params.to_dict(),
-            "versions": described_versions(table),
+            "versions": described_versions(self.tables(name)),
             "changes": row_kind(table).to_dict(),
             "last_change": None if last is None else last.content.hex(),
             "changed_id": None if last is None else last.changed.hex(),
@@ -91,12 +97,14 @@ class Served:
 
         Clients who follow the versions of a table ask for it after each change.
         """
-        table = self.table(name)
+        table, *older = self.tables(name)
         state, last, following = table.current.state, table.last_change, table.next_version
+        before = older[0].current.state if older else None
         known = self._described.get(name)
-        if known is None or known.state is not state or known[1:3] != (last, following):
+        same = known is not None and known.state is state and known.before is before
+        if known is None or not same or (known.last, known.next_version) != (last, following):
             body = json.dumps(self.describe(name), separators=(",", ":")).encode()
-            known = self._described[name] = _Described(state, last, following, body)
+            known = self._described[name] = _Described(state, before, last, following, body)
         return known.body
 
     def _check(self, name: str, server: Server) -> None:

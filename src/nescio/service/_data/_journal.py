@@ -208,9 +208,9 @@ class JournalReader:
 class JournalWriter:
     """Appends records to a journal, each of which is synchronized before `append` returns.
 
-    A failure leaves the journal as it was. If it cannot be left so, if the file cannot be opened for
-    writing, or if it is no longer at its path, where a start would read it, `failure` says why, and
-    all later records are refused.
+    A failure leaves the journal as it was. If it cannot be left so, if the file cannot be opened
+    for writing, or if it is no longer at its path, where a start would read it, `failure` says why,
+    and all later records are refused.
     """
 
     def __init__(self, path: Path, head: Head, end: int, count: int) -> None:

@@ -17,6 +17,7 @@ from ..._arrays import shown
 from ...errors import ArgumentError, NescioError
 from ...pir import Server, TableParams
 from .._http import Http
+from .._reloaded import answered_tables
 from ._metrics import Metrics
 from ._ready import Check, Readiness
 
@@ -119,7 +120,8 @@ class Peer:
 
 
 def _own_versions(server: Server) -> frozenset[bytes]:
-    return frozenset(params.id for params in server.table.versions)
+    tables = answered_tables(server)
+    return frozenset(params.id for table in tables for params in table.versions)
 
 
 def _versions(description: object) -> frozenset[bytes]:
