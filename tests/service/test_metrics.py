@@ -186,6 +186,23 @@ def test_the_machine_is_measured_once():
         assert value(samples(url), "nescio_machine_read_bytes_per_second") == rate
 
 
+def test_counters_of_alerts_begin_at_zero():
+    """An alert on increase() misses an event that makes its counter."""
+    app = seen_app()
+    app.state.metrics.journal("words")
+    with running(app) as url:
+        found = samples(url)
+    for what in ("tables", "certificate", "configuration", "client_keys"):
+        for result in ("done", "refused"):
+            assert value(found, "nescio_reloads_total", what=what, result=result) == 0
+    for reason in ("internal_error", "overloaded", "answer_too_slow", "no_resources"):
+        assert value(found, "nescio_refused_total", reason=reason) == 0
+    assert value(found, "nescio_refused_total", reason="not_admitted") == 0
+    assert value(found, "nescio_journal_errors_total", table="words") == 0
+    for result in ("done", "failed"):
+        assert value(found, "nescio_snapshots_total", table="words", result=result) == 0
+
+
 def test_a_journal_tells_what_it_writes():
     app = seen_app()
     journal = app.state.metrics.journal("words")

@@ -19,6 +19,8 @@ from ._state import Connections, TableSource, TableStates
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _KEYS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_RELOADED = ("tables", "certificate", "configuration", "client_keys")
+_ALERTED = ("internal_error", "overloaded", "answer_too_slow", "no_resources", "not_admitted")
 REFUSED = "nescio.refused"
 """The entry of an ASGI scope that names the reason of a refusal."""
 
@@ -75,6 +77,12 @@ class Metrics:
         self._reloads = self._counter(
             "nescio_reloads", "Reloads of tables, certificates and client keys.", "what", "result"
         )
+        # increase() misses the first event of a counter that begins with it
+        for reason in _ALERTED:
+            self._refused.labels(reason)
+        for what in _RELOADED:
+            for result in ("done", "refused"):
+                self._reloads.labels(what, result)
 
     def _make_passes(self) -> None:
         self._keys = self._counter("nescio_keys", "Keys for rows that were answered.", "table")
@@ -160,7 +168,7 @@ class Metrics:
         self._refused.labels(reason).inc()
 
     def reloaded(self, what: str, *, done: bool) -> None:
-        """Counts a reload of `tables`, `certificate`, `client_keys` or `config`."""
+        """Counts a reload of `tables`, `certificate`, `configuration` or `client_keys`."""
         self._reloads.labels(what, "done" if done else "refused").inc()
 
     def counted_passes(self, table: str, server: Server) -> AnswerBatch:
@@ -216,6 +224,8 @@ class JournalMetrics:
         self._errors: Any = metrics._journal_errors.labels(table)
         self._fsync: Any = metrics._fsync_seconds.labels(table)
         self._snapshots = metrics._snapshots
+        for result in ("done", "failed"):  # from 0: an alert compares with the value before
+            self._snapshots.labels(table, result)
         self._seconds: Any = metrics._snapshot_seconds.labels(table)
         self._table = table
 
