@@ -1,6 +1,7 @@
 """The file of an operator's journal: what survives a crash, what is refused."""
 
 import multiprocessing
+import os
 import resource
 import sys
 import threading
@@ -68,6 +69,32 @@ def test_two_writers_read_what_the_other_wrote(tmp_path):
         assert [entry.head.version for entry in two.entries] == ["6", "7"]
         two.append(message("8"))
     assert versions(tmp_path / "j") == ["6", "7", "8"]
+
+
+@pytest.mark.parametrize("dangling", [False, True])
+def test_a_link_to_a_journal_stays_a_link(tmp_path, dangling):
+    """Both paths name one journal, also after `compact`, which writes a new file."""
+    path, link = tmp_path / "a" / "j", tmp_path / "j"
+    path.parent.mkdir()
+    link.symlink_to(path)
+    if not dangling:
+        filled(path)
+    journal = filled(link) if dangling else Journal(link, "words")
+    with journal.locked():
+        assert journal.compact(1) == 2
+        journal.append(message("8"))
+    assert link.is_symlink()
+    assert versions(path) == versions(link) == ["4", "8"]
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_is_not_a_journal(tmp_path):
+    os.mkfifo(tmp_path / "j")
+    journal = Journal(tmp_path / "j", "words")
+    with pytest.raises(FileError, match="is a pipe"):
+        journal.look()
+    with pytest.raises(FileError, match="is a pipe"), journal.locked():
+        pass
 
 
 def test_an_unfinished_record_at_the_end_is_cut_off(tmp_path):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from ..._arrays import check_file
 from ..._disk import sync_folder, write_at
 from ...errors import ArgumentError, FileError, MalformedMessageError, MismatchError
 from ...pir._change import Summary, content_of
@@ -103,6 +104,8 @@ class Journal:
         with self._mine:
             self._forget()
             try:
+                self._path.stat()
+                check_file(self._path, "the journal of a table")
                 with self._path.open("rb") as file:
                     self._read(file, repair=False)
             except FileNotFoundError:
@@ -270,6 +273,7 @@ class Journal:
             if not self._path.exists():
                 with self._new_file(replace=False):
                     pass
+            check_file(self._path, "the journal of a table")
             with self._path.open("r+b") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -284,7 +288,8 @@ class Journal:
     @contextmanager
     def _new_file(self, *, replace: bool = True) -> Iterator[BinaryIO]:
         """Writes a new file, mode 0600, which gets the path as a whole."""
-        new = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        path = self._path.resolve()  # a link stays one
+        new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             try:
                 file.write(file_head(self._table))
@@ -292,14 +297,14 @@ class Journal:
                 file.flush()
                 os.fsync(file.fileno())
                 if replace:
-                    new.replace(self._path)
+                    new.replace(path)
                 else:
                     with suppress(FileExistsError):
-                        os.link(new, self._path)
+                        os.link(new, path)
             finally:
                 with suppress(FileNotFoundError):
                     new.unlink()
-        sync_folder(self._path.parent)
+        sync_folder(path.parent)
 
     def _busy(self) -> FileError:
         return FileError(
