@@ -49,6 +49,15 @@ def test_the_command_line_wins(write):
     assert found.name == ["other"]
 
 
+def test_a_byte_order_mark_is_accepted(write):
+    path = write('\ufeffparty = 0\nmax-journal = 4096\n[[table]]\nfile = "words.npy"\n')
+    assert parse("--config", path).max_journal == 4096
+
+
+def test_the_usage_of_spare():
+    assert "[--spare N|P%]" in nescio_here("serve", "--help").stdout
+
+
 def test_paths_start_at_the_folder_of_the_file(write):
     path = write('party = 0\ntls-cert = "chain.pem"\n[[table]]\nfile = "words.npy"\n')
     found = parse("--config", path)
@@ -77,6 +86,14 @@ def test_paths_start_at_the_folder_of_the_file(write):
         ('[[table]]\nfile = "a"\nfiel = 1', "'fiel' in [[table]], expected 'file'"),
         ('[table]\nfile = "a"', "table: found one value, expected entries [[table]]"),
         ("port = ", "cannot be read as TOML"),
+        ('data = "a\\u0000b"', "data: found 'a\\x00b', expected a text without null characters"),
+        ('data = ""', "data: found '', expected the path"),
+        ('version = ""', "version: found '', expected a text"),
+        ('data = "~/x"', "data: found '~/x', expected a path without '~'"),
+        ('[[table]]\nfile = "~/x"', "file: found '~/x', expected a path without '~'"),
+        ("max-journal = -1", "max-journal: found '-1', expected 1024 to"),
+        ("max-journal = 0", "max-journal: found '0', expected 1024 to"),
+        ("max-journal = 9999999999999999", "expected 1024 to"),
     ],
 )
 def test_a_file_that_is_refused(write, text, message):

@@ -121,6 +121,8 @@ def test_the_other_party_is_asked(table_file):
     ("options", "message"),
     [
         (["--peer", "b.example"], "--peer: found 'b.example', expected the other party's URL"),
+        (["--peer", "http://b:99999"], "--peer: found 'http://b:99999', expected"),
+        (["--version", ""], "version: found '', expected a text"),
         (["--peer-ca-cert", "x.pem"], "--peer-ca-cert: found no --peer"),
         (["--peer", "https://b", "--peer-ca-cert", "x.pem"], "x.pem"),
         (["--drain-seconds", "-1"], "--drain-seconds: found -1.0, expected 0 to 86400"),

@@ -102,7 +102,7 @@ def read_config(path: Path, parser: argparse.ArgumentParser) -> dict[str, Any]:
     try:
         if path.stat().st_size > _MAX_BYTES:
             raise FileError(f"{path}: found more than {_MAX_BYTES} bytes, expected options")
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise FileError(f"{path} cannot be read as TOML: {error}") from error
     options = dict(_options(parser))
@@ -145,7 +145,7 @@ def _tables(
             if name != "file" and name not in about:
                 raise _unknown(path, name, ["file", *about], " in [[table]]")
         file = _text(path, "file", table.get("file"), "the path of a table")
-        values["tables"].append(_relative(path, file))
+        values["tables"].append(_relative(path, "file", file))
         own = _text(path, "name", table.get("name", Path(file).stem), "a name for clients")
         values["name"].append(own)
         for name, action in about.items():
@@ -156,7 +156,7 @@ def _tables(
 
 def _of_table(path: Path, name: str, value: object, action: argparse.Action) -> object:
     if str(action.metavar).removeprefix(_NAME) == "FILE":
-        return _relative(path, _text(path, name, value, "the path of a file"))
+        return _relative(path, name, _text(path, name, value, "the path of a file"))
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise _wrong(path, name, value, "a text or a number", action)
     return value
@@ -169,7 +169,15 @@ def _text(path: Path, name: str, value: object, expected: str) -> str:
     return value
 
 
-def _relative(path: Path, file: str) -> Path:
+def _relative(path: Path, name: str, file: str) -> Path:
+    """Returns a path that starts at the folder of the file. Raises ArgumentError for `~`."""
+    if not file or "\0" in file:
+        raise ArgumentError(f"{path}: {name}: found {shown(file)}, expected the path of a file")
+    if file.startswith("~"):
+        raise ArgumentError(
+            f"{path}: {name}: found {shown(file)}, expected a path without '~', which only shells "
+            f"replace: write the folder in full, or {shown('./' + file)} for a name with '~'"
+        )
     return path.parent / file
 
 
@@ -195,12 +203,14 @@ def _single(path: Path, name: str, value: object, action: argparse.Action) -> ob
         accepted, expected = isinstance(value, str), "a text in quotes"
     else:
         accepted, expected = plain and isinstance(value, str | int), "a text in quotes, or a number"
+    if isinstance(value, str) and ("\0" in value or (name == "version" and not value)):
+        accepted, expected = False, "a text without null characters that is not empty"
     if action.choices is not None and value not in action.choices:
         accepted, expected = False, f"one of {', '.join(map(str, action.choices))}"
     if not accepted:
         raise _wrong(path, name, value, expected, action)
     if kind is Path:
-        return _relative(path, str(value))
+        return _relative(path, name, str(value))
     if kind in (None, int) or action.nargs == 0:
         return value
     return _converted(path, name, value, kind)

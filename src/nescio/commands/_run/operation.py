@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from ..._arrays import check_file
 from ...errors import ArgumentError, FileError
 from ...pir import Server
+from ...pir._versions import check_version
 from ...service._data import KeptTable
 from ...service._observe import Check, Metrics, Readiness, set_up_logging
 from ...service._observe._peer import Peer
@@ -85,6 +86,8 @@ def watch_journal(name: str, server: Server, metrics: Metrics, readiness: Readin
 
 def check_operation(arguments: argparse.Namespace) -> None:
     """Raises ArgumentError and FileError for what `operation` would refuse."""
+    if arguments.version is not None:
+        check_version(arguments.version)
     peer_of(arguments, {})
     Operation(arguments.drain_seconds)
 

@@ -1,14 +1,27 @@
 """The options of `nescio serve`."""
 
 import argparse
+import re
 from pathlib import Path
 
+from ..._arrays import shown
 from ...dpf import OUTPUTS
 from ...errors import ArgumentError
 from ...pir._history import DEFAULT_VERSIONS
 from .. import devices, generator
 from .access import add_access_options
 from .options import add_operation_options
+
+_MIN_JOURNAL, _MAX_JOURNAL = 1 << 10, 1 << 50
+
+
+def _journal_bytes(text: str) -> int:
+    """Parses the length of a journal for argparse."""
+    if not re.fullmatch("[0-9]{1,20}", text) or not _MIN_JOURNAL <= int(text) <= _MAX_JOURNAL:
+        raise argparse.ArgumentTypeError(
+            f"found {shown(text)}, expected {_MIN_JOURNAL} to {_MAX_JOURNAL} bytes"
+        )
+    return int(text)
 
 
 class _RefusedToken(argparse.Action):
@@ -59,7 +72,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--spare",
         default="0",
-        metavar="N|P%%",
+        metavar="N|P%",
         help="vacant rows at the end of tables of arrays, a number or a percentage of the rows: "
         "nescio admin append puts new rows in their place; must be the same on both servers "
         "(default: %(default)s)",
@@ -124,7 +137,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--max-journal",
-        type=int,
+        type=_journal_bytes,
         metavar="BYTES",
         help="length of the journal of --data from which a new snapshot begins (default: an eighth "
         "of the table, at least 32 MiB)",

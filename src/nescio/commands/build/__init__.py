@@ -62,7 +62,7 @@ def _add_table_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--spare",
         default="0",
-        metavar="N|P%%",
+        metavar="N|P%",
         help="vacant rows at the end, a number or a percentage of the rows: nescio admin append "
         "puts new rows in their place (default: %(default)s)",
     )

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from ..._arrays import shown
 from ...errors import ArgumentError, NescioError
 from ...pir import Server, TableParams
+from .._exchange import table_url
 from .._http import Http
 from .._reloaded import answered_tables
 from ._metrics import Metrics
@@ -49,10 +50,12 @@ class Peer:
         tls: bool | ssl.SSLContext = True,
         seconds: float = _SECONDS,
     ) -> None:
-        if not url.startswith(("http://", "https://")):
+        try:
+            table_url(url, "words")
+        except ArgumentError:
             raise ArgumentError(
                 f"--peer: found {shown(url)}, expected the other party's URL: https://..."
-            )
+            ) from None
         self._url = url.rstrip("/")
         self._names = names
         self._servers = servers
