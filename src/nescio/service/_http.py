@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -50,7 +51,8 @@ class Http:
     `Retry-After`, but no longer than `timeout`.
 
     Proxies of the environment are not used: a proxy for the traffic to both servers would see both
-    keys. Compression is not used, so the length of a reply is bounded while it is read.
+    keys. Compression is not used, so the length of a reply is bounded while it is read. No cookie
+    is stored: one server's cookie would go to the other party, and name the client there.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Http:
             timeout=timeout,
             verify=tls,
             trust_env=False,
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             headers={"Accept-Encoding": "identity", "User-Agent": "nescio"},
         )
 
