@@ -1,4 +1,4 @@
-"""Clients of parties with several servers: failures, hedges, deadlines, keys of clients."""
+"""Clients of parties with several servers: failures, hedges, keys of clients."""
 
 import contextlib
 import time
@@ -10,7 +10,6 @@ from nescio.cli import main
 from nescio.errors import (
     ArgumentError,
     ServerRefusedError,
-    ServerTimeoutError,
     ServerUnreachableError,
 )
 from nescio.service import RemoteTable
@@ -215,32 +214,6 @@ def test_invalid_entries(remote, servers):
         remote(servers, "words")
 
 
-def test_a_deadline_bounds_the_whole_lookup(remote, quad):
-    with remote([urls[0] for urls in quad.urls], "words", retries=99) as table:
-        check(table, deadline=20)
-        quad.fakes[1][0].delay = 5
-        begun = time.monotonic()
-        with pytest.raises(
-            ServerTimeoutError, match="party 1 did not answer.*party 0 answered"
-        ) as e:
-            table.lookup([5], deadline=0.3)
-        assert time.monotonic() - begun < 2
-        assert e.value.url.startswith(quad.urls[1][0])
-
-
-def test_a_deadline_during_retries_and_descriptions(remote, quad):
-    with remote([urls[0] for urls in quad.urls], "words", retries=99, deadline=0.5) as table:
-        fake = quad.fakes[0][0]
-        fake.reply = refusal(503, Retry_After="60")
-        begun = time.monotonic()
-        with pytest.raises(ServerTimeoutError, match="party 0 did not answer"):
-            table.lookup([5])
-        assert time.monotonic() - begun < 0.5  # at once: the server asks for a longer pause
-        fake.reply = refusal(503)
-        with pytest.raises(ServerTimeoutError, match=r"party 0 did not answer \([2-9]+ tries"):
-            table.lookup([5])
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_the_pause_that_a_server_names_is_kept(remote, quad, status):
     with remote([urls[0] for urls in quad.urls], "words") as table:
@@ -254,12 +227,6 @@ def test_the_pause_that_a_server_names_is_kept(remote, quad, status):
         fake.reply = busy
         check(table)
         assert times[1] - times[0] > 1
-
-
-@pytest.mark.parametrize("deadline", [0, -1, float("inf"), float("nan")])
-def test_invalid_deadlines(remote, quad, deadline):
-    with pytest.raises(ArgumentError, match="deadline"):
-        remote(quad.urls, "words", deadline=deadline)
 
 
 def test_keys_of_clients(remote, quad):

@@ -6,21 +6,27 @@ import math
 import os
 import re
 import ssl
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._arrays import Array, shown
 from ..errors import ArgumentError, FileError
-from ..pir import KeyedClient, Lookups
+from ..pir import KeyedClient, Lookups, TableParams
 from ..pir._keyed import KeyKind
 from ..pir._layout_kind import layout_kind
 from ..pir.batch import BatchClient, Layout
 from . import Subparsers
 
+if TYPE_CHECKING:
+    from ..service import RemoteTable
+
 _INTEGER = re.compile("-?[0-9]{1,30}")
 _NOT_FOUND = 3
+_LEAST_SECONDS = 0.001
 
 
 def add_parser(commands: Subparsers) -> None:
@@ -60,7 +66,12 @@ def add_parser(commands: Subparsers) -> None:
         help="layout that a batch table must have (default: the layout that the servers have)",
     )
     add_requests(parser, timeout=30.0)
-    add("--deadline", type=float, metavar="SECONDS", help="seconds for the whole lookup at most")
+    add(
+        "--deadline",
+        type=float,
+        metavar="SECONDS",
+        help="seconds for the whole lookup at most, with the connection",
+    )
     add(
         "--hedge",
         type=_hedge,
@@ -125,6 +136,7 @@ def _hedge(text: str) -> float | str:
 def _run(arguments: argparse.Namespace) -> int:
     from ..service import RemoteTable  # noqa: PLC0415 - needed only when the command runs
 
+    begun = time.monotonic()
     with RemoteTable(
         [entry.split(",") if "," in entry else entry for entry in arguments.servers],
         arguments.table,
@@ -139,7 +151,10 @@ def _run(arguments: argparse.Namespace) -> int:
         known_tables=arguments.known_tables,
         insecure_generator=arguments.insecure_generator,
     ) as remote:
-        rows, found, missing = _look_up(remote, arguments.keys, arguments.layout)
+        table: Lookups = remote
+        if arguments.deadline is not None:
+            table = _UntilDeadline(remote, begun + arguments.deadline)
+        rows, found, missing = _look_up(table, arguments.keys, arguments.layout)
     if arguments.json:
         plain = [_plain(row) if has else None for row, has in zip(rows, found, strict=True)]
         print(json.dumps(plain, allow_nan=False))
@@ -147,6 +162,26 @@ def _run(arguments: argparse.Namespace) -> int:
         for key, row, has in zip(arguments.keys, rows, found, strict=True):
             print(key, *(map(_shown, np.ravel(row)) if has else [missing]))
     return 0 if all(found) else _NOT_FOUND
+
+
+class _UntilDeadline:
+    """A table whose lookups end at one time, which the connection has used a part of."""
+
+    def __init__(self, remote: "RemoteTable", end: float) -> None:
+        self._remote = remote
+        self._end = end
+
+    @property
+    def params(self) -> TableParams:
+        return self._remote.params
+
+    @property
+    def layout(self) -> bytes:
+        return self._remote.layout
+
+    def lookup(self, indices: object, *, layout: str | None = None) -> Array:
+        left = max(self._end - time.monotonic(), _LEAST_SECONDS)
+        return self._remote.lookup(indices, layout=layout, deadline=left)
 
 
 def _look_up(

@@ -6,10 +6,10 @@ import contextvars
 import itertools
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from ._client._attempt import Reply, pause
 from ._client._keys import client_keys
 from ._client._newer import HEADER, newer_version
 from ._client._party import Party, Request
-from ._client._progress import Progress
+from ._client._progress import Pending, Progress
 from ._exchange import (
     Agreed,
+    Description,
     Lookup,
     TablesDifferError,
     agree,
@@ -98,6 +99,7 @@ class AsyncRemoteTable:
         self._version: _Version | None = None  # the one that was last fetched
         self._stale = True  # until both servers are asked (again)
         self._fetching: asyncio.Task[_Version] | None = None
+        self._awaited: list[Pending] = []  # from either party, for the error at the deadline
         self._look_after = 0.0
         self._follow_after = 0.0
 
@@ -117,8 +119,12 @@ class AsyncRemoteTable:
         return None if self._version is None else self._version.lookup.client
 
     async def connect(self) -> None:
-        """Fetches the table's parameters from both servers, unless that is done already."""
-        await self._until_agreed(self._agreed)
+        """Fetches the table's parameters from both servers, unless that is done already.
+
+        Raises ServerTimeoutError at the table's deadline.
+        """
+        progress = Progress(self._deadline, "not connected")
+        await self._bounded(self._until_agreed(self._agreed, progress), progress)
 
     async def lookup(
         self, indices: object, *, layout: str | None = None, deadline: float | None = None
@@ -142,12 +148,16 @@ class AsyncRemoteTable:
             sent = True
             return await self._lookup_once(version, places, progress)
 
+        return await self._bounded(self._until_agreed(once, progress), progress)
+
+    async def _bounded(self, work: Coroutine[Any, Any, _T], progress: Progress) -> _T:
+        """Cancels `work` at the deadline. Raises the error that names what was not there then."""
         try:
             async with asyncio.timeout(progress.seconds):
-                return await self._until_agreed(once)
+                return await work
         except TimeoutError:
-            pending = [url for party in self._parties for url in party.pending]
-            raise progress.error(pending) from None
+            pending = [one for party in self._parties for one in party.pending]
+            raise progress.error([*pending, *self._awaited]) from None
 
     async def exchange(self, query: Query) -> tuple[Reply, Reply]:
         """Sends a query of `client` to both parties concurrently; returns the raw replies.
@@ -162,12 +172,12 @@ class AsyncRemoteTable:
             await self.connect()
             raise
 
-    async def _until_agreed(self, work: Callable[[], Awaitable[_T]]) -> _T:
+    async def _until_agreed(self, work: Callable[[], Awaitable[_T]], progress: Progress) -> _T:
         """Retries while the servers' tables differ: an operator changes one after the other.
 
         The first time, at once: a version that a server no longer has was kept for long.
         """
-        end = time.monotonic() + self._timeout
+        end = min(time.monotonic() + self._timeout, progress.end)
         for tries in itertools.count():
             used = self._version
             try:
@@ -246,13 +256,25 @@ class AsyncRemoteTable:
         self._trust.check(params)
         layout = b"" if old is None else old.layout
         if params.layout != ("" if old is None else old.params.layout):
-            layout = await fetch_layout(self._http, servers, params) if params.layout else b""
+            with self._awaiting("the table's layout", servers):
+                layout = await fetch_layout(self._http, servers, params) if params.layout else b""
         tops = None
         if self._verify:
             known = None if old is None or old.tops is None else (old.params.id, old.tops)
-            tops = await fetch_tops(self._http, servers, params, known)
+            with self._awaiting("the hashes that rows are checked against", servers):
+                tops = await fetch_tops(self._http, servers, params, known)
             client = Client(params, tops, insecure_generator=allowed)
         return _Version(Lookup(agreed, client), layout, tops, parties)
+
+    @contextlib.contextmanager
+    def _awaiting(self, what: str, servers: Sequence[Description]) -> Iterator[None]:
+        """Notes what is fetched from any of the servers."""
+        urls = ", ".join(server.url for server in servers)
+        self._awaited = [Pending("", f"no server sent {what} ({urls})", servers[0].url)]
+        try:
+            yield
+        finally:
+            self._awaited = []
 
     def _follow(self, lookup: Lookup, replies: tuple[Reply, Reply]) -> None:
         """Fetches a newer version that both servers name, while lookups use the one they have.

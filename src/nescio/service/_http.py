@@ -22,6 +22,10 @@ _MAX_TIMEOUT = 86400.0
 _GRACE_SECONDS = 1.0
 
 
+def _ignore(_: Failure) -> None:
+    pass
+
+
 class Closing:
     """A base class: leaving a `with` block calls `close`."""
 
@@ -83,9 +87,13 @@ class Http:
         url: str,
         max_bytes: int = MAX_TEXT_BYTES,
         headers: Mapping[str, str] | None = None,
+        on_failure: Callable[[Failure], None] = _ignore,
     ) -> bytes:
-        """Fetches and returns a body of at most `max_bytes`. Raises the errors of `post`."""
-        reply = await self._send("GET", url, None, headers or {}, max_bytes)
+        """Fetches and returns a body of at most `max_bytes`. Raises the errors of `post`.
+
+        `on_failure` is called after each try that fails.
+        """
+        reply = await self._send("GET", url, None, headers or {}, max_bytes, on_failure=on_failure)
         return reply.body
 
     async def post(
@@ -135,11 +143,14 @@ class Http:
         body: bytes | None,
         headers: Mapping[str, str],
         max_bytes: int,
+        *,
+        on_failure: Callable[[Failure], None] = _ignore,
     ) -> Reply:
         for tries in itertools.count(1):
             outcome = await self.attempt(method, url, body, headers, max_bytes)
             if isinstance(outcome, Reply):
                 return outcome
+            on_failure(outcome)
             if not outcome.again or tries > self.retries:
                 raise outcome.error
             await asyncio.sleep(self.wait(tries, outcome.after))

@@ -26,10 +26,11 @@ class RemoteTable(Closing):
 
     Each try takes at most `timeout` seconds. After a failed connection, or if a server is busy, the
     client retries up to `retries` times, after the time that the server names. `deadline` bounds
-    the seconds of a whole lookup. `client_key` is the key by which the servers know their clients,
-    or two, in the order of `servers`. `tls` is httpx's `verify`: True, False or an `ssl.SSLContext`
-    that trusts the servers' certificates. Proxies of the environment are not used: a proxy for both
-    queries would see both keys. `insecure_generator` is that of `nescio.Client`.
+    the seconds of the connection, and of each whole lookup. `client_key` is the key by which the
+    servers know their clients, or two, in the order of `servers`. `tls` is httpx's `verify`: True,
+    False or an `ssl.SSLContext` that trusts the servers' certificates. Proxies of the environment
+    are not used: a proxy for both queries would see both keys. `insecure_generator` is that of
+    `nescio.Client`.
 
     A lookup uses the newest version of the table that both servers answer. When both name a newer
     one, the client fetches it in the background, and lookups go on with the one it has. While the
@@ -123,7 +124,7 @@ class RemoteTable(Closing):
         `nescio.Client.query`. The servers learn the number of lookups. Lookups that exceed the
         servers' quota of one request are split over several requests. Raises IndexRangeError,
         ServiceError, ServerTimeoutError at the deadline, or MismatchError if the servers' tables
-        still differ after `timeout`.
+        still differ after `timeout` or at the deadline.
         """
         remote = self._here()  # may replace the loop
         return self._loop.call(remote.lookup(indices, layout=layout, deadline=deadline))

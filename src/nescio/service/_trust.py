@@ -1,15 +1,17 @@
 """The digest that a client trusts, and the hashes below it that rows are checked against."""
 
+import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from .._arrays import ByteArray, shown
-from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError, ServiceError
+from ..errors import ArgumentError, FileError, MalformedMessageError, MismatchError
 from ..pir import TableParams
 from ..pir._params import MAX_LAYOUT_BYTES, layout_digest
 from ..pir._tops import max_message_bytes, parse_tops
 from ._client._attempt import ASK_OPERATOR
+from ._client._race import first_good
 from ._exchange import Description, TablesDifferError
 from ._http import Http
 
@@ -75,25 +77,34 @@ async def fetch_tops(
 ) -> ByteArray:
     """Fetches the tops of a version from either server, and checks them against the digest.
 
-    `known` has the id and the tops of an earlier version, of which a difference is enough. A server
-    that fails, or whose tops do not fit, is passed over, because one that fits is enough. Raises
-    the last error if none does: MismatchError, MalformedMessageError or ServiceError.
+    `known` has the id and the tops of an earlier version, of which a difference is enough. If a
+    server fails or is slow, or its tops do not fit, the next one is asked: one that fits is enough.
+    Raises the last error if none does: MismatchError, MalformedMessageError or ServiceError.
     """
-    ways = [(server, None) for server in servers]
-    current = servers[0].params.id == params.id
-    tries = [(servers[0], known), *ways] if current and known is not None else ways
-    wrong: MismatchError | MalformedMessageError | ServiceError | None = None
-    for server, old in tries:
+
+    async def ask(
+        server: Description,
+        old: tuple[bytes, ByteArray] | None,
+        on_failure: Callable[[object], None],
+    ) -> ByteArray:
         url = server.at(params, "tops")
         if old is not None:
             url += f"?since={old[0].hex()}"
-        try:
-            body = await http.get(url, max_message_bytes(params))
-            return _parse_tops(url, params, body, None if old is None else old[1])
-        except (MismatchError, MalformedMessageError, ServiceError) as error:
-            wrong = error
-    assert wrong is not None
-    raise wrong
+        body = await http.get(url, max_message_bytes(params), on_failure=on_failure)
+        return _parse_tops(url, params, body, None if old is None else old[1])
+
+    ways = [functools.partial(ask, server, None) for server in _mixed(servers)]
+    current = servers[0].params.id == params.id
+    if current and known is not None:
+        ways = [functools.partial(ask, servers[0], known), *ways[1:], ways[0]]
+    return await first_good(ways)
+
+
+def _mixed(servers: Sequence[Description]) -> list[Description]:
+    """Returns the servers so that the second one is of another party than the first."""
+    others = [server for server in servers if server.party != servers[0].party]
+    rest = [server for server in servers[1:] if server not in others[:1]]
+    return [servers[0], *others[:1], *rest]
 
 
 def _parse_tops(url: str, params: TableParams, body: bytes, old: ByteArray | None) -> ByteArray:
@@ -111,26 +122,24 @@ def _parse_tops(url: str, params: TableParams, body: bytes, old: ByteArray | Non
 async def fetch_layout(http: Http, servers: Sequence[Description], params: TableParams) -> bytes:
     """Fetches the layout of a table from either server, and checks it against the parameters.
 
-    Raises the last error if neither has it: MismatchError or ServiceError.
+    If a server fails or is slow, the other one is asked too. Raises the last error if neither has
+    the layout: MismatchError, MalformedMessageError or ServiceError.
     """
-    wrong: MismatchError | MalformedMessageError | ServiceError | None = None
-    for server in servers:
-        try:
-            layout = await http.get(server.at(params, "layout"), MAX_LAYOUT_BYTES)
-        except (MalformedMessageError, ServiceError) as error:
-            wrong = error
-            continue
+
+    async def ask(server: Description, on_failure: Callable[[object], None]) -> bytes:
+        url = server.at(params, "layout")
+        layout = await http.get(url, MAX_LAYOUT_BYTES, on_failure=on_failure)
         found = layout_digest(layout)
         if found == params.layout:
             return layout
-        wrong = MismatchError(
+        raise MismatchError(
             f"{server.url} has a layout of another table or version: its hash is {found[:12]}, "
             f"expected {params.layout[:12]}; {ASK_OPERATOR}",
             found=found,
             expected=params.layout,
         )
-    assert wrong is not None
-    raise wrong
+
+    return await first_good([functools.partial(ask, server) for server in _mixed(servers)])
 
 
 def _another(params: TableParams, expected: str, source: str) -> TablesDifferError:

@@ -18,7 +18,7 @@ from .._exchange import Description, TablesDifferError
 from .._http import Http
 from ._attempt import ASK_OPERATOR, Failure, Reply
 from ._breaker import Breaker
-from ._progress import Progress
+from ._progress import Pending, Progress
 
 _GRACE_SECONDS = 0.25  # for further replicas to describe themselves, after the first has
 _FEWEST_TIMES = 10
@@ -44,6 +44,7 @@ class Replica:
         self.breaker = Breaker()
         self.description: Description | None = None
         self.task: asyncio.Task[Description] | None = None
+        self.trouble: NescioError | None = None  # of the last try of `task`
 
     def describe(self) -> asyncio.Task[Description]:
         """Begins to ask the server for its description, unless that is under way."""
@@ -54,14 +55,19 @@ class Replica:
         return self.task
 
     async def _describe(self) -> Description:
+        self.trouble = None
         try:
-            found = Description.parse(self.url, await self._http.get(self.url))
+            body = await self._http.get(self.url, on_failure=self._note_trouble)
+            found = Description.parse(self.url, body)
         except NescioError:
             self.breaker.failed()  # what it has said before is still the best guess
             raise
         self.breaker.succeeded()
         self.description = found
         return found
+
+    def _note_trouble(self, failure: Failure) -> None:
+        self.trouble = failure.error
 
     def answers(self, party: int, params: TableParams) -> bool:
         """Tests if the server is known to be of a party, and to answer a version."""
@@ -98,12 +104,13 @@ class Party:
         self._label = label
 
     @property
-    def pending(self) -> list[tuple[str, str]]:
-        """The label and a URL of a party that has been asked for a description, without a reply."""
-        tasks = [(one.url, one.task) for one in self._replicas]
-        if any(task is None or task.done() for _, task in tasks):
+    def pending(self) -> list[Pending]:
+        """The description of the table that the party was asked for, if there is no reply."""
+        if any(one.task is None or one.task.done() for one in self._replicas):
             return []
-        return [(self._label, tasks[0][0])]
+        first = self._replicas[0]
+        text = f"{self._label} did not describe its table ({first.trouble or first.url})"
+        return [Pending(self._label, text, first.url)]
 
     async def describe(self) -> list[Description]:
         """Asks all servers; returns the descriptions of those that answer soon, at least of one.
@@ -134,6 +141,7 @@ class Party:
             outcome = await self._ask(replica, request, progress)
             if isinstance(outcome, Failure):
                 failures[replica.url] = outcome
+                progress.failed(self._label, outcome.error)
                 return None
             return outcome
 
@@ -151,7 +159,12 @@ class Party:
             if not again or tries > self._http.retries:
                 break
             wait = self._http.wait(tries, min(again))
-            progress.check_wait(wait)
+            if min(again) > 0 and wait > progress.left:
+                raise self._error(
+                    [failure.error for failure in failures.values()],
+                    f"; try again in {min(again):g} s: the deadline of {progress.seconds:g} s, of "
+                    f"which {progress.left:.1f} s are left, is sooner",
+                )
             await asyncio.sleep(wait)
         if not failures:
             raise MismatchError(
@@ -252,14 +265,14 @@ class Party:
         percent = int(self._hedge.removeprefix("p"))
         return statistics.quantiles(self._times, n=100)[percent - 1]
 
-    def _error(self, errors: Sequence[BaseException | None]) -> NescioError:
+    def _error(self, errors: Sequence[BaseException | None], advice: str = "") -> NescioError:
         """Joins the errors of all servers to one that names the party; a mismatch has priority."""
         own = [error for error in errors if isinstance(error, NescioError)]
         first = next(filter(_is_honest, own), own[0])
         message = "; ".join(map(str, own))
         if len(self._replicas) > 1:
             message = f"none of its {len(self._replicas)} servers answered: {message}"
-        joined = type(first)(f"{self._label}: {message}", **first._facts)
+        joined = type(first)(f"{self._label}: {message}{advice}", **first._facts)
         joined.__cause__ = first.__cause__
         return joined
 
