@@ -18,8 +18,9 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:
-    """Returns what the caller gave as `extra`."""
-    return {name: value for name, value in vars(record).items() if name not in _OWN}
+    """Returns what the caller gave as `extra`; names with `_` are those of libraries, as Ray."""
+    found = vars(record).items()
+    return {name: value for name, value in found if name not in _OWN and name[0] != "_"}
 
 
 def _line(text: str) -> str:
