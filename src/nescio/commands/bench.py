@@ -294,7 +294,7 @@ BENCHMARKS = (
             JSON,
         ),
     ),
-    *service_benchmarks(generator),
+    *service_benchmarks(generator, devices),
     Benchmark(
         "table",
         "nescio.bench.table",

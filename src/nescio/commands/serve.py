@@ -72,7 +72,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     tables = table_files(arguments, names)
     check_operation(arguments)  # before the slow part: reports what is wrong at once
     used = parse_device_list(arguments.device)
-    if used:
+    if used and arguments.cluster is None:
         say(f"answers are made on {describe(used)}")
     reloads = Reloads(arguments, address, tables, quotas, used)
     with ExitStack() as closing:

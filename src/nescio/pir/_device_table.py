@@ -19,6 +19,9 @@ STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 DEFAULT_NODES = 128
 """Nodes per key that a bounded walk expands in one step: K in the paper, with the paper's value."""
 
+Window = tuple[int, int]
+"""The first row in memory and the number of rows there, of a table that is in memory in part."""
+
 SHARD_ROWS = 512
 """Shards begin at multiples of this in a bin, and rows are written from multiples of this."""
 
@@ -73,15 +76,23 @@ class Work(NamedTuple):
 class DeviceTable:
     """A table's rows in device memory. With several devices, each holds a contiguous range of rows.
 
-    Rows are bytes, numbered through the bins. A device table may be used from several threads.
-    Raises ResourceError if a device does not exist or lacks the memory, ArgumentError if there are
-    more devices than blocks of at most 512 rows, which do not cross bins.
+    Rows are bytes, numbered through the bins. `window` is the first row, a multiple of 512, and the
+    number of those in memory, if a table of one bin is not there as a whole; answers are then sums
+    over these rows. A device table may be used from several threads. Raises ResourceError if a
+    device does not exist or lacks the memory, ArgumentError if there are more devices than blocks
+    of at most 512 rows, which do not cross bins.
     """
 
     def __init__(
-        self, devices: Sequence[Device], bins: Sequence[Bins], row_bytes: int, output: Output
+        self,
+        devices: Sequence[Device],
+        bins: Sequence[Bins],
+        row_bytes: int,
+        output: Output,
+        window: Window | None = None,
     ) -> None:
-        rows, blocks = sum(group.total_rows for group in bins), blocks_of(bins)
+        begin, rows = window or (0, sum(group.total_rows for group in bins))
+        block, blocks = begin // SHARD_ROWS, blocks_of(bins, window)
         if len(devices) > blocks:
             raise ArgumentError(
                 f"{rows} records cannot be split over {len(devices)} devices: each gets a "
@@ -89,8 +100,11 @@ class DeviceTable:
             )
         self.rows, self.row_bytes, self.output = rows, row_bytes, output
         self.bins, self.devices = tuple(bins), tuple(devices)
-        ends = [_first_row(bins, blocks * (i + 1) // len(devices)) for i in range(len(devices))]
-        self._firsts = [0, *ends[:-1]]
+        ends = [
+            min(_first_row(bins, block + blocks * (i + 1) // len(devices)), begin + rows)
+            for i in range(len(devices))
+        ]
+        self._firsts = [begin, *ends[:-1]]
         self._ends = ends
         self._shards = [
             open_shard(
@@ -174,8 +188,10 @@ class DeviceTable:
         return total, work
 
 
-def blocks_of(bins: Sequence[Bins]) -> int:
-    """Returns the blocks of at most 512 rows, which do not cross bins."""
+def blocks_of(bins: Sequence[Bins], window: Window | None = None) -> int:
+    """Returns the blocks of at most 512 rows, which do not cross bins, of a table or a window."""
+    if window is not None:
+        return -(-window[1] // SHARD_ROWS)
     return sum(group.bins * -(-group.rows // SHARD_ROWS) for group in bins)
 
 

@@ -1,7 +1,7 @@
 """A copy of a table on devices, which follows the table's changes."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -9,8 +9,16 @@ from .. import _core
 from .._arrays import ByteArray
 from .._device import Device, automatic_device
 from ..errors import ResourceError
-from ._bins import Grouping
-from ._device_table import DEFAULT_NODES, SHARD_ROWS, DeviceTable, Strategy, Work, blocks_of
+from ._bins import Bins, Grouping
+from ._device_table import (
+    DEFAULT_NODES,
+    SHARD_ROWS,
+    DeviceTable,
+    Strategy,
+    Window,
+    Work,
+    blocks_of,
+)
 from ._hash_shape import ARITY
 from ._state import TableState
 from ._table import Table
@@ -23,10 +31,11 @@ def automatic_replica(table: Table, pool: _core.ThreadPool) -> "DeviceReplica | 
 
     That is the case without a usable GPU, and if its memory, or the host's, is not sufficient.
     """
-    params = table.params
-    device = automatic_device(
-        sum(blocks_of(layout.bins) * SHARD_ROWS * layout.row_bytes for layout in params.layouts)
-    )
+    blocks = [
+        blocks_of(layout.bins, table.window(number)) * layout.row_bytes
+        for number, layout in enumerate(table.params.layouts)
+    ]
+    device = automatic_device(sum(blocks) * SHARD_ROWS)
     if device is None:
         return None
     try:
@@ -48,6 +57,7 @@ class DeviceReplica:
         self._devices = devices
         self._strategy = strategy
         self._pool = pool
+        self._window = table.window
         self.names = tuple(map(str, devices))
         self.nodes = DEFAULT_NODES  # per key and step of a bounded walk; for benchmarks
         self._lock = threading.Lock()  # guards the attributes below
@@ -93,12 +103,21 @@ class DeviceReplica:
         return tables
 
     def _copy(self, state: TableState, number: int) -> DeviceTable:
-        layout = state.params.layouts[number]
-        devices = self._devices[: blocks_of(layout.bins)]  # a small hash table is on fewer devices
-        copy = DeviceTable(devices if number else self._devices, *layout)
-        grouping = Grouping(layout.bins)
+        layout, window = state.params.layouts[number], self._window(number)
+        blocks = blocks_of(layout.bins, window)
+        devices = self._devices[:blocks]  # a small hash table is on fewer devices
+        copy = DeviceTable(devices if number else self._devices, *layout, window=window)
         step = max(1, _PART_BYTES // (SHARD_ROWS * layout.row_bytes)) * SHARD_ROWS
-        for span in grouping.spans(step):
-            first = grouping.first(span)
-            copy.store(first, state.table(number).load_range(first, span.total, self._pool))
+        for first, count in _spans(layout.bins, window, step):
+            copy.store(first, state.table(number).load_range(first, count, self._pool))
         return copy
+
+
+def _spans(bins: Sequence[Bins], window: Window | None, step: int) -> Iterator[tuple[int, int]]:
+    """Yields the first row and the number of rows of parts of at most `step` rows, about."""
+    if window is None:
+        grouping = Grouping(bins)
+        yield from ((grouping.first(span), span.total) for span in grouping.spans(step))
+        return
+    first, end = window[0], sum(window)
+    yield from ((at, min(step, end - at)) for at in range(first, end, step))

@@ -79,12 +79,12 @@ def answer(tables, query):
     """Adds the answers of all shards to a query."""
     parts = []
     for table in tables:
-        server = ShardServer(table, threads=1)
+        server = ShardServer(table, threads=1, device="cpu")
         (part,) = server.answer_parts([server.checked(query)])
         if isinstance(part, Exception):
             raise part
         parts.append(np.frombuffer(part, np.uint8))
-    message = ShardServer(tables[0], threads=1).check(query)
+    message = ShardServer(tables[0], threads=1, device="cpu").check(query)
     params = tables[0].version_of(message.table).params
     return add_answers(params, message.lookups, parts).tobytes()
 

@@ -90,13 +90,15 @@ def sharded(ray_cluster, tmp_path, request):
     del ray_cluster
     made = []
 
-    def make(*, shards=2, replicas=2, spare=0, data=True):
+    def make(*, shards=2, replicas=2, spare=0, data=True, rows=ROWS, devices=()):
         path = Path(tmp_path, "table.npy")
         if not path.exists():
-            values = np.random.default_rng(3).integers(256, size=(ROWS, 32), dtype=np.uint8)
+            values = np.random.default_rng(3).integers(256, size=(rows, 32), dtype=np.uint8)
             np.save(path, values)
         folder = tmp_path / "data" if data else None
-        options = ClusterOptions(party=0, shards=shards, replicas=replicas, threads=1, data=folder)
+        options = ClusterOptions(
+            party=0, shards=shards, replicas=replicas, threads=1, data=folder, devices=devices
+        )
         name = f"{request.node.name[:40]}-{len(made)}".replace("[", "-").replace("]", "")
         made.append(Sharded(name, path, options, spare))
         return made[-1]

@@ -176,3 +176,17 @@ def test_what_is_refused(sharded, tmp_path):
     options = ClusterOptions(party=0, shards=2, threads=1, data=link)
     with pytest.raises(FileError, match="is in use by another process"):
         open_table("second", sources, options)
+
+
+def test_shards_on_devices(sharded, fresh_rows):
+    """On emulated devices: on GPUs the same kernels run, one card of Ray's a replica."""
+    table = sharded(shards=2, replicas=1, devices=("emulated",), rows=1500)
+    assert table.server.devices == ("emulated",)
+    table.check(rows=(0, 1499))
+    table.change("update", [0, 1499], fresh_rows(2))
+    table.check(rows=(0, 1499))
+
+
+def test_devices_that_a_replica_does_not_have():
+    with pytest.raises(ArgumentError, match="--device: found cuda:1, expected cuda, cuda:0"):
+        ClusterOptions(party=0, devices=("cuda:1",))

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ..._arrays import as_count
+from ..._device import parse_device_list
 from ..._report import Case, Report
 from ...errors import ArgumentError
 from ...pir import Client, Server, Table
@@ -36,6 +37,7 @@ _COLUMNS = [
     ("shards", "shards", "d"),
     ("replicas", "replicas", "d"),
     ("threads", "threads", "d"),
+    ("device", "device", "s"),
     ("clients", "clients", "d"),
     ("batch", "rows/request", "d"),
     ("queries_per_second", "queries/s", "9,.0f"),
@@ -87,6 +89,7 @@ def _cases(arguments: argparse.Namespace, path: Path) -> Iterator[Case]:
             "shards": shards,
             "replicas": arguments.replicas,
             "threads": server.threads,
+            "device": arguments.device,
             "clients": arguments.clients,
             "batch": arguments.rows_per_request,
         }
@@ -106,7 +109,8 @@ def _loads(
     exchanges: list[tuple[bytes, bytes]],
 ) -> Case:
     """Loads both services in turns."""
-    common = [str(path), "--name", TABLE, "--party", "0", "--port", "0", "--device", "cpu"]
+    common = [str(path), "--name", TABLE, "--party", "0", "--port", "0"]
+    common += ["--device", arguments.device]
     common += ["--max-connections-per-address", "1024", "--max-waiting-per-client", "16384"]
     sharded = ["--cluster", "local", "--shards", str(shards)]
     sharded += ["--replicas", str(arguments.replicas)]
@@ -136,7 +140,9 @@ def _constants(
     arguments: argparse.Namespace, path: Path, shards: int, server: Server, client: Client
 ) -> Case:
     """Measures a front's own work for a batch of 128 keys, on a cluster of this process."""
-    options = ClusterOptions(party=0, shards=shards, threads=_threads(server.threads, shards))
+    used = [str(one) for one in parse_device_list(arguments.device)]
+    threads = _threads(server.threads, shards)
+    options = ClusterOptions(party=0, shards=shards, threads=threads, devices=used)
     fields = {"version": "1", "output": "bit", "generator": "chacha20"}
     with connected("local", 0):
         sources = array_sources(path, options, spare=lambda _: 0, **fields)

@@ -11,7 +11,9 @@ _THREADS = Option(
 )
 
 
-def service_benchmarks(generator: Callable[[str], str]) -> tuple[Benchmark, ...]:
+def service_benchmarks(
+    generator: Callable[[str], str], devices: Callable[[str], str]
+) -> tuple[Benchmark, ...]:
     """Returns the benchmarks; `generator` reads the name of a generator for argparse."""
     return (
         Benchmark(
@@ -147,6 +149,12 @@ def service_benchmarks(generator: Callable[[str], str]) -> tuple[Benchmark, ...]
                     help="parts into which the rows are cut (default: 1,4)",
                 ),
                 Option("--replicas", type=int, default=1, help="of each shard (default: 1)"),
+                Option(
+                    "--device",
+                    type=devices,
+                    default="cpu",
+                    help="of the service, and of each replica: cpu, or cuda (default: cpu)",
+                ),
                 Option(
                     "--clients",
                     type=int,

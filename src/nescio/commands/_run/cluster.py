@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from ..._device import parse_device_list
 from ...errors import ArgumentError
 from ...service._cluster import ClusterOptions, ClusterServer, connected, open_table
 from ...service._cluster._open import array_sources, built_sources
@@ -36,10 +37,6 @@ def check_cluster(arguments: argparse.Namespace) -> None:
                 f"--{name}: found a table of a cluster, which is a plain one: serve it without "
                 "--cluster"
             )
-    if arguments.device not in ("auto", "cpu"):
-        raise ArgumentError(
-            f"--device: found {arguments.device!r}, expected cpu: shards answer on processors"
-        )
     if arguments.data is None and arguments.admin_token_file and arguments.cluster != "local":
         raise ArgumentError(
             "--admin-token-file: changes of a cluster's tables need --data, a folder that every "
@@ -86,6 +83,7 @@ def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:
         keep=arguments.keep_versions,
         data=arguments.data,
         mapped=arguments.mapped,
+        devices=[str(one) for one in parse_device_list(arguments.device)],
     )
     if not is_built(files.path):
         given = {name: getattr(arguments, name) or value for name, value in DEFAULTS.items()}

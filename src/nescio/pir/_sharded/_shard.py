@@ -78,6 +78,10 @@ class ShardTable(Table):
     def _rename(self, params: TableParams) -> None:
         self._state = replace(self._state, params=params)
 
+    def window(self, number: int) -> tuple[int, int]:
+        """Returns the first row in memory and their number, of the records or a hash table."""
+        return self.part.window(self.params, number)
+
     def own_tops(self) -> ByteArray:
         """Returns the tops of the part."""
         return self._state.tree.tops[self.part.first : self.part.end]

@@ -28,6 +28,7 @@ _FOLLOW_SECONDS = 1.0
 _LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
 _BATCH_KEYS = 256
+_GPU_BATCH_KEYS = 1024
 _LANES = 2
 
 
@@ -110,8 +111,11 @@ class ClusterServer(Server):
 
     table: FrontTable
 
-    def __init__(self, table: FrontTable, replicas: Replicas, party: int) -> None:
+    def __init__(
+        self, table: FrontTable, replicas: Replicas, party: int, devices: tuple[str, ...] = ()
+    ) -> None:
         self.table = table
+        self._devices = devices
         self.party = party
         self._replicas = replicas
         self._replica = None
@@ -134,7 +138,7 @@ class ClusterServer(Server):
     @property
     def batch_keys(self) -> int:
         """The batch size in keys above which larger batches gain little."""
-        return _BATCH_KEYS
+        return _GPU_BATCH_KEYS if self._devices else _BATCH_KEYS
 
     @property
     def lanes(self) -> int:
@@ -143,8 +147,8 @@ class ClusterServer(Server):
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """The processors, which compute the answers."""
-        return ("cpu",)
+        """The devices of each replica, which compute the answers: processors, or GPUs."""
+        return self._devices or ("cpu",)
 
     def pass_bytes(self, tables: int) -> int:
         """Returns the bytes of the records and of the first `tables - 1` hash tables."""

@@ -25,7 +25,11 @@ _UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes o
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """The placement of a table: shards, replicas, threads of a shard (0: all processors)."""
+    """The placement of a table: shards, replicas, threads of a shard (0: all processors).
+
+    `devices` are the GPUs of each replica, "cuda:0", "cuda:1" and so on; none are the processors.
+    Raises ArgumentError for other numbers.
+    """
 
     party: int
     shards: int = 1
@@ -34,8 +38,16 @@ class ClusterOptions:
     keep: int = 16
     data: Path | None = None
     mapped: bool = False
+    devices: Sequence[str] = ()
 
     def __post_init__(self) -> None:
+        expected = [f"cuda:{number}" for number in range(len(self.devices))]
+        emulated = all(name.startswith("emulated") for name in self.devices)
+        if list(self.devices) != expected and not emulated:
+            raise ArgumentError(
+                f"--device: found {'+'.join(self.devices)}, expected cuda, cuda:0+cuda:1 and so "
+                "on: each replica numbers the GPUs that Ray gives it"
+            )
         as_count(self.shards, "--shards", 1, 1 << 16)
         as_count(self.replicas, "--replicas", 1, 64)
 
@@ -114,7 +126,7 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     except Exception as error:
         replicas.stop()
         raise ResourceError(f"table {name!r}: its actors did not start: {error}") from error
-    server = ClusterServer(table, replicas, options.party)
+    server = ClusterServer(table, replicas, options.party, tuple(options.devices))
     if len(state.parts) != len(sources.parts):
         server.stop()
         raise ArgumentError(
@@ -134,7 +146,7 @@ def _head(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> Act
         max_concurrency=_HEAD_CONCURRENCY,
         num_cpus=0,
     )
-    own = ShardOptions(options.party, options.threads, options.keep)
+    own = ShardOptions(options.party, options.threads, options.keep, tuple(options.devices))
     return actor.remote(
         name, sources.params, sources.occupied, sources.shards, options.replicas, own, folder
     )

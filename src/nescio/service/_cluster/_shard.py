@@ -60,11 +60,20 @@ class ShardSource:
 
 @dataclass(frozen=True, slots=True)
 class ShardOptions:
-    """Options of all shards of a table: the party, threads of each, and versions that it keeps."""
+    """Options of all shards of a table: the party, threads of each, and versions that it keeps.
+
+    `devices` are those of each replica, as its process numbers them; none are the processors.
+    """
 
     party: int
     threads: int
     keep: int
+    devices: Sequence[str] = ()
+
+    @property
+    def cards(self) -> int:
+        """The GPUs that Ray reserves for each replica."""
+        return sum(name.startswith("cuda") for name in self.devices)
 
 
 def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions) -> Actor:
@@ -77,6 +86,7 @@ def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions)
         max_restarts=-1,
         max_concurrency=_CONCURRENCY,
         num_cpus=0,
+        num_gpus=options.cards,
         memory=memory + _OVERHEAD_BYTES,
         scheduling_strategy="SPREAD",
     )
@@ -91,7 +101,11 @@ class Shard:
         self._table = source.load(as_threads(options.threads))
         self._table.keep_versions(options.keep)
         self._server = ShardServer(
-            self._table, threads=options.threads, party=options.party, device="cpu"
+            self._table,
+            threads=options.threads,
+            party=options.party,
+            device="auto" if options.devices else "cpu",
+            devices=options.devices or None,
         )
         self._prepared: tuple[str, Prepared] | None = None
         self._changing = threading.Lock()
