@@ -29,7 +29,7 @@ def test_a_log_becomes_a_layout_that_a_model_runs_on(tmp_path):
     AccessLog(sets, users=np.arange(len(sets))).save(tmp_path / "log.npz")
     nt.export(model, tmp_path / "plain")
     table = tmp_path / "plain" / "servers" / "history.npy"
-    options = ("--layouts", 40, "--seconds", 0.01, "--threads", 1, "--min-retrieved", 1)
+    options = ("--layouts", 40, "--seconds", 0.01, "--threads", 1, "--exact")
     layout = tmp_path / "films.layout"
     told = nescio("tune", tmp_path / "log.npz", "--table", table, *options, "--out", layout)
     assert "chosen: exact for" in told

@@ -178,6 +178,11 @@ def _add_budgets(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         help="minimum quality; the fastest layout that has it is chosen",
     )
+    add(
+        "--exact",
+        action="store_true",
+        help="choose exact mode, which drops no row of any inference: the fastest layout of it",
+    )
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
@@ -204,7 +209,11 @@ def _run(arguments: argparse.Namespace) -> int:
         importlib.import_module("matplotlib")  # fails before the search, not after it
     rows, row_bytes = _sizes(arguments)
     budgets = Budgets(
-        arguments.max_bytes, arguments.max_ms, arguments.min_retrieved, arguments.min_quality
+        arguments.max_bytes,
+        arguments.max_ms,
+        arguments.min_retrieved,
+        arguments.min_quality,
+        arguments.exact,
     )
     quality, name = _quality(arguments.quality)
     logs = [

@@ -103,6 +103,13 @@ def test_progress_is_told(rng):
     assert any(text.startswith("measuring layout 1 of") for text in texts)
 
 
+def test_exact_mode_alone(rng):
+    found = tuned(sessions(rng), budgets=Budgets(exact=True))
+    exact = [trial for trial in found.trials if trial.design.lookups]
+    assert found.layout().mode == "exact"
+    assert found.chosen.cost.seconds == min(trial.cost.seconds for trial in exact)
+
+
 # ---- Budgets that nothing meets ------------------------------------------------------------------
 
 
@@ -115,6 +122,10 @@ def test_progress_is_told(rng):
         (
             Budgets(max_bytes=3000, min_retrieved=1.0),
             r"min_retrieved: found at most 0\.\d+ of the rows .*, 0\.\d+ less than 1",
+        ),
+        (
+            Budgets(max_bytes=3000, exact=True),
+            "exact: found no layout of exact mode within the other budgets; allow more bytes",
         ),
     ],
 )

@@ -101,7 +101,8 @@ def test_the_model_is_measured():
 def test_long_rows_are_measured_in_smaller_tables(monkeypatch, row_bytes):
     monkeypatch.setattr(cost, "MAX_MEASURED_BYTES", 1 << 20)
     machine = Machine.measured(Setup(1 << 20, row_bytes, threads=1), 0.001)
-    assert machine.per_key + machine.per_record + machine.per_byte > 0
+    assert min(machine) >= 0  # a busy machine's times can belong to any of the four
+    assert sum(machine) > 0
 
 
 def test_no_measurement_of_the_model_has_more_rows_than_the_table(monkeypatch):

@@ -24,13 +24,15 @@ class Budgets:
 
     `max_ms` limits the milliseconds of a server's answer to the clients that it answers together.
     `min_retrieved` is the fraction of rows that held-out inferences must get at least, and
-    `min_quality` the least quality. Raises ArgumentError for limits that are not numbers.
+    `min_quality` the least quality. `exact` allows layouts of exact mode only, which drop no row
+    of any inference, held-out or not. Raises ArgumentError for limits that are not numbers.
     """
 
     max_bytes: float = 300_000
     max_ms: float = 300
     min_retrieved: float | None = None
     min_quality: float | None = None
+    exact: bool = False
 
     def __post_init__(self) -> None:
         for name, low in (("max_bytes", 0.0), ("max_ms", 0.0), ("min_retrieved", 0.0)):
@@ -44,17 +46,19 @@ class Budgets:
 
     @property
     def asks_for_quality(self) -> bool:
-        """True if a layout must have a least quality or fraction of rows."""
-        return self.min_quality is not None or self.min_retrieved is not None
+        """True if a layout must have a least quality or fraction of rows, or all of them."""
+        return self.exact or self.min_quality is not None or self.min_retrieved is not None
 
     def affords(self, cost: Cost) -> bool:
         """Tests if bytes and time are within the limits."""
         return cost.bytes <= self.max_bytes and cost.seconds * 1e3 <= self.max_ms
 
-    def suffices(self, score: Score) -> bool:
-        """Tests if quality and fraction of rows are enough."""
-        return (self.min_quality is None or score.quality >= self.min_quality) and (
-            self.min_retrieved is None or score.retrieved >= self.min_retrieved
+    def suffices(self, design: Design, score: Score) -> bool:
+        """Tests if quality and fraction of rows are enough, and the mode is the one asked for."""
+        return (
+            (design.lookups > 0 or not self.exact)
+            and (self.min_quality is None or score.quality >= self.min_quality)
+            and (self.min_retrieved is None or score.retrieved >= self.min_retrieved)
         )
 
 
@@ -197,7 +201,7 @@ class Tuning:
         says which budget, and by how much the nearest layout misses it.
         """
         fitting = [trial for trial in self.trials if self.budgets.affords(trial.cost)]
-        enough = [trial for trial in fitting if self.budgets.suffices(trial.score)]
+        enough = [trial for trial in fitting if self.budgets.suffices(trial.design, trial.score)]
         if enough and self.budgets.asks_for_quality:
             return min(enough, key=lambda one: (one.cost.seconds, one.cost.bytes))
         if enough:
@@ -246,4 +250,9 @@ class Tuning:
                 f"min_retrieved: found at most {most:.4f} of the rows within the other budgets, "
                 f"{budgets.min_retrieved - most:.4f} less than {budgets.min_retrieved:g}"
             )
-        return found or ["found layouts with enough quality or enough rows, but none with both"]
+        if budgets.exact and not any(trial.design.lookups for trial in fitting):
+            found.append(
+                "exact: found no layout of exact mode within the other budgets; allow more bytes, "
+                "more time or more layouts"
+            )
+        return found or ["found layouts that meet each of the budgets, but none that meets all"]
