@@ -131,7 +131,8 @@ def front(points: Iterable[Point], budgets: Budgets, count: int) -> list[Point]:
 
 def fastest(points: Iterable[Point], budgets: Budgets, count: int) -> list[Point]:
     """Returns the `count` fastest points within the budgets, the least quality among them."""
-    enough = [one for one in points if budgets.affords(one.cost) and budgets.suffices(one.score)]
+    fitting = [one for one in points if budgets.affords(one.cost)]
+    enough = [one for one in fitting if budgets.suffices(one.design, one.score)]
     return sorted(enough, key=lambda one: (one.cost.seconds, one.cost.bytes))[:count]
 
 

@@ -38,7 +38,8 @@ def savings(
         "uncharged_bytes": (few, lambda one: uncharged(one.design, setup)),
     }
     for measure, (some, value) in measures.items():
-        enough = [one for one in some if budgets.affords(one.cost) and budgets.suffices(one.score)]
+        fitting = [one for one in some if budgets.affords(one.cost)]
+        enough = [one for one in fitting if budgets.suffices(one.design, one.score)]
         for case in _least(enough, value):
             yield {"what": "saving", "measure": measure, **case}
 
