@@ -47,7 +47,7 @@ constexpr std::uint64_t bits(std::initializer_list<int> positions) {
 
 bool has_avx2() {
   return has_all(saved_states(), bits({1, 2})) &&                  // XMM, YMM
-         has_all(cpuid(1).c, bits({1, 9, 19, 20, 23, 25, 28})) &&  // PCLMULQDQ to AVX
+         has_all(cpuid(1).c, bits({1, 9, 12, 19, 20, 23, 25, 28, 29})) &&  // PCLMULQDQ to AVX, FMA, F16C
          has_all(cpuid(7).b, bits({5, 8}));                        // AVX2, BMI2
 }
 

@@ -13,24 +13,11 @@ std::size_t register_bytes(std::size_t columns, const Parts& parts) {
   return bytes;
 }
 
-/// Packs a part of one row into its lane: 4 bytes at every multiple of `stride`, then the sum.
+/// Packs a part of one row into its lane, then the sum.
 void pack_part(const std::uint8_t* codes, std::size_t columns, const Part& part, std::size_t stride,
                std::uint8_t* lane) {
-  const unsigned width = part.width, fields = 8 / width, mask = (1u << width) - 1;
-  std::int32_t sum = 0;
-  for (std::size_t c = 0; c < chunks_of(columns, width); ++c, lane += stride) {
-    for (unsigned g = 0; g < 4; ++g) {
-      unsigned byte = 0;
-      for (unsigned f = 0; f < fields; ++f) {
-        const unsigned value = (codes[4 * f + g] >> part.shift) & mask;
-        sum += static_cast<std::int32_t>(value);
-        byte |= value << (width * f);
-      }
-      lane[g] = static_cast<std::uint8_t>(byte);
-    }
-    codes += chunk_columns(width);
-  }
-  std::memcpy(lane, &sum, sizeof(sum));
+  const std::int32_t sum = pack_lane(codes, columns, part, stride, lane);
+  std::memcpy(lane + chunks_of(columns, part.width) * stride, &sum, sizeof(sum));
 }
 
 }  // namespace
@@ -45,6 +32,25 @@ Parts parts_of(unsigned bits, unsigned max_width) {
     }
   }
   return parts;
+}
+
+std::int32_t pack_lane(const std::uint8_t* codes, std::size_t columns, const Part& part,
+                       std::size_t stride, std::uint8_t* lane) {
+  const unsigned width = part.width, fields = 8 / width, mask = (1u << width) - 1;
+  std::int32_t sum = 0;
+  for (std::size_t c = 0; c < chunks_of(columns, width); ++c, lane += stride) {
+    for (unsigned g = 0; g < 4; ++g) {
+      unsigned byte = 0;
+      for (unsigned f = 0; f < fields; ++f) {
+        const unsigned value = (codes[4 * f + g] >> part.shift) & mask;
+        sum += static_cast<std::int32_t>(value);
+        byte |= value << (width * f);
+      }
+      lane[g] = static_cast<std::uint8_t>(byte);
+    }
+    codes += chunk_columns(width);
+  }
+  return sum;
 }
 
 std::size_t packed_fields_bytes(const Planes& planes, const Parts& parts) {

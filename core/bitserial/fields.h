@@ -67,6 +67,11 @@ inline constexpr std::size_t part_bytes(std::size_t columns, unsigned width) {
   return (chunks_of(columns, width) + 1) * kRegisterBytes;
 }
 
+/// Packs a part of the codes of one row into its lane: 4 bytes at every multiple of `stride`, for
+/// all columns of their chunks. Returns the sum of the parts.
+std::int32_t pack_lane(const std::uint8_t* codes, std::size_t columns, const Part& part,
+                       std::size_t stride, std::uint8_t* lane);
+
 std::size_t packed_fields_bytes(const Planes& planes, const Parts& parts);
 void pack_fields(const Planes& planes, const Parts& parts, std::uint8_t* packed);
 

@@ -7,9 +7,6 @@
 namespace nescio::bitserial {
 namespace {
 
-/// Bytes of weights per task.
-constexpr std::size_t kTaskBytes = std::size_t{1} << 17;
-
 const Planes& checked(const Planes& planes, std::size_t row_words) {
   check_planes(planes, row_words);
   return planes;

@@ -112,28 +112,29 @@ std::int64_t pack_vector(const Weights& weights, const std::int32_t* x, unsigned
   return std::accumulate(x, x + weights.columns, std::int64_t{0});
 }
 
-std::uint64_t word(const std::uint8_t* from) {
+/// Up to eight bytes, four or eight, as a word.
+std::uint64_t word(const std::uint8_t* from, std::size_t bytes) {
   std::uint64_t value = 0;
-  std::memcpy(&value, from, sizeof(value));
+  std::memcpy(&value, from, bytes < 8 ? 4 : 8);
   return value;
 }
 
 /// The number of ones in a AND b. Ones are counted in bytes, which can hold the up to 8 ones of
 /// each of 31 words, with operations that every CPU has for vectors.
-std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_t words) {
-  constexpr std::size_t kWords = 31;
+std::int64_t count_ones(const std::uint8_t* a, const std::uint8_t* b, std::size_t bytes) {
+  constexpr std::size_t kBytes = 31 * 8;
   constexpr std::uint64_t k1 = 0x5555555555555555, k2 = 0x3333333333333333, k4 = 0x0F0F0F0F0F0F0F0F,
                           k8 = 0x00FF00FF00FF00FF;
   std::int64_t ones = 0;
-  for (std::size_t first = 0; first < words; first += kWords) {
-    std::uint64_t bytes = 0;
-    for (std::size_t w = first; w < std::min(words, first + kWords); ++w) {
-      std::uint64_t v = word(a + 8 * w) & word(b + 8 * w);
+  for (std::size_t first = 0; first < bytes; first += kBytes) {
+    std::uint64_t counts = 0;
+    for (std::size_t at = first; at < std::min(bytes, first + kBytes); at += 8) {
+      std::uint64_t v = word(a + at, bytes - at) & word(b + at, bytes - at);
       v -= (v >> 1) & k1;
       v = (v & k2) + ((v >> 2) & k2);
-      bytes += (v + (v >> 4)) & k4;
+      counts += (v + (v >> 4)) & k4;
     }
-    const std::uint64_t pairs = (bytes & k8) + ((bytes >> 8) & k8);
+    const std::uint64_t pairs = (counts & k8) + ((counts >> 8) & k8);
     ones += static_cast<std::int64_t>((pairs * 0x0001000100010001) >> 48);
   }
   return ones;
@@ -145,33 +146,33 @@ std::int64_t plane_weight(unsigned plane, unsigned planes) {
   return plane + 1 == planes ? -value : value;
 }
 
-std::int64_t multiply_row(const Weights& weights, const std::uint8_t* row, const std::uint8_t* x,
-                          unsigned activation_bits) {
-  const std::size_t words = plane_words(weights);
-  std::int64_t total = 0;
-  for (unsigned plane = 0; plane < weights.bits; ++plane) {
-    const std::int64_t weight = weights.bits == 1 ? 2 : plane_weight(plane, weights.bits);
-    for (unsigned j = 0; j < activation_bits; ++j) {
-      const std::int64_t ones = count_ones(row + plane * 8 * words, x + j * 8 * words, words);
-      total += weight * plane_weight(j, activation_bits) * ones;
-    }
-  }
-  return total;
-}
-
 void multiply(const Weights& weights, const Activations& x, std::size_t first_row, std::size_t rows,
               std::int64_t* y) {
-  const std::size_t row_bytes = plane_words(weights) * 8 * weights.bits;
+  const std::size_t bytes = plane_words(weights) * 8, row_bytes = bytes * weights.bits;
   for (std::size_t i = first_row; i < first_row + rows; ++i) {
     const std::uint8_t* row = weights.packed + i * row_bytes;
     for (std::size_t v = 0; v < x.batch; ++v) {
-      y[v * weights.rows + i] = multiply_row(weights, row, x.vectors + v * x.vector_bytes, x.bits) -
+      const std::uint8_t* vector = x.vectors + v * x.vector_bytes;
+      y[v * weights.rows + i] = multiply_planes(row, vector, bytes, bytes, weights.bits, x.bits) -
                                 (weights.bits == 1 ? x.sums[v] : 0);
     }
   }
 }
 
 }  // namespace
+
+std::int64_t multiply_planes(const std::uint8_t* row, const std::uint8_t* x, std::size_t stride,
+                             std::size_t bytes, unsigned bits, unsigned activation_bits) {
+  std::int64_t total = 0;
+  for (unsigned plane = 0; plane < bits; ++plane) {
+    const std::int64_t weight = bits == 1 ? 2 : plane_weight(plane, bits);
+    for (unsigned j = 0; j < activation_bits; ++j) {
+      const std::int64_t ones = count_ones(row + plane * stride, x + j * stride, bytes);
+      total += weight * plane_weight(j, activation_bits) * ones;
+    }
+  }
+  return total;
+}
 
 const Kernels kKernels = {packed_bytes, pack, vector_bytes, pack_vector, multiply};
 

@@ -49,6 +49,9 @@ struct Activations {
 /// Tasks have a multiple of this many rows: layouts have blocks of up to this many rows.
 inline constexpr std::size_t kTaskRows = 64;
 
+/// Bytes of weights per task.
+inline constexpr std::size_t kTaskBytes = std::size_t{1} << 17;
+
 struct Kernels {
   /// Bytes of packed weights; a product reads all of them.
   std::size_t (*packed_bytes)(const Planes& planes);
@@ -84,5 +87,12 @@ bool uses_tables(const Weights& weights, unsigned width, unsigned activation_bit
 std::string methods_used(const Weights& weights, Tier tier, unsigned activation_bits);
 
 NESCIO_TIERS(extern const Kernels kKernels;)
+
+namespace portable {
+/// The product of `bytes` bytes of each plane, a multiple of four, of a row and of a vector, whose
+/// planes are `stride` bytes apart. One-bit weights are twice their plane, without the offset.
+std::int64_t multiply_planes(const std::uint8_t* row, const std::uint8_t* x, std::size_t stride,
+                             std::size_t bytes, unsigned bits, unsigned activation_bits);
+}  // namespace portable
 
 }  // namespace nescio::bitserial

@@ -21,7 +21,7 @@
 //     multiply_bytes(c, a, b)   the matrix instruction m16n8k32 on unsigned bytes, sums mod 2^32
 //     dot_bytes(a, b, c)        c + the products of four pairs of unsigned bytes
 //     count_ones(x)             population count of a word
-//     multiply_add(a, b, c)     a b + c in double precision, rounded once
+//     multiply_add(a, b, c)     a b + c in single or double precision, rounded once
 //     atomic_add(p, v)          *p += v
 //     atomic_xor(p, v)          *p ^= v
 //     copy_async(to, from)      16 bytes from global to shared memory, in the background
@@ -89,6 +89,7 @@ concept ThreadBlock =
       { B::dot_bytes(word, word, word) } -> std::same_as<std::uint32_t>;
       { B::count_ones(word) } -> std::same_as<std::uint32_t>;
       { B::multiply_add(1.0, 1.0, 1.0) } -> std::same_as<double>;
+      { B::multiply_add(1.0f, 1.0f, 1.0f) } -> std::same_as<float>;
       B::atomic_add(words, word);
       B::atomic_add(longs, std::uint64_t{1});
       B::atomic_xor(words, word);

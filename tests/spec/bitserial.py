@@ -8,6 +8,7 @@ and 1, never 0 (3.3.3). Activations have one step per vector. All floating-point
 
 import math
 import struct
+from fractions import Fraction
 
 Matrix = list[list[int]]
 WORD = 64
@@ -115,6 +116,47 @@ def apply(
         for total, s in zip(multiply(q, integers), scale, strict=True)
     ]
     return y if bias is None else [float32(v + b) for v, b in zip(y, bias, strict=True)]
+
+
+def apply_groups(
+    q: Matrix,
+    x: list[float],
+    activation_bits: int,
+    scale: list[list[float]],
+    group: int,
+    bias: list[float] | None = None,
+) -> list[float]:
+    """Compute the output of a layer with a scale for each `group` columns of a row.
+
+    The products of groups are rounded to float32 and added in their order. Each addition rounds
+    once: it is a fused multiply-add in float32. Scales are float16.
+    """
+    integers, step = quantize_activations(x, activation_bits)
+    y = []
+    for row, scales in zip(q, scale, strict=True):
+        total = 0.0
+        for g, s in enumerate(scales):
+            own = slice(g * group, (g + 1) * group)
+            product = multiply([row[own]], integers[own])[0]
+            total = fused_float32(nearest_float32(Fraction(product)), s, total)
+        y.append(float32(total * step))
+    return y if bias is None else [float32(v + b) for v, b in zip(y, bias, strict=True)]
+
+
+def fused_float32(a: float, b: float, c: float) -> float:
+    """Return a b + c for finite float32, rounded once to float32."""
+    if not math.isfinite(c):
+        return c
+    return nearest_float32(Fraction(a) * Fraction(b) + Fraction(c))
+
+
+def nearest_float32(value: Fraction) -> float:
+    """Return the nearest float32 of a number, halves to even; beyond the largest, infinity."""
+    if not value:
+        return 0.0
+    exponent = max(math.frexp(float(abs(value)))[1], -125) - 24
+    scaled = value / Fraction(2) ** exponent
+    return float32(math.ldexp(float(round(scaled)), exponent))
 
 
 def float32(value: float) -> float:

@@ -3,12 +3,14 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "bindings/bindings.h"
+#include "bitserial/group_matrix.h"
 #include "bitserial/matrix.h"
 
 namespace nescio::bindings {
 namespace {
 
 using bitserial::BitMatrix;
+using bitserial::GroupMatrix;
 using PlaneArray = InArray<std::uint64_t, nb::ndim<3>>;
 template <class T>
 using Vectors = InArray<T, nb::ndim<2>>;
@@ -117,6 +119,36 @@ OutRows<float> apply(const BitMatrix& matrix, const Vectors<float>& x, unsigned 
   return y.take();
 }
 
+using Halves = InArray<std::uint16_t, nb::ndim<2>>;
+
+GroupMatrix make_groups(const PlaneArray& planes, std::size_t columns, const Halves& scale,
+                        std::size_t group, const Name& tier) {
+  const auto bits = static_cast<unsigned>(std::min<std::size_t>(planes.shape(0), 1000));
+  const Tier chosen = tier_of(tier);
+  bitserial::check_group(group);
+  const std::size_t groups = (columns + group - 1) / group;
+  if (scale.shape(0) != planes.shape(1) || scale.shape(1) != groups) {
+    refuse("shape of scale", shape_name(scale.shape(0), scale.shape(1)),
+           shape_name(planes.shape(1), groups));
+  }
+  const nb::gil_scoped_release release;
+  return GroupMatrix({planes.data(), planes.shape(1), columns, bits}, planes.shape(2), scale.data(),
+                     group, chosen);
+}
+
+OutRows<float> apply_groups(const GroupMatrix& matrix, const Vectors<float>& x,
+                            unsigned activation_bits, const std::optional<Floats>& bias,
+                            ThreadPool& pool, std::optional<RowsInPlace<float>> out) {
+  const std::size_t batch = batch_of(x, matrix.columns());
+  if (bias) check_length("bias", bias->size(), matrix.rows());
+  Products<float> y(batch, matrix.rows(), std::move(out));
+  {
+    const nb::gil_scoped_release release;
+    matrix.apply(x.data(), batch, activation_bits, bias ? bias->data() : nullptr, y.data(), pool);
+  }
+  return y.take();
+}
+
 std::pair<OutRows<std::int32_t>, OutSteps> quantize_activations(const Vectors<float>& x,
                                                                 unsigned activation_bits,
                                                                 const Name& tier) {
@@ -142,7 +174,28 @@ std::vector<std::string> kernel_names(const std::string& tier) {
 
 }  // namespace
 
+void bind_groups(nb::module_& m) {
+  nb::class_<GroupMatrix>(m, "GroupMatrix",
+                          "Weights of 1 to 8 bits from their planes (bit, row, column / 64), with a "
+                          "float16 scale, as its 16 bits, for each group of columns of a row.")
+      .def(nb::new_(&make_groups), nb::arg("planes").noconvert(), nb::arg("columns"),
+           nb::arg("scale").noconvert(), nb::arg("group"), nb::kw_only(),
+           nb::arg("tier") = nb::none())
+      .def_prop_ro("rows", &GroupMatrix::rows)
+      .def_prop_ro("columns", &GroupMatrix::columns)
+      .def_prop_ro("group", &GroupMatrix::group)
+      .def_prop_ro("bits", &GroupMatrix::bits)
+      .def_prop_ro("tier",
+                   [](const GroupMatrix& self) { return std::string(tier_name(self.tier())); })
+      .def_prop_ro("packed_bytes", &GroupMatrix::packed_bytes, "Bytes of weights and scales.")
+      .def("apply", &apply_groups, nb::arg("x").noconvert(), nb::arg("activation_bits"),
+           nb::arg("bias").noconvert().none(), nb::arg("pool"),
+           nb::arg("out").noconvert() = nb::none(),
+           "Quantize float vectors, one per row, and return their scaled products.");
+}
+
 void bind_bitserial(nb::module_& m) {
+  bind_groups(m);
   nb::class_<BitMatrix>(m, "BitMatrix",
                         "Weights of 1 to 8 bits from their planes (bit, row, column / 64), in the "
                         "layout of one CPU tier.")

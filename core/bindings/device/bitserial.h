@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "bindings/bindings.h"
 #include "bitserial/gpu/device_gpu.h"
+#include "bitserial/groups.h"
 
 namespace nescio::bindings {
 
@@ -50,14 +51,16 @@ struct BitSerialBindings {
 
   static std::shared_ptr<Matrix> upload(const Owner& self, const PlaneArray& planes,
                                         std::size_t columns, const Floats& scale,
-                                        const std::optional<Floats>& bias) {
-    check("scale", scale.size(), planes.shape(1));
+                                        const std::optional<Floats>& bias, std::size_t group) {
+    if (group != 0) bitserial::check_group(group);
+    const std::size_t groups = group == 0 ? 1 : (columns + group - 1) / group;
+    check("scale", scale.size(), planes.shape(1) * groups);
     if (bias) check("bias", bias->size(), planes.shape(1));
     const auto bits = static_cast<unsigned>(std::min<std::size_t>(planes.shape(0), 1000));
     const nb::gil_scoped_release release;
     return std::make_shared<Matrix>(
         self, bitserial::Planes{planes.data(), planes.shape(1), columns, bits}, planes.shape(2),
-        scale.data(), bias ? bias->data() : nullptr);
+        scale.data(), bias ? bias->data() : nullptr, group);
   }
 
   static std::unique_ptr<Product> product(const std::shared_ptr<Matrix>& matrix,
@@ -171,7 +174,9 @@ struct BitSerialBindings {
         .def_prop_ro("number", &Owner::number, "The device's number.")
         .def("upload", &upload, nb::arg("planes").noconvert(), nb::arg("columns"),
              nb::arg("scale").noconvert(), nb::arg("bias").noconvert().none() = nb::none(),
-             "Copy planes (bit, row, column / 64), and a scale and a bias per row.");
+             nb::arg("group") = 0,
+             "Copy planes (bit, row, column / 64), a bias per row, and a scale per row, or per row "
+             "and group of columns.");
   }
 };
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 
+#include "bitserial/gpu/group_product_gpu.h"
 #include "bitserial/gpu/plan_gpu.h"
 #include "bitserial/gpu/product_gpu.h"
 #include "bitserial/planes.h"
@@ -41,16 +42,28 @@ template <gpu::ComputeDevice Device>
 class DeviceBitMatrix {
  public:
   /// Copies planes, of `row_words` words per row, a scale per row, and a bias per row if `bias` is
-  /// not null. Throws Error(argument) as check_planes does, Error(resource) if the device is out of
-  /// memory.
+  /// not null. With a `group` there is a scale [row][group] for so many columns of a row (groups.h).
+  /// Throws Error(argument) as check_planes and check_group do, Error(resource) if the device is out
+  /// of memory.
   DeviceBitMatrix(const BitSerialDevice<Device>& device, const Planes& planes,
-                  std::size_t row_words, const float* scale, const float* bias);
+                  std::size_t row_words, const float* scale, const float* bias, std::size_t group);
 
   std::size_t rows() const { return tiles_.rows; }
   std::size_t columns() const { return tiles_.columns; }
   unsigned bits() const { return tiles_.bits; }
-  std::size_t packed_bytes() const { return quads_.size() * sizeof(gpu::Quad); }
+  std::size_t packed_bytes() const {
+    return group_ == 0 ? quads_->size() * sizeof(gpu::Quad)
+                       : words_->size() * sizeof(std::uint64_t) + scale_.size() * sizeof(float);
+  }
 
+  /// The columns of a group; 0 for a scale per row.
+  std::size_t group() const { return group_; }
+  GroupPlanes planes() const {
+    return {reinterpret_cast<const std::uint32_t*>(words_->data()), scale_.data(), tiles_.rows,
+            tiles_.columns, tiles_.bits, static_cast<std::uint32_t>(group_)};
+  }
+
+  /// The weights without groups; with them, their shape only.
   const WeightTiles& tiles() const { return tiles_; }
   const float* scale() const { return scale_.data(); }
   const float* bias() const { return bias_ ? bias_->data() : nullptr; }
@@ -61,7 +74,8 @@ class DeviceBitMatrix {
 
   /// Declares that streams of the caller read the weights from now on.
   void share() {
-    quads_.share();
+    if (quads_) quads_->share();
+    if (words_) words_->share();
     scale_.share();
     if (bias_) bias_->share();
   }
@@ -70,10 +84,14 @@ class DeviceBitMatrix {
   template <class T>
   using Array = gpu::PooledBuffer<Device, T>;
   static WeightTiles checked_tiles(const Planes& planes, std::size_t row_words);
+  static std::size_t checked_group(std::size_t group);
+  void pack(const Planes& planes, std::size_t row_words);
 
   std::shared_ptr<gpu::MemoryPool<Device>> memory_;
   WeightTiles tiles_;
-  Array<gpu::Quad> quads_;
+  std::size_t group_;
+  std::optional<Array<gpu::Quad>> quads_;      // without groups
+  std::optional<Array<std::uint64_t>> words_;  // with groups
   Array<float> scale_;
   std::optional<Array<float>> bias_;
 };
@@ -83,9 +101,9 @@ class DeviceBitMatrix {
 template <gpu::ComputeDevice Device>
 class DeviceBitProduct {
  public:
-  /// `kernel` is a name of kGpuKernels, or empty for the expected fastest. Throws Error(argument)
-  /// if `activation_bits` is not 8, 16 or 32, if the batch is empty or too large, and as GpuPlan
-  /// does.
+  /// `kernel` is a name of kGpuKernels, or empty for the expected fastest; a matrix with groups has
+  /// one kernel. Throws Error(argument) if `activation_bits` is not 8, 16 or 32, if the batch is
+  /// empty or too large, and as GpuPlan does.
   DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Device>> matrix, unsigned activation_bits,
                    std::size_t batch, std::string_view kernel);
 
@@ -123,6 +141,7 @@ class DeviceBitProduct {
   template <gpu::Kernel Kernel>
   void launch(const Kernel& kernel, Stream stream);
   void run(const float* x, float* out, Stream stream);
+  void run_groups(const float* x, float* out, Stream stream);
   template <class Source>
   void write_vectors(const Source& source, Stream stream);
   template <template <unsigned> class Sums, bool fused>

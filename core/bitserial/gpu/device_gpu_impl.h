@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "bitserial/activations.h"
 #include "bitserial/gpu/device_gpu.h"
+#include "bitserial/groups.h"
 
 namespace nescio::bitserial {
 
@@ -27,24 +28,44 @@ WeightTiles DeviceBitMatrix<Device>::checked_tiles(const Planes& planes, std::si
 }
 
 template <gpu::ComputeDevice Device>
+std::size_t DeviceBitMatrix<Device>::checked_group(std::size_t group) {
+  if (group != 0) check_group(group);
+  return group;
+}
+
+template <gpu::ComputeDevice Device>
 DeviceBitMatrix<Device>::DeviceBitMatrix(const BitSerialDevice<Device>& device,
                                          const Planes& planes, std::size_t row_words,
-                                         const float* scale, const float* bias)
+                                         const float* scale, const float* bias, std::size_t group)
     : memory_(device.memory()),
       tiles_(checked_tiles(planes, row_words)),
-      quads_(memory_, tiles_.quad_count()),
-      scale_(memory_, planes.rows) {
+      group_(checked_group(group)),
+      scale_(memory_, planes.rows * (group == 0 ? 1 : ceil_div(planes.columns, group))) {
   if (bias != nullptr) bias_.emplace(memory_, planes.rows);
-  tiles_.quads = quads_.data();
+  Device& to = memory_->device();
+  to.upload(scale_.data(), scale, scale_.size() * sizeof(float));
+  if (bias_) to.upload(bias_->data(), bias, planes.rows * sizeof(float));
+  const std::size_t words = planes.bits * planes.rows * row_words;
+  if (group == 0) {
+    pack(planes, row_words);
+  } else {
+    words_.emplace(memory_, words);
+    to.upload(words_->data(), planes.words, words * sizeof(std::uint64_t));
+  }
+  to.finish();
+}
+
+template <gpu::ComputeDevice Device>
+void DeviceBitMatrix<Device>::pack(const Planes& planes, std::size_t row_words) {
+  quads_.emplace(memory_, tiles_.quad_count());
+  tiles_.quads = quads_->data();
   const std::size_t words = planes.bits * planes.rows * row_words;
   const Array<std::uint64_t> copied(memory_, words);
   Device& to = memory_->device();
   to.upload(copied.data(), planes.words, words * sizeof(std::uint64_t));
-  to.upload(scale_.data(), scale, planes.rows * sizeof(float));
-  if (bias_) to.upload(bias_->data(), bias, planes.rows * sizeof(float));
   const PackWeights pack = {tiles_, reinterpret_cast<const std::uint32_t*>(copied.data()),
                             static_cast<std::uint32_t>(2 * row_words),
-                            reinterpret_cast<std::uint32_t*>(quads_.data())};
+                            reinterpret_cast<std::uint32_t*>(quads_->data())};
   to.launch(pack, pack.grid());
   to.finish();
 }
@@ -66,7 +87,7 @@ DeviceBitProduct<Device>::DeviceBitProduct(std::shared_ptr<DeviceBitMatrix<Devic
                                            std::string_view kernel)
     : matrix_(std::move(matrix)),
       plan_(Device::info(matrix_->memory()->number()), matrix_->tiles().columns,
-            checked_bits(activation_bits), checked_batch(batch), kernel),
+            checked_bits(activation_bits), checked_batch(batch), kernel, matrix_->group() != 0),
       vectors_{checked_batch(batch), matrix_->tiles().columns, activation_bits, plan_.slice_tiles},
       blocks_(plan_.vector_blocks(Device::info(matrix_->memory()->number()),
                                   matrix_->tiles().columns, vectors_.batch)),
@@ -118,6 +139,7 @@ void DeviceBitProduct<Device>::write_vectors(const Source& source, Stream stream
 
 template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
+  if (matrix_->group() != 0) return run_groups(x, out, stream);
   const FloatVectors source = {x};
   const Products to = {nullptr, out, matrix_->scale(), matrix_->bias()};
   if (plan_.kernel.fused) {
@@ -127,6 +149,13 @@ void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
   write_vectors(source, stream);
   plan_.kernel.matrix ? run_product<MatrixSums, false>(source, to, stream)
                       : run_product<PopcountSums, false>(source, to, stream);
+}
+
+template <gpu::ComputeDevice Device>
+void DeviceBitProduct<Device>::run_groups(const float* x, float* out, Stream stream) {
+  write_vectors(FloatVectors{x}, stream);
+  launch(GroupProduct{matrix_->planes(), vectors_, tiles_.data(), steps_.data(), matrix_->bias(), out},
+         stream);
 }
 
 template <gpu::ComputeDevice Device>
@@ -158,6 +187,9 @@ void DeviceBitProduct<Device>::apply(const float* x, float* out) {
 
 template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::multiply(const std::int32_t* x, std::int64_t* out) {
+  if (matrix_->group() != 0) {
+    throw argument_error("integer vectors", "a matrix with groups", "one with a scale per row");
+  }
   for (std::size_t v = 0; v < batch(); ++v) {
     check_range(x + v * matrix_->columns(), matrix_->columns(), activation_bits(), v);
   }

@@ -29,6 +29,9 @@ inline constexpr std::array<GpuKernel, 4> kGpuKernels = {{{"count", false, false
                                                           {"matrix", true, false},
                                                           {"matrix-fused", true, true}}};
 
+/// The way to compute a product with groups (group_product_gpu.h).
+inline constexpr GpuKernel kGroupKernel = {"group", false, false};
+
 struct GpuPlan {
   /// Maximum tiles of a slice, limited by the registers for their sums.
   static constexpr std::uint32_t kMaxPopcountTiles = 4, kMaxMatrixTiles = 8;
@@ -46,11 +49,17 @@ struct GpuPlan {
   GpuKernel kernel;
   std::uint32_t slice_tiles;
 
-  /// `name` is the name of a kernel, or empty for the expected fastest. Throws Error(argument) for
-  /// a kernel that does not exist or that the GPU does not support, and for vectors too large for a
-  /// fused kernel.
+  /// `name` is the name of a kernel, or empty for the expected fastest; weights with groups have one
+  /// kernel, which takes one vector at a time. Throws Error(argument) for a kernel that does not
+  /// exist or that the GPU does not support, and for vectors too large for a fused kernel.
   GpuPlan(const gpu::DeviceInfo& device, std::uint32_t columns, std::uint32_t activation_bits,
-          std::uint32_t batch, std::string_view name) {
+          std::uint32_t batch, std::string_view name, bool grouped) {
+    if (grouped) {
+      if (!name.empty() && name != kGroupKernel.name) refuse(name, "group", device.name + ", for weights with groups");
+      kernel = kGroupKernel;
+      slice_tiles = activation_bits / kTilePlanes;
+      return;
+    }
     kernel = name.empty() ? choose(device, columns, activation_bits, batch) : named(device, name);
     slice_tiles = slice(kernel, activation_bits, batch);
     if (kernel.fused && tile_bytes(columns, slice_tiles) > kFusedBytes) {
@@ -98,8 +107,13 @@ struct GpuPlan {
       if (kernel.name == name) return kernel;
       names += (names.empty() ? "" : ", ") + std::string(kernel.name);
     }
-    throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected one of " +
-                                         names + " on " + device.name);
+    refuse(name, "one of " + names, device.name);
+  }
+
+  [[noreturn]] static void refuse(std::string_view name, const std::string& expected,
+                                  const std::string& where) {
+    throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected " +
+                                         expected + " on " + where);
   }
 
   static std::uint32_t slice(const GpuKernel& kernel, std::uint32_t activation_bits,

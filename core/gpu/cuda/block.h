@@ -83,6 +83,7 @@ class CudaBlock {
     return static_cast<std::uint32_t>(__popc(x));
   }
   __device__ static double multiply_add(double a, double b, double c) { return __fma_rn(a, b, c); }
+  __device__ static float multiply_add(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 
   __device__ static void atomic_add(std::uint32_t* to, std::uint32_t value) {
     atomicAdd(to, value);

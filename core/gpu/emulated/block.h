@@ -45,6 +45,7 @@ class EmulatedBlock {
     return static_cast<std::uint32_t>(std::popcount(x));
   }
   static double multiply_add(double a, double b, double c) { return std::fma(a, b, c); }
+  static float multiply_add(float a, float b, float c) { return std::fma(a, b, c); }
 
   template <class T>
   static void atomic_add(T* to, T value) {
