@@ -46,9 +46,10 @@ constexpr std::uint64_t bits(std::initializer_list<int> positions) {
 }
 
 bool has_avx2() {
-  return has_all(saved_states(), bits({1, 2})) &&                  // XMM, YMM
-         has_all(cpuid(1).c, bits({1, 9, 12, 19, 20, 23, 25, 28, 29})) &&  // PCLMULQDQ to AVX, FMA, F16C
-         has_all(cpuid(7).b, bits({5, 8}));                        // AVX2, BMI2
+  return has_all(saved_states(), bits({1, 2})) &&  // XMM, YMM
+         has_all(cpuid(1).c,
+                 bits({1, 9, 12, 19, 20, 23, 25, 28, 29})) &&  // PCLMULQDQ to AVX, FMA, F16C
+         has_all(cpuid(7).b, bits({5, 8}));                    // AVX2, BMI2
 }
 
 bool has_avx512() {

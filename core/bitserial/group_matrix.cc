@@ -18,10 +18,9 @@ GroupWeights checked(const Planes& planes, std::size_t row_words, const std::uin
   const GroupWeights shape = {planes.rows, planes.columns, planes.bits, group, nullptr};
   for (std::size_t i = 0; i < planes.rows * shape.groups(); ++i) {
     if ((scales[i] & 0x7C00) != 0x7C00) continue;
-    throw Error(ErrorKind::argument, "scale: found NaN or infinity for row " +
-                                         std::to_string(i / shape.groups()) + ", group " +
-                                         std::to_string(i % shape.groups()) +
-                                         ", expected finite numbers");
+    throw Error(ErrorKind::argument,
+                "scale: found NaN or infinity for row " + std::to_string(i / shape.groups()) +
+                    ", group " + std::to_string(i % shape.groups()) + ", expected finite numbers");
   }
   return shape;
 }

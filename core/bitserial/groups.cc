@@ -21,8 +21,8 @@ std::size_t registers_of_block(const GroupWeights& weights, std::size_t block) {
 std::size_t code_sums_offset(const GroupWeights& weights) {
   const std::size_t registers = registers_of(weights.rows);
   const std::size_t blocks = registers / kBlockRegisters, left = registers % kBlockRegisters;
-  const std::size_t whole = checked_product(
-      checked_product(blocks, weights.groups()), group_bytes(weights, kBlockRegisters));
+  const std::size_t whole = checked_product(checked_product(blocks, weights.groups()),
+                                            group_bytes(weights, kBlockRegisters));
   return whole + (left == 0 ? 0 : weights.groups() * group_bytes(weights, left));
 }
 

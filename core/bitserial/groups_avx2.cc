@@ -50,8 +50,8 @@ void multiply_block(const GroupWeights& weights, const Parts& parts, std::size_t
     const std::int64_t offset = code_offset(weights.bits) * x.sums[v * weights.groups() + g];
     std::int64_t totals[kBlockRows];
     for (std::size_t i = 0; i < rows; ++i) totals[i] = digit_offset * codes[i] - offset;
-    add_group(weights, parts, registers, data,
-              x.vectors + v * x.vector_bytes + g * weights.group, x.bits / 8, totals);
+    add_group(weights, parts, registers, data, x.vectors + v * x.vector_bytes + g * weights.group,
+              x.bits / 8, totals);
     const std::uint8_t* scales = data + bytes - scale_bytes(registers);
     for (std::size_t i = 0; i < rows; i += 8) {
       add_scaled(totals + i, scales + i * sizeof(std::uint16_t), x.bits == 8, sums + i);

@@ -258,8 +258,8 @@ void multiply_block(const GroupWeights& weights, const GroupActivations& x, std:
   const std::size_t slice = x.batch == 1 ? weights.groups() : (std::size_t{1} << 16) / bytes + 1;
   for (std::size_t first = 0; first < weights.groups(); first += slice) {
     const std::size_t last = weights.groups() - first < slice ? weights.groups() : first + slice;
-    kMultiply[weights.bits - 1](weights, x, {data + first * bytes, code_sums, registers, first, last},
-                                totals);
+    kMultiply[weights.bits - 1](weights, x,
+                                {data + first * bytes, code_sums, registers, first, last}, totals);
   }
   for (std::size_t v = 0; v < x.batch; ++v) {
     __builtin_memcpy(y + v * weights.rows, totals[v], rows * sizeof(*y));

@@ -339,6 +339,35 @@ class QuasiCyclicScratch:
 def encode_qc(noise: Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C', device='cpu', writable=False)], code_seed: bytes, count: int, pool: ThreadPool, tier: str | None = None, scratch: QuasiCyclicScratch | None = None) -> Annotated[NDArray[numpy.uint64], dict(shape=(None, 2), order='C')]:
     """Return the first outputs of a quasi-cyclic code on 2p blocks."""
 
+class GroupMatrix:
+    """
+    Weights of 1 to 8 bits from their planes (bit, row, column / 64), with a float16 scale, as its 16 bits, for each group of columns of a row.
+    """
+
+    def __init__(self, planes: Annotated[NDArray[numpy.uint64], dict(shape=(None, None, None), order='C', device='cpu', writable=False)], columns: int, scale: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], group: int, *, tier: str | None = None) -> None: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def group(self) -> int: ...
+
+    @property
+    def bits(self) -> int: ...
+
+    @property
+    def tier(self) -> str: ...
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of weights and scales."""
+
+    def apply(self, x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], activation_bits: int, bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, pool: ThreadPool, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu')] | None = None) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')]:
+        """Quantize float vectors, one per row, and return their scaled products."""
+
 class BitMatrix:
     """
     Weights of 1 to 8 bits from their planes (bit, row, column / 64), in the layout of one CPU tier.

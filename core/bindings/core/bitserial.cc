@@ -175,9 +175,10 @@ std::vector<std::string> kernel_names(const std::string& tier) {
 }  // namespace
 
 void bind_groups(nb::module_& m) {
-  nb::class_<GroupMatrix>(m, "GroupMatrix",
-                          "Weights of 1 to 8 bits from their planes (bit, row, column / 64), with a "
-                          "float16 scale, as its 16 bits, for each group of columns of a row.")
+  nb::class_<GroupMatrix>(
+      m, "GroupMatrix",
+      "Weights of 1 to 8 bits from their planes (bit, row, column / 64), with a "
+      "float16 scale, as its 16 bits, for each group of columns of a row.")
       .def(nb::new_(&make_groups), nb::arg("planes").noconvert(), nb::arg("columns"),
            nb::arg("scale").noconvert(), nb::arg("group"), nb::kw_only(),
            nb::arg("tier") = nb::none())

@@ -59,8 +59,12 @@ class DeviceBitMatrix {
   /// The columns of a group; 0 for a scale per row.
   std::size_t group() const { return group_; }
   GroupPlanes planes() const {
-    return {reinterpret_cast<const std::uint32_t*>(words_->data()), scale_.data(), tiles_.rows,
-            tiles_.columns, tiles_.bits, static_cast<std::uint32_t>(group_)};
+    return {reinterpret_cast<const std::uint32_t*>(words_->data()),
+            scale_.data(),
+            tiles_.rows,
+            tiles_.columns,
+            tiles_.bits,
+            static_cast<std::uint32_t>(group_)};
   }
 
   /// The weights without groups; with them, their shape only.

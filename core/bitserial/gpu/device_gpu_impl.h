@@ -154,8 +154,9 @@ void DeviceBitProduct<Device>::run(const float* x, float* out, Stream stream) {
 template <gpu::ComputeDevice Device>
 void DeviceBitProduct<Device>::run_groups(const float* x, float* out, Stream stream) {
   write_vectors(FloatVectors{x}, stream);
-  launch(GroupProduct{matrix_->planes(), vectors_, tiles_.data(), steps_.data(), matrix_->bias(), out},
-         stream);
+  launch(
+      GroupProduct{matrix_->planes(), vectors_, tiles_.data(), steps_.data(), matrix_->bias(), out},
+      stream);
 }
 
 template <gpu::ComputeDevice Device>

@@ -59,8 +59,7 @@ struct GroupProduct {
       const std::uint32_t g = first + block.lane();
       const bool there = row < weights.rows && g < groups;
       products[block.thread()] = there ? product(block, row, g) : 0;
-      scales[block.thread()] =
-          there ? weights.scale[std::uint64_t{row} * groups + g] : 0;
+      scales[block.thread()] = there ? weights.scale[std::uint64_t{row} * groups + g] : 0;
       block.sync();
       if (block.lane() == 0) {
         for (unsigned i = 0; i < gpu::kWarp; ++i) {
@@ -76,7 +75,8 @@ struct GroupProduct {
  private:
   template <gpu::ThreadBlock B>
   NESCIO_DEVICE float product(const B& block, std::uint32_t row, std::uint32_t g) const {
-    const auto* planes = reinterpret_cast<const std::uint32_t*>(tiles + block.y() * vectors.slice_pairs());
+    const auto* planes =
+        reinterpret_cast<const std::uint32_t*>(tiles + block.y() * vectors.slice_pairs());
     if (vectors.bits == 8) return static_cast<float>(exact<8, std::int32_t, B>(planes, row, g));
     if (vectors.bits == 16) return static_cast<float>(exact<16, std::int64_t, B>(planes, row, g));
     return static_cast<float>(exact<32, std::int64_t, B>(planes, row, g));

@@ -55,7 +55,8 @@ struct GpuPlan {
   GpuPlan(const gpu::DeviceInfo& device, std::uint32_t columns, std::uint32_t activation_bits,
           std::uint32_t batch, std::string_view name, bool grouped) {
     if (grouped) {
-      if (!name.empty() && name != kGroupKernel.name) refuse(name, "group", device.name + ", for weights with groups");
+      if (!name.empty() && name != kGroupKernel.name)
+        refuse(name, "group", device.name + ", for weights with groups");
       kernel = kGroupKernel;
       slice_tiles = activation_bits / kTilePlanes;
       return;
@@ -112,8 +113,8 @@ struct GpuPlan {
 
   [[noreturn]] static void refuse(std::string_view name, const std::string& expected,
                                   const std::string& where) {
-    throw Error(ErrorKind::argument, "kernel: found '" + std::string(name) + "', expected " +
-                                         expected + " on " + where);
+    throw Error(ErrorKind::argument,
+                "kernel: found '" + std::string(name) + "', expected " + expected + " on " + where);
   }
 
   static std::uint32_t slice(const GpuKernel& kernel, std::uint32_t activation_bits,

@@ -84,6 +84,13 @@ def _add_search(subcommands: Subparsers) -> None:
         help="use one quantization step per matrix row instead of one per matrix",
     )
     add(
+        "--group",
+        type=int,
+        choices=(32, 64, 128),
+        default=0,
+        help="use one step for so many columns of a row",
+    )
+    add(
         "--method",
         choices=_METHODS,
         default="auto",
@@ -135,10 +142,14 @@ def _run_search(arguments: argparse.Namespace) -> int:
         raise ArgumentError("--least: found nan, expected a number")
     if arguments.plot:
         importlib.import_module("matplotlib")  # fails before the search, not after it
-    variants = model_variants(_model(arguments.model), per_row=arguments.per_row)
+    if arguments.group and arguments.per_row:
+        raise ArgumentError("--group and --per-row: found both, expected one of them")
+    variants = model_variants(
+        _model(arguments.model), per_row=arguments.per_row, group=arguments.group
+    )
     quality = load_function(arguments.quality)
     shapes = matching_layers(variants, arguments.layers or ["*"])
-    cost = MeasuredCost(shapes, threads=arguments.threads)
+    cost = MeasuredCost(shapes, threads=arguments.threads, group=arguments.group)
     choices: list[Choice] = [
         (w, a) for w in arguments.weight_bits for a in arguments.activation_bits
     ]

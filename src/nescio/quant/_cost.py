@@ -7,6 +7,7 @@ import numpy as np
 from .._arrays import as_threads, shown
 from .._timing import median_seconds
 from ..errors import ArgumentError
+from ._groups import check_group
 from ._layers import listed
 from ._matrix import BitSerialMatrix, FloatMatrix
 from ._plan import Choice
@@ -22,14 +23,20 @@ class MeasuredCost:
 
     `shapes` maps each layer to the (rows, columns) of its matrices. Each combination of shape and
     bits is measured once: the median of runs over about `seconds`. Bits of None measure NumPy's
-    float32 product.
+    float32 product. `group` is the columns of a group, 0 for a step per row.
     """
 
     def __init__(
-        self, shapes: Mapping[str, Iterable[Shape]], *, seconds: float = 0.02, threads: int = 1
+        self,
+        shapes: Mapping[str, Iterable[Shape]],
+        *,
+        seconds: float = 0.02,
+        threads: int = 1,
+        group: int = 0,
     ) -> None:
         self._shapes = {name: list(own) for name, own in shapes.items()}
         self._seconds, self._threads = seconds, as_threads(threads)
+        self._group = check_group(group)
         self._known: dict[tuple[Shape, Choice], float] = {}
 
     def __call__(self, name: str, bits: Choice, /) -> float:
@@ -53,6 +60,6 @@ class MeasuredCost:
         else:
             # The time does not depend on the values of the weights.
             integers = draw.choice(np.array(levels(bits[0]), np.int8), shape)
-            weights = from_integers(integers, bits[0])
+            weights = from_integers(integers, bits[0], group=self._group)
             matrix = BitSerialMatrix(weights, bits[1], threads=self._threads)
         return median_seconds(lambda: matrix(x), self._seconds)

@@ -39,7 +39,12 @@ class EngineDevice(Protocol):
     """Opens one device."""
 
     def upload(
-        self, planes: PlaneArray, columns: int, scale: FloatArray, bias: FloatArray | None
+        self,
+        planes: PlaneArray,
+        columns: int,
+        scale: FloatArray,
+        bias: FloatArray | None,
+        group: int = 0,
     ) -> EngineMatrix: ...
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._arrays import Array, as_array, as_indices, shown
 from ..errors import ArgumentError
+from ._groups import GROUPS, check_group, groups_of
 from ._matrix import BitSerialMatrix, FloatMatrix, Matrix
 from ._weights import (
     MAX_COLUMNS,
@@ -64,6 +65,9 @@ class Layer(ABC):
 
     KIND: ClassVar[str]
     OPTIONS: ClassVar[tuple[str, ...]] = ()
+    ADDED: ClassVar[
+        Mapping[str, object]
+    ] = {}  # options of later versions: absent from a file, or not
 
     def children(self) -> "dict[str, Layer]":
         """Returns the child layers by name."""
@@ -99,6 +103,7 @@ class Linear(Layer):
 
     KIND = "Linear"
     OPTIONS = ("in", "out", "bias", "weight_bits", "activation_bits")
+    ADDED: ClassVar[Mapping[str, object]] = {"group": 0}
 
     def __init__(self, matrix: Matrix) -> None:
         if not isinstance(matrix, BitSerialMatrix | FloatMatrix):
@@ -107,17 +112,19 @@ class Linear(Layer):
         self.matrix = matrix
 
     def options(self) -> Options:
-        """Returns the shape and the bits; zero bits mean float32."""
+        """Returns the shape, the bits, and the group if there is one; zero bits mean float32."""
         matrix = self.matrix
-        bits = (0, 0)
+        bits, group = (0, 0), {}
         if isinstance(matrix, BitSerialMatrix):
             bits = (matrix.weights.bits, matrix.activation_bits)
+            group = {"group": matrix.weights.group} if matrix.weights.group else {}
         return {
             "in": matrix.columns,
             "out": matrix.rows,
             "bias": matrix.bias is not None,
             "weight_bits": bits[0],
             "activation_bits": bits[1],
+            **group,
         }
 
     def arrays(self) -> dict[str, Array]:
@@ -141,8 +148,13 @@ class Linear(Layer):
         if not bits:
             return cls(FloatMatrix(stored.array("weight", "float32", (rows, columns)), bias))
         planes = stored.array("planes", "int64", (bits, rows, -(-columns // WORD_BITS)))
-        scale = stored.array("scale", "float32", (rows,))
-        weights = QuantizedWeights(planes.view(np.uint64), columns, scale)
+        group = check_group(stored.count("group", 0, max(GROUPS)))
+        scale = (
+            stored.array("scale", "float16", (rows, groups_of(columns, group)))
+            if group
+            else stored.array("scale", "float32", (rows,))
+        )
+        weights = QuantizedWeights(planes.view(np.uint64), columns, scale, group)
         return cls(BitSerialMatrix(weights, activation_bits, bias=bias, threads=stored.threads))
 
     def __call__(self, x: object, /) -> FloatArray:

@@ -19,7 +19,7 @@ from .. import _core
 from .._arrays import Array, as_array, as_threads
 from ..errors import ArgumentError
 from ._activations import as_vectors, check_activation_bits
-from ._weights import FloatArray, QuantizedWeights, as_weights
+from ._weights import FloatArray, PlaneArray, QuantizedWeights, ScaleArray, as_weights
 from .device import DeviceMatrix
 
 
@@ -70,9 +70,10 @@ class BitSerialMatrix:
         self.threads = threads
         self.device = "cpu" if device == "auto" else device
         self._device_matrix = None if self.device == "cpu" else self._on_device()
-        self._scale = np.ascontiguousarray(weights.scale)
+        self._scale: ScaleArray = np.ascontiguousarray(weights.scale)
         if self._device_matrix is None:
-            self._engine = _core.BitMatrix(np.ascontiguousarray(weights.planes), weights.columns)
+            planes = np.ascontiguousarray(weights.planes)
+            self._engine = _engine(planes, weights.columns, self._scale, weights.group)
 
     def __copy__(self) -> "BitSerialMatrix":
         """Returns a matrix that shares this one's memory."""
@@ -130,6 +131,8 @@ class BitSerialMatrix:
         """Name of the engine's kernel for one vector."""
         if self._device_matrix is not None:
             return self._device_matrix.kernel(1)
+        if isinstance(self._engine, _core.GroupMatrix):
+            return "group"
         return self._engine.kernel(self.activation_bits, 1)
 
     @property
@@ -154,14 +157,23 @@ class BitSerialMatrix:
         flat = vectors.reshape(-1, self.columns)
         if not len(flat):
             return np.zeros((*vectors.shape[:-1], self.rows), np.float32)
-        y = self._engine.apply(flat, self.activation_bits, self._scale, self.bias, self._pool)
+        if isinstance(self._engine, _core.GroupMatrix):
+            y = self._engine.apply(flat, self.activation_bits, self.bias, self._pool)
+        else:
+            y = self._engine.apply(flat, self.activation_bits, self._scale, self.bias, self._pool)
         return y.reshape(*vectors.shape[:-1], self.rows)
 
     def multiply(self, x: object, /) -> npt.NDArray[np.int64]:
         """Multiplies exactly with integer vectors (..., columns): int64 (..., rows), not scaled.
 
-        Raises ArgumentError unless x holds integers of `activation_bits` bits.
+        Raises ArgumentError unless x holds integers of `activation_bits` bits, and for weights with
+        groups, whose products are scaled before they are added.
         """
+        if self.weights.group:
+            raise ArgumentError(
+                f"multiply: found weights with groups of {self.weights.group} columns, expected "
+                "a step per row: call the matrix with floats"
+            )
         array = as_array(x, "x")
         if array.dtype.kind not in "iu" or array.shape[-1:] != (self.columns,):
             raise ArgumentError(
@@ -178,6 +190,7 @@ class BitSerialMatrix:
             return np.zeros((*array.shape[:-1], self.rows), np.int64)
         if self._device_matrix is not None:
             return self._device_matrix.multiply(flat).reshape(*array.shape[:-1], self.rows)
+        assert isinstance(self._engine, _core.BitMatrix)
         y = self._engine.multiply(flat, self.activation_bits, self._pool)
         return y.reshape(*array.shape[:-1], self.rows)
 
@@ -220,6 +233,14 @@ def _as_bias(bias: object, rows: int) -> FloatArray:
         at = int(np.isfinite(narrow).argmin())
         raise ArgumentError(f"bias: found {array[at]} for row {at}, expected a finite number")
     return narrow
+
+
+def _engine(
+    planes: PlaneArray, columns: int, scale: ScaleArray, group: int
+) -> _core.BitMatrix | _core.GroupMatrix:
+    if group:
+        return _core.GroupMatrix(planes, columns, scale.view(np.uint16), group)
+    return _core.BitMatrix(planes, columns)
 
 
 @lru_cache(maxsize=8)

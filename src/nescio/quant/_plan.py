@@ -40,13 +40,19 @@ class Candidate(NamedTuple):
 
 
 def quantize(
-    model: Layer, plan: Plan, *, per_row: bool = False, clip: bool = True, threads: int = 0
+    model: Layer,
+    plan: Plan,
+    *,
+    per_row: bool = False,
+    group: int = 0,
+    clip: bool = True,
+    threads: int = 0,
 ) -> Layer:
     """Quantizes the NumPy layers that a plan names; the new model shares the other layers.
 
-    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized. `per_row` and `clip` are passed to
-    `quantize_weights`, `threads` to `BitSerialMatrix`. Raises ArgumentError for a plan that does
-    not match the model and for unsupported bits.
+    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized. `per_row`, `group` and `clip` are
+    passed to `quantize_weights`, `threads` to `BitSerialMatrix`. Raises ArgumentError for a plan
+    that does not match the model and for unsupported bits.
     """
     if not isinstance(model, Layer):
         raise ArgumentError(
@@ -63,7 +69,9 @@ def quantize(
     def walk(name: str, layer: Layer) -> Layer:
         bits = chosen.get(name)
         if bits is not None:
-            return quantize_layer(layer, bits, per_row=per_row, clip=clip, threads=threads)
+            return quantize_layer(
+                layer, bits, per_row=per_row, group=group, clip=clip, threads=threads
+            )
         children = layer.children()
         if not children:
             return layer
@@ -75,14 +83,22 @@ def quantize(
 
 
 def quantize_layer(
-    layer: Layer, bits: Bits, *, per_row: bool = False, clip: bool = True, threads: int = 0
+    layer: Layer,
+    bits: Bits,
+    *,
+    per_row: bool = False,
+    group: int = 0,
+    clip: bool = True,
+    threads: int = 0,
 ) -> Layer:
     """Quantizes one layer: its matrix, or all of its matrices. Raises as `quantize` does."""
     weight_bits, activation_bits = check_bits(bits)
     if isinstance(layer, Linear):
         if not isinstance(layer.matrix, FloatMatrix):
             raise ArgumentError("layer: found quantized weights, expected float weights")
-        weights = quantize_weights(layer.matrix.weight, weight_bits, per_row=per_row, clip=clip)
+        weights = quantize_weights(
+            layer.matrix.weight, weight_bits, per_row=per_row, group=group, clip=clip
+        )
         bias = layer.matrix.bias
         return Linear(BitSerialMatrix(weights, activation_bits, bias=bias, threads=threads))
     if not isinstance(layer, QUANTIZABLE):
@@ -90,7 +106,9 @@ def quantize_layer(
     parts = layer.children().items()
     return layer.with_children(
         {
-            name: quantize_layer(part, bits, per_row=per_row, clip=clip, threads=threads)
+            name: quantize_layer(
+                part, bits, per_row=per_row, group=group, clip=clip, threads=threads
+            )
             for name, part in parts
         }
     )

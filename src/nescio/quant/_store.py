@@ -51,7 +51,7 @@ _MAX_DEPTH = 32
 _MAX_LAYERS = 1 << 14
 _MAX_AXES = 32  # limit of NumPy 1
 _MAX_ELEMENTS = 1 << 48  # per array, counting axes of length 0 as 1
-_DTYPES = {"int64": "I64", "float32": "F32"}
+_DTYPES = {"int64": "I64", "float32": "F32", "float16": "F16"}
 _NUMPY_DTYPES = frozenset(
     {"BOOL", "U8", "U16", "U32", "U64", "I8", "I16", "I32", "I64", "F16", "F32", "F64", "C64"}
 )
@@ -170,7 +170,8 @@ class _StoredLayer:
         """Reconstructs the layer."""
         kind = _KINDS[self._kind]
         expected = set(kind.OPTIONS)
-        if set(self._options) != expected:
+        self._options = {**kind.ADDED, **self._options}
+        if set(self._options) != expected | set(kind.ADDED):
             found = shown(sorted(self._options))
             raise self._error(f"found options {found}, expected {sorted(expected)}")
         try:

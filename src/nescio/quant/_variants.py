@@ -32,11 +32,18 @@ class LayerVariants(Variants):
     """Variants of a model of NumPy layers."""
 
     def __init__(
-        self, model: Layer, *, per_row: bool = False, clip: bool = True, threads: int = 0
+        self,
+        model: Layer,
+        *,
+        per_row: bool = False,
+        group: int = 0,
+        clip: bool = True,
+        threads: int = 0,
     ) -> None:
         self._model = model
         self._layers = quantizable_layers(model)
-        self._per_row, self._clip, self._threads = per_row, clip, threads
+        self._per_row, self._group = per_row, group
+        self._clip, self._threads = clip, threads
         self._cache: dict[tuple[str, int], Layer] = {}
 
     @property
@@ -67,6 +74,7 @@ class LayerVariants(Variants):
                 self._layers[name],
                 bits,
                 per_row=self._per_row,
+                group=self._group,
                 clip=self._clip,
                 threads=self._threads,
             )

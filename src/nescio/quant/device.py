@@ -65,8 +65,9 @@ class DeviceMatrix:
         self._matrix = engine.BitSerialDevice(self.device.number).upload(
             np.ascontiguousarray(weights.planes),
             weights.columns,
-            np.ascontiguousarray(weights.scale),
+            weights.scale.astype(np.float32).reshape(-1),
             bias,
+            weights.group,
         )
         self._kernel = kernel
         self._products: OrderedDict[tuple[int, int | None], EngineProduct] = OrderedDict()

@@ -79,6 +79,7 @@ def search_model(
     floats: bool = False,
     cost: Cost | None = None,
     per_row: bool = False,
+    group: int = 0,
     method: Method = "auto",
     evaluations: int = DEFAULT_EVALUATIONS,
     seed: int = 0,
@@ -91,7 +92,7 @@ def search_model(
 
     Raises ArgumentError for a name that matches no layer, and what `search` raises.
     """
-    variants = model_variants(model, per_row=per_row)
+    variants = model_variants(model, per_row=per_row, group=group)
     shapes = matching_layers(variants, layers)
     unquantized: list[Choice] = [None] if floats else []
     activations = tuple(activation_bits)
@@ -99,19 +100,19 @@ def search_model(
     return search(
         dict.fromkeys(shapes, choices + unquantized),
         lambda plan: variants.quality(plan, quality),
-        cost or MeasuredCost(shapes),
+        cost or MeasuredCost(shapes, group=group),
         method=method,
         evaluations=evaluations,
         seed=seed,
     )
 
 
-def model_variants(model: object, *, per_row: bool = False) -> Variants:
+def model_variants(model: object, *, per_row: bool = False, group: int = 0) -> Variants:
     """Returns the variants of a model. Raises ArgumentError if it is not a model."""
     if isinstance(model, Variants):
         return model
     if isinstance(model, Layer):
-        return LayerVariants(model, per_row=per_row)
+        return LayerVariants(model, per_row=per_row, group=group)
     try:
         from .torch._models import ModuleVariants  # noqa: PLC0415 - needs PyTorch
     except ModuleNotFoundError as error:
@@ -119,7 +120,7 @@ def model_variants(model: object, *, per_row: bool = False) -> Variants:
             f"model: found {type(model).__name__}, expected a Layer (or a PyTorch module, but "
             "PyTorch is not installed)"
         ) from error
-    return ModuleVariants(model, per_row=per_row)
+    return ModuleVariants(model, per_row=per_row, group=group)
 
 
 def matching_layers(variants: Variants, patterns: Iterable[str]) -> dict[str, list[Shape]]:

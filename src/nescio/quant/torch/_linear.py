@@ -9,6 +9,7 @@ import torch
 from ..._arrays import Array, as_count
 from ...errors import ArgumentError
 from .._activations import check_activation_bits
+from .._groups import check_group, groups_of
 from .._matrix import BitSerialMatrix
 from .._plan import check_bits
 from .._weights import (
@@ -30,10 +31,11 @@ class BitSerialLinear(torch.nn.Module):
     """Computes y = W x + b with W of 1 to 8 bits; rounds each vector x to 8, 16 or 32 bits.
 
     Buffers: `planes` int64 (bits, out, words), `scale` (out,) and `bias` (out,) float32 (`bias` may
-    be None), `sizes` int64 (weight bits, activation bits, in). W is zero until a state is loaded
-    (with one bit, -1 times a scale of zero). Usually constructed with `from_linear`. Inputs and
-    outputs are float32, on the CPU with PyTorch's number of threads, or on a GPU after
-    `.to("cuda")`.
+    be None), `sizes` int64 (weight bits, activation bits, in). With a `group` of 32, 64 or 128
+    columns, `scale` is float16 (out, groups), and `sizes` ends with the group. W is zero until a
+    state is loaded (with one bit, -1 times a scale of zero). Usually constructed with
+    `from_linear`. Inputs and outputs are float32, on the CPU with PyTorch's number of threads, or
+    on a GPU after `.to("cuda")`.
 
     Raises ArgumentError for invalid sizes or bits.
     """
@@ -51,15 +53,17 @@ class BitSerialLinear(torch.nn.Module):
         *,
         weight_bits: int = 4,
         activation_bits: int = 8,
+        group: int = 0,
     ) -> None:
         super().__init__()
         self.in_features = as_count(in_features, "in_features", 1, MAX_COLUMNS)
         self.out_features = as_count(out_features, "out_features", 1, MAX_ROWS)
         self.weight_bits = as_count(weight_bits, "weight bits", 1, MAX_WEIGHT_BITS)
         self.activation_bits = check_activation_bits(activation_bits)
+        self.group = check_group(group)
         shape = (self.weight_bits, self.out_features, -(-self.in_features // WORD_BITS))
         self.register_buffer("planes", torch.zeros(shape, dtype=torch.int64))
-        self.register_buffer("scale", torch.zeros(self.out_features))
+        self.register_buffer("scale", self._no_scale())
         self.register_buffer("bias", torch.zeros(self.out_features) if bias else None)
         self.register_buffer("sizes", self._sizes())
         self._matrix: BitSerialMatrix | None = None
@@ -74,16 +78,19 @@ class BitSerialLinear(torch.nn.Module):
         activation_bits: int = 8,
         per_row: bool = False,
         *,
+        group: int = 0,
         clip: bool = True,
     ) -> Self:
-        """Quantizes a `Linear`; `per_row` and `clip` are passed to `quantize_weights`.
+        """Quantizes a `Linear`; `per_row`, `group` and `clip` are passed to `quantize_weights`.
 
         Raises ArgumentError for invalid bits, another module, NaN and infinite weights.
         """
         if type(layer) is not torch.nn.Linear:
             raise ArgumentError(f"layer: found {type(layer).__name__}, expected a torch.nn.Linear")
         check_bits((weight_bits, activation_bits))
-        weights = quantize_weights(floats(layer.weight), weight_bits, per_row=per_row, clip=clip)
+        weights = quantize_weights(
+            floats(layer.weight), weight_bits, per_row=per_row, group=group, clip=clip
+        )
         return cls.from_weights(weights, activation_bits, layer.bias)
 
     @classmethod
@@ -100,6 +107,7 @@ class BitSerialLinear(torch.nn.Module):
             bias is not None,
             weight_bits=weights.bits,
             activation_bits=activation_bits,
+            group=weights.group,
         )
         made.planes = torch.from_numpy(np.array(weights.planes).view(np.int64))
         made.scale = torch.from_numpy(np.array(weights.scale))
@@ -112,7 +120,7 @@ class BitSerialLinear(torch.nn.Module):
     def weights(self) -> QuantizedWeights:
         """Planes and steps, sharing the buffers' memory on the CPU."""
         planes = self.planes.cpu().contiguous().numpy().view(np.uint64)
-        return QuantizedWeights(planes, self.in_features, self.scale.cpu().numpy())
+        return QuantizedWeights(planes, self.in_features, self.scale.cpu().numpy(), self.group)
 
     def matrix(self) -> BitSerialMatrix:
         """Returns the engine's matrix; builds it again after a buffer has changed.
@@ -144,6 +152,7 @@ class BitSerialLinear(torch.nn.Module):
         torch.nn.Module.__init__(other)
         other.in_features, other.out_features = self.in_features, self.out_features
         other.weight_bits, other.activation_bits = self.weight_bits, matrix.activation_bits
+        other.group = self.group
         for name, tensor in self.named_buffers():
             other.register_buffer(name, tensor)
         if self.bias is None:
@@ -200,7 +209,14 @@ class BitSerialLinear(torch.nn.Module):
         ]
 
     def _sizes(self) -> torch.Tensor:
-        return torch.tensor([self.weight_bits, self.activation_bits, self.in_features])
+        group = [self.group] if self.group else []
+        return torch.tensor([self.weight_bits, self.activation_bits, self.in_features, *group])
+
+    def _no_scale(self) -> torch.Tensor:
+        if not self.group:
+            return torch.zeros(self.out_features)
+        groups = groups_of(self.in_features, self.group)
+        return torch.zeros(self.out_features, groups, dtype=torch.float16)
 
     def extra_repr(self) -> str:
         """Returns the text in parentheses of the layer's `repr`."""
@@ -208,15 +224,22 @@ class BitSerialLinear(torch.nn.Module):
             f"in_features={self.in_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}, weight_bits={self.weight_bits}, "
             f"activation_bits={self.activation_bits}"
+            + (f", group={self.group}" if self.group else "")
         )
 
     def _apply(self, *arguments: Any, **options: Any) -> Self:  # noqa: ANN401 - torch's own
-        """Moves or converts the module. Raises ArgumentError for another dtype than float32."""
+        """Moves or converts the module. Raises ArgumentError for another dtype than float32.
+
+        The float16 scale of groups keeps its dtype.
+        """
         self._matrix = self._device_matrix = None
-        kept = self.scale, self.bias
+        scale, bias = self.scale, self.bias
         super()._apply(*arguments, **options)
-        if self.scale.dtype != torch.float32:
-            found, (self.scale, self.bias) = self.scale.dtype, kept
+        if self.group and self.scale.dtype != torch.float16:
+            self.scale = scale.to(self.planes.device)
+        floating = self.bias if self.group else self.scale
+        if floating is not None and floating.dtype != torch.float32:
+            found, self.scale, self.bias = floating.dtype, scale, bias
             raise ArgumentError(f"bit-serial layer: found {found}, expected to stay in float32")
         return self
 

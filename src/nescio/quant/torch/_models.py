@@ -24,28 +24,38 @@ FACTORIES: dict[type[torch.nn.Module], Factory] = {
 }
 
 
-def quantize(model: Model, plan: Plan, *, per_row: bool = False, clip: bool = True) -> Model:
+def quantize(
+    model: Model, plan: Plan, *, per_row: bool = False, group: int = 0, clip: bool = True
+) -> Model:
     """Returns a copy of a model in which the modules that a plan names are quantized.
 
     A plan maps module names, with shell wildcards, to (weight bits, activation bits) or None.
-    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized; other modules are copied. `per_row`
-    and `clip` are passed to `quantize_weights`. Raises ArgumentError for a name that matches no
-    module, a module of another type, unsupported bits, NaN and infinite weights.
+    Linear, LSTM, GRU, LSTMCell and GRUCell can be quantized; other modules are copied. `per_row`,
+    `group` and `clip` are passed to `quantize_weights`. Raises ArgumentError for a name that
+    matches no module, a module of another type, unsupported bits, NaN and infinite weights.
     """
     chosen = planned_modules(plan, model, check_bits)
     made = {
-        name: quantize_module(name, model.get_submodule(name), bits, per_row=per_row, clip=clip)
+        name: quantize_module(
+            name, model.get_submodule(name), bits, per_row=per_row, group=group, clip=clip
+        )
         for name, bits in chosen.items()
     }
     return replace_modules(model, made)
 
 
 def quantize_module(
-    name: str, module: torch.nn.Module, bits: Bits, *, per_row: bool = False, clip: bool = True
+    name: str,
+    module: torch.nn.Module,
+    bits: Bits,
+    *,
+    per_row: bool = False,
+    group: int = 0,
+    clip: bool = True,
 ) -> torch.nn.Module:
     """Quantizes one module. Raises as `quantize` does; errors name the module."""
     try:
-        return FACTORIES[type(module)](module, *bits, per_row=per_row, clip=clip)
+        return FACTORIES[type(module)](module, *bits, per_row=per_row, group=group, clip=clip)
     except ArgumentError as error:
         raise ArgumentError(f"{name!r}: {error}") from error
 
@@ -117,12 +127,14 @@ def _lacks_weights(layer: torch.nn.Module) -> bool:
 class ModuleVariants(Variants):
     """Variants of a PyTorch model."""
 
-    def __init__(self, model: torch.nn.Module, *, per_row: bool = False, clip: bool = True) -> None:
+    def __init__(
+        self, model: torch.nn.Module, *, per_row: bool = False, group: int = 0, clip: bool = True
+    ) -> None:
         if not isinstance(model, torch.nn.Module):
             raise ArgumentError(
                 f"model: found {type(model).__name__}, expected a PyTorch module or a Layer"
             )
-        self._model, self._per_row, self._clip = model, per_row, clip
+        self._model, self._per_row, self._group, self._clip = model, per_row, group, clip
         self._modules = {
             name: module for name, module in model.named_modules() if type(module) in FACTORIES
         }
@@ -153,7 +165,12 @@ class ModuleVariants(Variants):
         key = (name, bits[0])
         if key not in self._cache:
             self._cache[key] = quantize_module(
-                name, self._modules[name], bits, per_row=self._per_row, clip=self._clip
+                name,
+                self._modules[name],
+                bits,
+                per_row=self._per_row,
+                group=self._group,
+                clip=self._clip,
             )
         made = self._cache[key]
         if isinstance(made, BitSerialLinear):

@@ -97,6 +97,7 @@ class _Cell(_Recurrent):
         activation_bits: int = 8,
         per_row: bool = False,
         *,
+        group: int = 0,
         clip: bool = True,
     ) -> Self:
         """Quantizes a cell, both matrices with the same bits.
@@ -108,7 +109,9 @@ class _Cell(_Recurrent):
         _Recurrent.__init__(made, cell.input_size, cell.hidden_size)
         bits = check_bits((weight_bits, activation_bits))
         for part in ("ih", "hh"):
-            made.add_module(part, _matrix(cell, part, bits, per_row=per_row, clip=clip))
+            made.add_module(
+                part, _matrix(cell, part, bits, per_row=per_row, group=group, clip=clip)
+            )
         return made
 
     def _of(self, matrices: dict[str, Linear]) -> recurrent.LSTMCell | recurrent.GRUCell:
@@ -177,6 +180,7 @@ class _Stack(_Recurrent):
         activation_bits: int = 8,
         per_row: bool = False,
         *,
+        group: int = 0,
         clip: bool = True,
     ) -> Self:
         """Quantizes a layer, all matrices with the same bits.
@@ -195,7 +199,9 @@ class _Stack(_Recurrent):
         made.bidirectional = layer.bidirectional
         bits = check_bits((weight_bits, activation_bits))
         for name in made._names():
-            made.add_module(name, _matrix(layer, name, bits, per_row=per_row, clip=clip))
+            made.add_module(
+                name, _matrix(layer, name, bits, per_row=per_row, group=group, clip=clip)
+            )
         return made
 
     def _names(self) -> list[str]:
@@ -259,10 +265,16 @@ def matrix_parts(layer: torch.nn.Module, name: str) -> tuple[torch.Tensor, torch
 
 
 def _matrix(
-    layer: torch.nn.Module, name: str, bits: tuple[int, int], *, per_row: bool, clip: bool
+    layer: torch.nn.Module,
+    name: str,
+    bits: tuple[int, int],
+    *,
+    per_row: bool,
+    group: int,
+    clip: bool,
 ) -> BitSerialLinear:
     weight, bias = matrix_parts(layer, name)
-    weights = quantize_weights(floats(weight), bits[0], per_row=per_row, clip=clip)
+    weights = quantize_weights(floats(weight), bits[0], per_row=per_row, group=group, clip=clip)
     return BitSerialLinear.from_weights(weights, bits[1], bias)
 
 
