@@ -182,7 +182,7 @@ step_test() {
     return
   fi
   for file in tests/pir/test_answer_gpu.py tests/pir/test_bins_gpu.py tests/ot/test_device.py tests/bitserial/test_device.py \
-    tests/pir/test_devices.py tests/ot/test_devices.py tests/bitserial/test_device_arguments.py \
+    tests/pir/test_devices.py tests/ot/test_devices.py tests/bitserial/test_device_arguments.py tests/bitserial/test_groups.py \
     tests/quant/test_device.py tests/quant/torch/test_gpu.py; do
     [ -e "$file" ] && files+=("$file") || skip "$file" "the file does not exist"
   done
