@@ -156,6 +156,41 @@ BENCHMARKS = (
             JSON,
         ),
     ),
+    Benchmark(
+        "disk",
+        "benchmarks.cluster.disk",
+        "a table on a disk, larger than the memory: build, start and lookups",
+        "Builds a table of rows that a seed determines, serves it from its files by shards on this "
+        "machine, one party after the other, looks rows up, and prints the seconds beside what the "
+        "disk can read.",
+        (
+            Option("--gigabytes", type=float, default=2.0, help="GB of all rows (default: 2)"),
+            Option("--row-bytes", type=count, default=256, help="bytes of a row (default: 256)"),
+            Option("--shards", type=count, default=8, help="parts of the table (default: 8)"),
+            Option(
+                "--out",
+                metavar="FOLDER",
+                required=True,
+                help="folder of a disk that has space for the table, which is removed at the end",
+            ),
+            Option("--keep", action="store_true", help="leave the table in the folder"),
+            Option(
+                "--keys",
+                type=list_of(count),
+                default=[1, 128],
+                help="rows of each lookup, at most 1,024 (default: 1,128)",
+            ),
+            Option("--threads", type=count, default=1, help="threads of a shard (default: 1)"),
+            Option(
+                "--build-threads",
+                type=int,
+                default=0,
+                help="threads of the build; 0 is every processor (default: 0)",
+            ),
+            Option("--seed", type=int, default=1, help="seed of the rows (default: 1)"),
+            JSON,
+        ),
+    ),
 )
 
 
