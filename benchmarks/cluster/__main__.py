@@ -157,6 +157,31 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "calls",
+        "benchmarks.cluster.calls",
+        "the cost of calls between a front and its shards, by process",
+        "Calls the shards of a small table on this machine, and prints the time of a batch and the "
+        "processor time of the front, of all shards and of Ray.",
+        (
+            Option("--rows", type=count, default=4096, help="rows of the table (default: 4,096)"),
+            Option("--row-bytes", type=count, default=256, help="bytes of a row (default: 256)"),
+            Option(
+                "--shards",
+                type=list_of(count),
+                default=[1, 2, 4, 8],
+                help="numbers of shards (default: 1,2,4,8)",
+            ),
+            Option(
+                "--keys",
+                type=list_of(count),
+                default=[1, 128, 256],
+                help="keys of a batch (default: 1,128,256)",
+            ),
+            Option("--seconds", type=float, default=4.0, help="of each case (default: 4)"),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "disk",
         "benchmarks.cluster.disk",
         "a table on a disk, larger than the memory: build, start and lookups",

@@ -1,4 +1,4 @@
-"""What Linux says of a process and all below it: memory, processor time, bytes read from disks."""
+"""Memory, processor time and bytes read from disks, of a process and of all below it, on Linux."""
 
 import os
 import threading
