@@ -25,7 +25,7 @@ _MODEL = (
         dest="verify",
         help="leave out the hash tables with which clients check rows",
     ),
-    Option("--batch-keys", type=count, default=128, help="lookups of a batch (default: 128)"),
+    Option("--batch-keys", type=count, default=256, help="lookups of a batch (default: 256)"),
     Option("--in-flight", type=count, default=2, help="batches of a front under way (default: 2)"),
     Option("--rows-per-request", type=count, default=1, help="lookups of a request (default: 1)"),
     Option("--seed", type=int, default=1, help="seed of arrivals and slow calls (default: 1)"),
@@ -145,7 +145,10 @@ BENCHMARKS = (
                 help="GB/s that all cores read from memory together (default: 48)",
             ),
             Option("--constants", metavar="FILE", help="constants as a JSON object"),
-            Option("--in-flight", type=count, default=1, help="batches under way (default: 1)"),
+            Option(
+                "--batch-keys", type=count, default=256, help="lookups of a batch (default: 256)"
+            ),
+            Option("--in-flight", type=count, default=2, help="batches under way (default: 2)"),
             Option("--requests", type=count, default=4000, help="requests a case (default: 4000)"),
             Option(
                 "--no-verify",
