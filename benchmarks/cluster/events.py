@@ -186,7 +186,7 @@ class _Run:
         if again:
             self.left -= again
             costs = self.cluster.constants
-            sent = now + costs.client_seconds * np.arange(again)
+            sent: Times = np.asarray(now + costs.client_seconds * np.arange(again), np.float64)
             front.arrive(sent, costs.http_seconds)
             front.answered, front.pause_end = again, now + _PAUSE * (now - batch.start)
         self._plan(number, now)
