@@ -17,7 +17,7 @@ pytest.importorskip("ray")
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster-tutorial.md").read_text()
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PORTS = ("8080", "8081", "6379")
-SECONDS = 400
+SECONDS = 540
 RANDOM = re.compile(r"\b[0-9a-f]{8}\b|\d+\.\d\b|\b\d{3,7}\b")
 """Numbers of nodes and processes, and seconds, which differ from run to run."""
 
