@@ -75,7 +75,8 @@ test: $(VENV)/.test
 	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
 	$(MAKE) test-load
 
-LOAD_TESTS := $(addprefix tests/,net pir service)
+LOAD_TESTS := $(addprefix tests/,net pir service commands/test_bench_cluster_disk.py \
+  docs/test_cluster_tutorial.py)
 
 test-load: $(VENV)/.test
 	$(PYTEST) $(LOAD_TESTS) -m load $(PYTEST_ARGS) || [ $$? = 5 ]

@@ -25,7 +25,7 @@ _MODEL = (
         dest="verify",
         help="leave out the hash tables with which clients check rows",
     ),
-    Option("--batch-keys", type=count, default=128, help="lookups of a batch (default: 128)"),
+    Option("--batch-keys", type=count, default=256, help="lookups of a batch (default: 256)"),
     Option("--in-flight", type=count, default=2, help="batches of a front under way (default: 2)"),
     Option("--rows-per-request", type=count, default=1, help="lookups of a request (default: 1)"),
     Option("--seed", type=int, default=1, help="seed of arrivals and slow calls (default: 1)"),
@@ -145,7 +145,10 @@ BENCHMARKS = (
                 help="GB/s that all cores read from memory together (default: 48)",
             ),
             Option("--constants", metavar="FILE", help="constants as a JSON object"),
-            Option("--in-flight", type=count, default=1, help="batches under way (default: 1)"),
+            Option(
+                "--batch-keys", type=count, default=256, help="lookups of a batch (default: 256)"
+            ),
+            Option("--in-flight", type=count, default=2, help="batches under way (default: 2)"),
             Option("--requests", type=count, default=4000, help="requests a case (default: 4000)"),
             Option(
                 "--no-verify",
@@ -153,6 +156,66 @@ BENCHMARKS = (
                 dest="verify",
                 help="predict lookups whose answers are not checked",
             ),
+            JSON,
+        ),
+    ),
+    Benchmark(
+        "calls",
+        "benchmarks.cluster.calls",
+        "the cost of calls between a front and its shards, by process",
+        "Calls the shards of a small table on this machine, and prints the time of a batch and the "
+        "processor time of the front, of all shards and of Ray.",
+        (
+            Option("--rows", type=count, default=4096, help="rows of the table (default: 4,096)"),
+            Option("--row-bytes", type=count, default=256, help="bytes of a row (default: 256)"),
+            Option(
+                "--shards",
+                type=list_of(count),
+                default=[1, 2, 4, 8],
+                help="numbers of shards (default: 1,2,4,8)",
+            ),
+            Option(
+                "--keys",
+                type=list_of(count),
+                default=[1, 128, 256],
+                help="keys of a batch (default: 1,128,256)",
+            ),
+            Option("--seconds", type=float, default=4.0, help="of each case (default: 4)"),
+            JSON,
+        ),
+    ),
+    Benchmark(
+        "disk",
+        "benchmarks.cluster.disk",
+        "a table on a disk, larger than the memory: build, start and lookups",
+        "Builds a table of rows that a seed determines, serves it from its files by shards on this "
+        "machine, one party after the other, looks rows up, and prints the seconds beside what the "
+        "disk can read.",
+        (
+            Option("--gigabytes", type=float, default=2.0, help="GB of all rows (default: 2)"),
+            Option("--row-bytes", type=count, default=256, help="bytes of a row (default: 256)"),
+            Option("--shards", type=count, default=8, help="parts of the table (default: 8)"),
+            Option(
+                "--out",
+                metavar="FOLDER",
+                required=True,
+                help="folder of a disk that has space for the table, which is removed at the end",
+            ),
+            Option("--keep", action="store_true", help="leave the table in the folder"),
+            Option(
+                "--keys",
+                type=list_of(count),
+                default=[1, 128],
+                help="rows of each lookup, at most 1,024 (default: 1,128)",
+            ),
+            Option("--threads", type=count, default=1, help="threads of a shard (default: 1)"),
+            Option(
+                "--build-threads",
+                type=int,
+                default=0,
+                help="threads of the build; 0 is every processor (default: 0)",
+            ),
+            Option("--seed", type=int, default=1, help="seed of the rows (default: 1)"),
             JSON,
         ),
     ),

@@ -62,21 +62,15 @@ def _cluster(arguments: argparse.Namespace, case: Mapping[str, object]) -> Clust
     shards, cores = numbers["shards"], arguments.cores
     costs = constants.load(arguments.constants)
     node = Node("shared", cores, arguments.gb_per_second * 1e9 / shards, 1e18)
-    wanted = shards * numbers["threads"]
-    if wanted > cores:  # shards with one thread each take turns
-        costs = costs.replaced(
-            {
-                "expansion": costs.expansion * wanted / cores,
-                "product": costs.product * wanted / cores,
-            }
-        )
     return Cluster(
         Work(table_params(numbers["rows"], numbers["row_bytes"]), shards, arguments.verify),
         node,
         costs,
         threads=numbers["threads"],
+        batch_keys=arguments.batch_keys,
         in_flight=arguments.in_flight,
         rows_per_request=numbers["rows_per_request"],
+        turns=max(1.0, shards * numbers["threads"] / cores),
     )
 
 

@@ -14,6 +14,7 @@ __all__ = ["Constants", "Fact", "load"]
 _CPU = "docs/performance.md, Answers"
 _GPU = "docs/gpu-figures.md, Lookups"
 _HTTP = "docs/performance.md, The service"
+_RAY = "`calls` and `nescio bench cluster`, CPU by process, 2026-11-27"
 _ASSUMED = "assumed"
 
 
@@ -59,9 +60,19 @@ class Constants:
     gpu_key_seconds: float = _fact(2e-7, "s, per key and table", f"{_GPU}: 512 keys; checked")
 
     http_seconds: float = _fact(2.3e-4, "s of an event loop, per request", _HTTP)
-    call_seconds: float = _fact(1e-3, "s between front and shard, per call", f"{_ASSUMED} (Ray)")
-    call_cpu_seconds: float = _fact(1e-4, "s of a front's thread, per call", f"{_ASSUMED} (Ray)")
-    add_seconds: float = _fact(1e-10, "s, per byte of a partial answer", f"{_ASSUMED} (memory)")
+    call_seconds: float = _fact(
+        5e-4, "s between front and shard, per call, both processes' work aside", _RAY
+    )
+    call_cpu_seconds: float = _fact(4e-4, "s of a front's thread, per call", _RAY)
+    call_byte_seconds: float = _fact(
+        7e-10, "s of a front's thread, per byte of keys and answers", _RAY
+    )
+    shard_cpu_seconds: float = _fact(7.5e-4, "s of a shard's process, per call", _RAY)
+    shard_byte_seconds: float = _fact(
+        2.5e-9, "s of a shard's process, per byte of keys and answers", _RAY
+    )
+    add_seconds: float = _fact(1e-10, "s, per byte of a partial answer", f"{_RAY}: 8 shards")
+    client_seconds: float = _fact(3.6e-5, "s of the benchmark's client, per request", _RAY)
 
     link_bytes_per_second: float = _fact(3.1e9, "bytes/s of a machine's link", f"{_ASSUMED} 25 Gb")
     link_seconds: float = _fact(1e-4, "s of latency, one way", f"{_ASSUMED} (one building)")

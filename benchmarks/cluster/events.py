@@ -142,11 +142,16 @@ class _Run:
         front.plan += 1
         if front.under_way >= self.cluster.in_flight or front.next == len(front.ready):
             return
+        last = front.next + limit - 1
+        if front.under_way:  # a further one begins only if it is full
+            if last < len(front.ready):
+                self._push(max(front.ready[last], now), number, front.plan, None)
+            return
         first = front.ready[front.next]
         begin = first if first <= front.taken_at else first + self.cluster.window
         begin = max(begin, self._pause(front, now))
-        if front.next + limit <= len(front.ready):
-            begin = min(begin, front.ready[front.next + limit - 1])
+        if last < len(front.ready):
+            begin = min(begin, front.ready[last])
         self._push(max(begin, first, now), number, front.plan, None)
 
     def _pause(self, front: _Front, now: float) -> float:
@@ -180,7 +185,9 @@ class _Run:
         again = min(size, self.left) if closed else 0
         if again:
             self.left -= again
-            front.arrive(np.full(again, now), self.cluster.constants.http_seconds)
+            costs = self.cluster.constants
+            sent: Times = np.asarray(now + costs.client_seconds * np.arange(again), np.float64)
+            front.arrive(sent, costs.http_seconds)
             front.answered, front.pause_end = again, now + _PAUSE * (now - batch.start)
         self._plan(number, now)
 

@@ -60,7 +60,8 @@ class Cluster:
     A front is one process: an event loop, a batcher, and `link_share` of the link of its machine.
     It has at most `in_flight` batches of at most `batch_keys` lookups under way. With a `tree` of
     that width, machines forward keys to others and add their partial answers; 0 is no tree.
-    `threads` of a shard of 0 is every core of the node.
+    `threads` of a shard of 0 is every core of the node. Shards that share the cores of a machine
+    take `turns` times as long for a call as one that has them.
     """
 
     work: Work
@@ -70,11 +71,12 @@ class Cluster:
     fronts: int = 1
     threads: int = 0
     window: float = 0.002
-    batch_keys: int = 128
-    in_flight: int = 1
+    batch_keys: int = 256
+    in_flight: int = 2
     rows_per_request: int = 1
     tree: int = 0
     link_share: float = 1.0
+    turns: float = 1.0
     stragglers: Stragglers = field(default_factory=Stragglers)
 
     def __post_init__(self) -> None:
@@ -103,18 +105,28 @@ class Cluster:
 
     def seconds(self, keys: float) -> float:
         """Computes the time of a shard for a batch, stragglers aside."""
-        return self.work.seconds(self.constants, self.node, keys, self.threads)
+        own = self.work.seconds(self.constants, self.node, keys, self.threads)
+        return (own + self.shard_seconds(keys)) * self.turns
+
+    def shard_seconds(self, keys: float) -> float:
+        """Computes the time in which a shard's process reads a call's keys and returns answers."""
+        size = keys * (self.work.key_bytes + self.work.answer_bytes)
+        return self.constants.shard_cpu_seconds + size * self.constants.shard_byte_seconds
 
     def send_seconds(self, keys: float, share: float = 1.0) -> float:
         """Computes the time between two calls of a caller with that share of a link."""
-        wire = keys * self.work.key_bytes / (self.constants.link_bytes_per_second * share)
-        return wire + self.constants.call_cpu_seconds / 2
+        return self._moved(keys * self.work.key_bytes, share, 0.0)
 
     def add_seconds(self, keys: float, share: float = 1.0) -> float:
         """Computes the time for one partial answer: its bytes arrive while others are added."""
-        size = keys * self.work.answer_bytes
-        wire = size / (self.constants.link_bytes_per_second * share)
-        return max(wire, size * self.constants.add_seconds) + self.constants.call_cpu_seconds / 2
+        return self._moved(keys * self.work.answer_bytes, share, self.constants.add_seconds)
+
+    def _moved(self, size: float, share: float, add_seconds: float) -> float:
+        """Computes the time of a front for bytes: its link's, or its thread's if that is longer."""
+        costs = self.constants
+        wire = size / (costs.link_bytes_per_second * share)
+        own = size * (costs.call_byte_seconds + add_seconds)
+        return max(wire, own) + costs.call_cpu_seconds / 2
 
     @property
     def hop(self) -> float:

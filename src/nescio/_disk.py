@@ -1,13 +1,22 @@
 """Files that are on the disk as a whole, or not at all."""
 
+import mmap
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+import numpy as np
+
+from ._arrays import ByteArray
+
 OWNER_ONLY = 0o600
+
+# Not in Python's module before 3.13. Elsewhere a private mapping reserves nothing.
+_NO_RESERVE = 0x4000 if sys.platform == "linux" else 0
 
 
 @contextmanager
@@ -46,3 +55,18 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def mapped_copy(file: BinaryIO) -> ByteArray:
+    """Maps a file, which may be larger than the memory; changes do not reach it.
+
+    Memory is not reserved for a copy of the whole file: only pages that change are copied. Raises
+    OSError, and ValueError for an empty file.
+    """
+    memory = mmap.mmap(
+        file.fileno(),
+        0,
+        flags=mmap.MAP_PRIVATE | _NO_RESERVE,
+        prot=mmap.PROT_READ | mmap.PROT_WRITE,
+    )
+    return np.frombuffer(memory, np.uint8)

@@ -10,7 +10,7 @@ from benchmarks.cluster import check, constants
 from benchmarks.cluster.__main__ import main
 from benchmarks.cluster.constants import Constants
 from benchmarks.cluster.costs import NODES, Node, Work, table_params
-from benchmarks.cluster.events import closed_loop, open_loop
+from benchmarks.cluster.events import _Run, closed_loop, open_loop
 from benchmarks.cluster.machines import Link, gather, scatter, served
 from benchmarks.cluster.model import Cluster, Stragglers
 from benchmarks.cluster.plan import advise
@@ -25,6 +25,10 @@ ONLY_A_CALL = Constants(
     http_seconds=0.0,
     call_seconds=0.0,
     call_cpu_seconds=0.0,
+    call_byte_seconds=0.0,
+    shard_cpu_seconds=0.0,
+    shard_byte_seconds=0.0,
+    client_seconds=0.0,
     add_seconds=0.0,
     core_bytes_per_second=1e29,
     link_bytes_per_second=1e29,
@@ -61,6 +65,24 @@ def test_every_arrival_is_answered_after_it_was_sent(cluster):
     outcome = open_loop(cluster, 900, 4000)
     assert len(outcome.sent) == 4000
     assert (outcome.answered >= outcome.sent + cluster.seconds(1)).all()
+
+
+def test_a_further_batch_begins_only_if_it_is_full():
+    """A call takes a second: 9 requests that arrive within it wait for its end, 10 do not."""
+    slow = replace(QUEUE, constants=replace(ONLY_A_CALL, batch_seconds=1.0), batch_keys=10)
+    for count, seconds in ((9, 2.0), (10, 1.5)):
+        run = _Run(replace(slow, replicas=2), np.random.default_rng(1), 0)
+        run.fronts[0].arrive(np.array([0.0, *np.full(count, 0.5)]), 0.0)
+        outcome = run.run(closed=False)
+        assert outcome.answered[1:] == pytest.approx(seconds)
+
+
+def test_shards_that_share_cores_take_turns():
+    alone = replace(REAL, constants=replace(Constants(), shard_byte_seconds=1e-6))
+    assert replace(alone, turns=4.0).seconds(64) == pytest.approx(4 * alone.seconds(64))
+    more = alone.seconds(64) - replace(alone, constants=Constants()).seconds(64)
+    size = 64 * (alone.work.key_bytes + alone.work.answer_bytes)
+    assert more == pytest.approx(size * (1e-6 - Constants().shard_byte_seconds))
 
 
 def test_littles_law_holds():
@@ -212,7 +234,7 @@ def test_simulate_prints_constants_and_cases(tmp_path, capsys):
     path, plot = tmp_path / "cases.json", tmp_path / "plot.svg"
     options = ("--shards", "4,40", "--json", str(path), "--plot", str(plot))
     assert main(["simulate", *SMALL_GRID, *options]) == 0
-    assert "assumed (Ray)" in capsys.readouterr().out
+    assert "assumed 25 Gb" in capsys.readouterr().out
     cases = json.loads(path.read_text())
     assert [(case["shards"], case["tree"]) for case in cases[::2]] == [(4, 0), (40, 0), (40, 32)]
     assert all(0 < case["p50_ms"] <= case["p99_ms"] for case in cases)

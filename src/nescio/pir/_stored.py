@@ -37,7 +37,7 @@ import numpy as np
 
 from .. import _core
 from .._arrays import ByteArray, check_file
-from .._disk import OWNER_ONLY, replacing
+from .._disk import OWNER_ONLY, mapped_copy, replacing
 from ..errors import ArgumentError, FileError, MalformedMessageError, NescioError
 from ._checksums import (
     BLOCK_BYTES,
@@ -165,8 +165,7 @@ def _read(
     found = os.fstat(file.fileno()).st_size
     if found != places.end:
         raise _not_a_table(path, f"it has {found} bytes, expected {places.end}")
-    # Copy on write: changes to the table do not reach the file.
-    whole = np.memmap(file, np.uint8, mode="c")
+    whole = mapped_copy(file)  # changes to the table do not reach the file
     tops, blocks = (
         np.array(whole[offset:][: count * size]).reshape(-1, size)
         for offset, count, size in (

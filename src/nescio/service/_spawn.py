@@ -26,10 +26,13 @@ class Spawned:
         """The number of the process."""
         return self._process.pid
 
-    def url(self) -> str:
-        """Waits until it is ready; returns its URL. Raises ServiceError with its message."""
+    def url(self, seconds: float = _START_SECONDS) -> str:
+        """Waits until it is ready; returns its URL. Raises ServiceError with its message.
+
+        A server that is not ready after some seconds is killed.
+        """
         assert self._process.stdout is not None
-        timeout = threading.Timer(_START_SECONDS, self._process.kill)
+        timeout = threading.Timer(seconds, self._process.kill)
         timeout.daemon = True
         try:
             timeout.start()

@@ -17,7 +17,6 @@ tops of all parts.
 
 import hashlib
 import json
-import mmap
 import os
 import struct
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ import numpy as np
 
 from ... import _core
 from ..._arrays import ByteArray
-from ..._disk import OWNER_ONLY, replacing
+from ..._disk import OWNER_ONLY, mapped_copy, replacing
 from ...errors import FileError, NescioError
 from .._checksums import (
     BLOCK_BYTES,
@@ -234,10 +233,7 @@ def _tables(
     file: BinaryIO, places: _Places, params: TableParams, part: Part, mapped: bool
 ) -> list[_core.Table]:
     """Makes the tables, whose memory is not read yet."""
-    whole: ByteArray | None = None
-    if mapped:  # copy on write: changes do not reach the file
-        memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-        whole = np.frombuffer(memory, np.uint8)
+    whole = mapped_copy(file) if mapped else None  # changes do not reach the file
     made = []
     for level, (layout, at, size) in enumerate(
         zip(params.layouts, places.tables, places.sizes, strict=True)
