@@ -86,7 +86,12 @@ def _connect(ray: Ray, address: str, party: int, folder: str, option: str) -> No
             )
         else:
             ray.init(address, **common)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+    except Exception as error:  # Ray's own kinds, and bare ones for a start that takes too long
+        if address == "local":
+            raise ResourceError(
+                f"{option}: a Ray cluster did not start on this machine ({error}): try again when "
+                "it has less other work, or give the address of a cluster that runs"
+            ) from error
         raise ResourceError(
             f"{option}: found no Ray cluster at {address!r} ({error}): start one with `ray start "
             "--head`, or give 'local'"
