@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands.conftest import assert_one_sentence, nescio
 from nescio.errors import ArgumentError, ResourceError
 from nescio.service._cluster import _connect, _folder
 
@@ -188,3 +189,19 @@ def test_a_local_cluster_is_not_reached_from_elsewhere(ray_cluster):
     assert stat.S_IMODE(session.parents[1].stat().st_mode) == 0o700
     assert session.parents[1].name.startswith("nescio-ray-")
     ray_cluster.kill(child)
+
+
+@pytest.mark.load
+@pytest.mark.timeout(180)
+def test_commands_of_the_other_party_are_refused(sharded, ray_cluster, tmp_path):
+    sharded(shards=1, replicas=1).check()
+    address = ray_cluster.get_runtime_context().gcs_address
+    # Lets a process of this machine join a cluster that listens on loopback.
+    env = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    status = ["cluster", "status", "--cluster", address, "--party"]
+    serve = ["serve", tmp_path / "table.npy", "--name", "other", "--cluster", address, "--party"]
+    for command in (status, serve):
+        refused = nescio(*command, 1, env=env)
+        assert_one_sentence(refused)
+        assert "tables of party 0, expected one of party 1 alone" in refused.stderr
+    assert nescio(*status, 0, env=env).returncode == 0
