@@ -1,5 +1,6 @@
 """A party's Ray cluster: one that runs, or one of its own on this machine."""
 
+import importlib
 import os
 import secrets
 import shutil
@@ -11,7 +12,7 @@ from typing import Any
 import examples.cluster
 from nescio.errors import ResourceError
 
-_LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
+_LOOPBACK = "127.0.0.1"
 _OBJECT_BYTES = 80 << 20  # of a local cluster: results are in files
 
 
@@ -19,9 +20,10 @@ _OBJECT_BYTES = 80 << 20  # of a local cluster: results are in files
 def cluster(address: str, cpus: int) -> Iterator[None]:
     """Connects to a cluster, or starts one with `cpus` processors on this machine and ends it.
 
-    Nothing is reported to Ray's makers. A local cluster listens on loopback, has no dashboard and
-    a token of its own. Each party needs its own cluster: whoever controls one cluster of both has
-    both halves of every store. Raises ResourceError for fewer processors than `cpus`.
+    Nothing is reported to Ray's makers. The processes of a local cluster listen on loopback alone,
+    have no dashboard and a token of its own, and keep their files where other users cannot enter.
+    Each party needs its own cluster: whoever controls one cluster of both has both halves of every
+    store. Raises ResourceError for fewer processors than `cpus`, or a cluster that does not start.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == "local":
@@ -54,13 +56,21 @@ def cluster(address: str, cpus: int) -> Iterator[None]:
 def _start(cpus: int, folder: str) -> None:
     import ray  # noqa: PLC0415
 
-    ray.init(
-        "local",
-        num_cpus=cpus,
-        num_gpus=0,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=_OBJECT_BYTES,
-        _node_ip_address=_LOOPBACK,
-        _temp_dir=folder,
-    )
+    # Ray listens on loopback alone if this machine is not part of a larger cluster.
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before, constants.ENABLE_RAY_CLUSTER = constants.ENABLE_RAY_CLUSTER, False
+    try:
+        ray.init(
+            "local",
+            num_cpus=cpus,
+            num_gpus=0,
+            include_dashboard=False,
+            log_to_driver=False,
+            object_store_memory=_OBJECT_BYTES,
+            _node_ip_address=_LOOPBACK,
+            _temp_dir=f"{folder}/r",  # which Ray makes 0777; `folder` is 0700
+        )
+    except Exception as error:  # Ray raises a bare one if the start takes too long
+        raise ResourceError(f"a Ray cluster did not start on this machine ({error})") from error
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before

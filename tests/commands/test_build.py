@@ -1,6 +1,8 @@
 """`nescio build`: shards with the digest of the whole table, from each kind of input."""
 
+import contextlib
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -124,6 +126,40 @@ def test_rows_of_any_shape(tmp_path, values, write):
     write(path, values)
     build(path, "--out", tmp_path / "t", "--shards", 2)
     assert_built(tmp_path / "t", values, shards=2)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_files_without_rows_among_others(tmp_path, place):
+    """Spark writes empty parts."""
+    for number, values in enumerate((FIRST, SECOND)):
+        write_variable_lists(tmp_path / f"{2 * number}.parquet", values)
+    write_variable_lists(tmp_path / f"{2 * place - 1}.parquet", FIRST[:0])
+    parts = sorted(tmp_path.glob("*.parquet"), key=lambda path: int(path.stem))
+    build(*parts, "--out", tmp_path / "t", "--shards", 3)
+    assert_built(tmp_path / "t", BOTH, shards=3)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_files_are_of_their_user_alone(tmp_path, scheme):
+    write_npy(tmp_path / "a.npy", FIRST)
+    build(tmp_path / "a.npy", "--out", f"{scheme}{tmp_path}/t", "--shards", 2)
+    assert_built(tmp_path / "t", FIRST, shards=2)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "t").iterdir()} == {0o600}
+
+
+def test_links_have_the_ending_of_their_own_name(tmp_path, monkeypatch):
+    """Hugging Face's cache names files by their digests; workers get absolute names."""
+    from nescio.commands.build import _run  # noqa: PLC0415
+    from nescio.service._build import Here  # noqa: PLC0415
+
+    monkeypatch.chdir(tmp_path)
+    with Path("0123abcd").open("wb") as file:
+        np.save(file, FIRST)
+    Path("model.npy").symlink_to("0123abcd")
+    runner = contextlib.nullcontext(Here(lambda *_: None))
+    monkeypatch.setattr(_run, "_runner", lambda *_: runner)
+    build("model.npy", "--out", "t", "--shards", 2, "--ray", "auto")
+    assert_built(tmp_path / "t", FIRST, shards=2)
 
 
 def test_files_of_different_kinds_are_one_table(tmp_path):
@@ -289,10 +325,12 @@ def test_a_disk_without_space(tmp_path, monkeypatch):
     finished = nescio_here("build", tmp_path / "a.npy", "--out", tmp_path / "t", "--shards", 2)
     assert_one_sentence(finished)
     assert "has 100,000 bytes of free space" in finished.stderr
+    assert not (tmp_path / "t").exists()
 
 
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_build_that_ends_early_leaves_nothing(tmp_path, monkeypatch, error):
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), signal.SIGTERM])
+def test_a_build_that_ends_early_leaves_nothing(tmp_path, monkeypatch, error, existed):
     write_npy(tmp_path / "a.npy", FIRST)
     from nescio.service._build import _output  # noqa: PLC0415
 
@@ -301,14 +339,24 @@ def test_a_build_that_ends_early_leaves_nothing(tmp_path, monkeypatch, error):
     def failing(self, name, write):
         if name.endswith("1"):
             (self.path / f"{name}.0123abcd").write_bytes(b"half")
-            raise error
+            if isinstance(error, OSError):
+                raise error
+            signal.raise_signal(error)
         put(self, name, write)
 
     monkeypatch.setattr(_output.Folder, "put", failing)
+    # A signal that is not caught would end the tests.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
     out = tmp_path / "t"
-    finished = nescio_here("build", tmp_path / "a.npy", "--out", out, "--shards", 3)
-    assert_one_sentence(finished, 130 if isinstance(error, KeyboardInterrupt) else 1)
-    assert not out.exists()
+    if existed:
+        out.mkdir()
+    try:
+        finished = nescio_here("build", tmp_path / "a.npy", "--out", out, "--shards", 3)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert_one_sentence(finished, 1 if isinstance(error, OSError) else 130)
+    assert out.exists() == existed
+    assert not existed or list(out.iterdir()) == []
 
 
 def test_an_input_that_changes_between_the_passes(tmp_path, monkeypatch):

@@ -36,6 +36,19 @@ def container(manifests):
     return found
 
 
+def node(manifests):
+    """Returns the container beside a front that is a node of the Ray cluster."""
+    (found,) = front(manifests)["spec"]["template"]["spec"]["initContainers"]
+    return found
+
+
+def ray_containers(manifests):
+    """Returns the containers of Ray: its head, its workers, and the node beside a front."""
+    (cluster,) = of_kind(manifests, "RayCluster")
+    pods = pod_templates(cluster)
+    return [pod["spec"]["containers"][0] for pod in pods] + [node(manifests)]
+
+
 def option(words, name):
     return words[words.index(name) + 1]
 
@@ -142,12 +155,13 @@ def test_pods_are_not_root_and_write_to_volumes_alone(manifests):
         assert pod["securityContext"]["runAsNonRoot"]
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod["automountServiceAccountToken"]
-        for one in pod["containers"]:
+        for one in pod["containers"] + pod.get("initContainers", []):
             assert one["securityContext"]["readOnlyRootFilesystem"]
             assert not one["securityContext"]["allowPrivilegeEscalation"]
             assert one["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert set(one["resources"]["requests"]) == {"cpu", "memory"}
             assert {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"} in one["env"]
+        for one in pod["containers"]:
             mounted = {mount["name"] for mount in one["volumeMounts"]}
             assert mounted == {volume["name"] for volume in pod["volumes"]}
 
@@ -186,6 +200,58 @@ def test_the_workers_hold_all_shards(manifests):
     assert group["minReplicas"] == group["replicas"] == shards * replicas
 
 
+def test_a_front_joins_the_cluster_by_a_node_beside_it(manifests):
+    """Ray connects a process by the sockets of a node on its machine, in the folder of both."""
+    words = node(manifests)["command"]
+    assert words[:2] == ["ray", "start"]
+    assert "--block" in words
+    assert f"--address={option(container(manifests)['command'], '--cluster')}" in words
+    assert node(manifests)["restartPolicy"] == "Always"
+    for own in (node(manifests), container(manifests)):  # both are the user of the pod
+        assert not {"runAsUser", "runAsGroup"} & set(own["securityContext"])
+    mounts = [
+        {one["mountPath"]: one["name"] for one in own["volumeMounts"]}
+        for own in (node(manifests), container(manifests))
+    ]
+    for path in ("/tmp", "/dev/shm", "/var/lib/nescio"):
+        assert mounts[0][path] == mounts[1][path]
+    socket = node(manifests)["startupProbe"]["exec"]["command"][-1]
+    assert socket.startswith("/tmp/ray/")
+
+
+def test_shards_are_on_workers_alone(manifests):
+    """A shard reserves memory, and no processor."""
+    head = of_kind(manifests, "RayCluster")[0]["spec"]["headGroupSpec"]["rayStartParams"]
+    assert (head["num-cpus"], head["memory"]) == ("0", "0")
+    assert {"--num-cpus=0", "--memory=0"} <= set(node(manifests)["command"])
+
+
+def test_batches_stay_in_memory(manifests):
+    """Ray puts its object store in /tmp if it is larger than /dev/shm, and spills to /tmp."""
+    spec = of_kind(manifests, "RayCluster")[0]["spec"]
+    groups = [spec["headGroupSpec"], *spec["workerGroupSpecs"]]
+    front_pod = front(manifests)["spec"]["template"]
+    words = node(manifests)["command"]
+    options = dict(word[2:].split("=") for word in words if "=" in word)
+    for given, pod in [
+        *((one["rayStartParams"], one["template"]) for one in groups),
+        (options, front_pod),
+    ]:
+        (shared,) = (one for one in pod["spec"]["volumes"] if one["name"] == "shm")
+        assert shared["emptyDir"]["medium"] == "Memory"
+        size = int(shared["emptyDir"]["sizeLimit"].removesuffix("Gi")) << 30
+        assert int(given["object-store-memory"]) <= size // 2
+        assert given["object-spilling-directory"] == "/dev/shm"
+
+
+def test_all_nodes_send_a_batch_with_its_call(manifests):
+    from nescio.service._cluster._connect import INLINE_BYTES  # noqa: PLC0415
+
+    value = {"name": "RAY_max_direct_call_object_size", "value": str(INLINE_BYTES)}
+    for one in [*ray_containers(manifests), container(manifests)]:
+        assert value in one["env"]
+
+
 def test_files_of_the_configuration_are_mounted(manifests):
     (config,) = of_kind(manifests, "ConfigMap")
     options = tomllib.loads(config["data"]["nescio.toml"])
@@ -203,8 +269,12 @@ def test_files_of_the_configuration_are_mounted(manifests):
 def test_no_secret_is_in_the_manifests(manifests):
     assert of_kind(manifests, "Secret") == []
     assert not [text for text in texts(manifests) if "PRIVATE KEY" in text]
-    variables = [one for one in container(manifests)["env"] if "TOKEN" in one["name"]]
-    assert [set(one) for one in variables] == [{"name", "valueFrom"}]
+    for own in (container(manifests), node(manifests)):
+        assert {"name": "RAY_AUTH_MODE", "value": "token"} in own["env"]
+        variables = [one for one in own["env"] if "TOKEN" in one["name"]]
+        assert [set(one) for one in variables] == [{"name", "valueFrom"}]
+    (cluster,) = of_kind(manifests, "RayCluster")  # KubeRay gives its pods the token
+    assert cluster["spec"]["authOptions"] == {"mode": "token"}
 
 
 def places(manifests):

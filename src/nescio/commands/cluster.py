@@ -2,9 +2,14 @@
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from .._report import Report
+from ..errors import NescioError, ResourceError
 from . import Subparsers, count
+
+if TYPE_CHECKING:
+    from ..service._cluster._admin import ReplicaStatus
 
 _COLUMNS = [
     ("table", "table", ""),
@@ -35,7 +40,7 @@ def add_parser(commands: Subparsers) -> None:
     grow = _action(actions, "scale", "start or end replicas of each shard of a table", _scale)
     grow.add_argument("--table", required=True, help="name of the table")
     grow.add_argument(
-        "--replicas", type=count, required=True, metavar="R", help="replicas of each shard"
+        "--replicas", type=_replicas, required=True, metavar="R", help="replicas of each shard"
     )
     end = _action(
         actions, "drain", "end all actors of a table: fronts then refuse its lookups", _drain
@@ -55,14 +60,22 @@ def _action(actions: Subparsers, name: str, text: str, run: object) -> argparse.
     return parser
 
 
+def _replicas(text: str) -> int:
+    """Parses a number of replicas, as many as `nescio serve` starts."""
+    if not 1 <= (found := count(text)) <= 64:
+        raise argparse.ArgumentTypeError(f"found {found}, expected 1 to 64")
+    return found
+
+
 def _status(arguments: argparse.Namespace) -> int:
     from ..service._cluster import _admin, connected  # noqa: PLC0415 - needs the extra
 
     good = True
+    silent: list[str] = []
     report = None if arguments.json else Report(_COLUMNS)
     with connected(arguments.cluster, arguments.party):
         for table in [arguments.table] if arguments.table else _admin.tables():
-            for one in _admin.status(table):
+            for one in _described(table, silent if arguments.table is None else None):
                 good = good and one.up
                 case: dict[str, object] = {
                     "table": table,
@@ -81,7 +94,22 @@ def _status(arguments: argparse.Namespace) -> int:
                     print(json.dumps(case))
                 else:
                     report.add(case)
+    if silent:
+        raise ResourceError("; ".join(silent))
     return 0 if good else 1
+
+
+def _described(table: str, silent: list[str] | None) -> "list[ReplicaStatus]":
+    """Returns the replicas of a table, or none if its head is `silent`, which gets the reason."""
+    from ..service._cluster import _admin  # noqa: PLC0415
+
+    try:
+        return _admin.status(table)
+    except NescioError as error:
+        if silent is None:
+            raise
+        silent.append(str(error))
+        return []
 
 
 def _scale(arguments: argparse.Namespace) -> int:

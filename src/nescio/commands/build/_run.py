@@ -1,6 +1,7 @@
 """The run of `nescio build`: files opened, shards built, a summary."""
 
 import argparse
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     names = [arguments.out, *arguments.inputs]
     if arguments.ray is not None:  # workers have other working directories
-        names = [name if "://" in name else str(Path(name).resolve()) for name in names]
+        names = [name if "://" in name else str(Path(name).absolute()) for name in names]
     place = open_output(names[0])
     rows = open_rows(names[1:], arguments.column)
     options = BuildOptions(
@@ -31,12 +32,22 @@ def run(arguments: argparse.Namespace) -> int:
         spare=spare_rows(arguments.spare, rows.rows),
         threads=arguments.threads,
     )
-    with Progress() as progress, _runner(arguments, progress) as runner:
+    with Progress() as progress, _runner(arguments, progress) as runner, _interrupted():
         begin = time.monotonic()
         built = build(rows, place, options, runner)
         spent = time.monotonic() - begin
     _print(built, arguments.out, spent)
     return 0
+
+
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Lets SIGTERM end the block as SIGINT does, so that it removes what it wrote."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -81,22 +81,24 @@ class Joined:
 
 
 def open_rows(names: Sequence[str], columns: Sequence[str] = ()) -> Rows:
-    """Opens input files: paths, or URLs, which may have wildcards.
+    """Opens input files: paths, or URLs, which may have wildcards. Some may have no rows.
 
     Raises FileError for files whose rows do not fit each other, and the errors of their readers.
     """
-    found = [one for name in names for one in expanded(name)]
-    files = tuple(_opened(name, columns) for name in found)
-    for name, file in zip(found, files, strict=True):
-        if (file.row_shape, file.dtype) != (files[0].row_shape, files[0].dtype):
+    names = [one for name in names for one in expanded(name)]
+    opened = [(name, _opened(name, columns)) for name in names]
+    found = [(name, file) for name, file in opened if file.rows]
+    if not found:
+        raise FileError(f"{names[0]}: found no rows, expected one at least")
+    first, like = found[0]
+    for name, file in found:
+        if (file.row_shape, file.dtype) != (like.row_shape, like.dtype):
             raise FileError(
                 f"{name}: found rows of shape {file.row_shape} and {file.dtype}, expected those of "
-                f"{found[0]}: {files[0].row_shape} and {files[0].dtype}"
+                f"{first}: {like.row_shape} and {like.dtype}"
             )
-    ends = tuple(accumulate(file.rows for file in files))
-    if not ends[-1]:
-        raise FileError(f"{found[0]}: found no rows, expected one at least")
-    return Joined(files, ends)
+    files = tuple(file for _, file in found)
+    return Joined(files, tuple(accumulate(file.rows for file in files)))
 
 
 def _opened(name: str, columns: Sequence[str]) -> Rows:

@@ -1,12 +1,13 @@
 """The folder or URL of a table's shards: empty at first, whole once it has its description."""
 
 import contextlib
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..._disk import OWNER_ONLY, replacing, sync_folder
 from ...errors import FileError
@@ -50,11 +51,15 @@ def open_output(name: str) -> Output:
     return Remote(name.rstrip("/"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Folder:
-    """A folder of a disk, or of a file system that several machines share."""
+    """A folder of a disk, or of a file system that several machines share.
+
+    `made` is True if it did not exist before.
+    """
 
     path: Path
+    made: bool = False
 
     @property
     def is_changeable(self) -> bool:
@@ -64,12 +69,17 @@ class Folder:
     def begin(self, sizes: Sequence[int]) -> None:
         """Makes the folder. Raises FileError if it has files, or its disk has no space."""
         try:
+            self.made = not self.path.exists()
             self.path.mkdir(parents=True, exist_ok=True)
             if any(self.path.iterdir()):
                 raise _not_empty(str(self.path))
         except OSError as error:
             raise _not_written(str(self.path), error) from error
-        _check_space(self.path, sum(sizes))
+        try:
+            _check_space(self.path, sum(sizes))
+        except FileError:
+            self.abandon(())
+            raise
 
     def put(self, name: str, write: Write) -> None:
         """Writes a file into the folder."""
@@ -89,12 +99,13 @@ class Folder:
             raise _not_written(str(self.path), error) from error
 
     def abandon(self, names: Sequence[str]) -> None:
-        """Removes the files, whole or not, and the folder if it is then empty."""
+        """Removes the files, whole or not, and the folder if `begin` made it and it is empty."""
         with contextlib.suppress(OSError):
             for name in names:
                 for path in (self.path / name, *self.path.glob(f"{name}.????????")):
                     path.unlink(missing_ok=True)
-            self.path.rmdir()
+            if self.made:
+                self.path.rmdir()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +142,7 @@ class Remote:
             write(Path(folder) / name)
             files, path = filesystem(self.url)
             try:
+                _make_private(files, f"{path}/{name}")
                 files.put_file(str(Path(folder) / name), f"{path}/{name}")
             except Exception as error:
                 raise _not_written(f"{self.url}/{name}", error) from error
@@ -145,6 +157,7 @@ class Remote:
         """Sends the description last."""
         files, path = filesystem(self.url)
         try:
+            _make_private(files, f"{path}/{DESCRIPTION}")
             files.pipe_file(f"{path}/{DESCRIPTION}", text.encode())
         except Exception as error:
             raise _not_written(f"{self.url}/{DESCRIPTION}", error) from error
@@ -155,6 +168,12 @@ class Remote:
         for name in names:
             with contextlib.suppress(Exception):  # most do not exist
                 files.rm_file(f"{path}/{name}")
+
+
+def _make_private(files: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no types
+    """Makes an empty file of this machine that its user alone reads. Object stores have rules."""
+    if "file" in files.protocol:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, OWNER_ONLY))
 
 
 def _check_space(folder: Path, needed: int) -> None:

@@ -108,18 +108,20 @@ class ParquetRows:
 
 
 def parquet_rows(name: str, columns: Sequence[str]) -> ParquetRows:
-    """Opens columns of a file: those named, or the only one.
+    """Opens columns of a file: those named, or the only one. A file may have no rows.
 
     Raises FileError for another file, ArgumentError for columns that do not exist or fit.
     """
-    _, pq = _pyarrow()
+    pa, pq = _pyarrow()
     with reading(name), open_file(name) as raw, _parquet_file(pq, raw) as file:
         names = _named(name, columns, file.schema_arrow)
         metadata = file.metadata
         sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
-        first = next(file.iter_batches(1, columns=list(names)), None)
+        batches = file.iter_batches(1, columns=list(names))
+        first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
-            raise FileError(f"{name}: found no rows, expected one at least")
+            kinds = [file.schema_arrow.field(one).type for one in names]
+            first = pa.RecordBatch.from_arrays([pa.array([], kind) for kind in kinds], list(names))
         values = _values(name, first, names)
     return ParquetRows(name, names, tuple(accumulate(sizes)), values.shape[1:], values.dtype)
 

@@ -20,7 +20,7 @@ def on_ray(address: str, told: Told) -> Iterator[Runner]:
 
     All nodes must reach the files of input and output. Raises ResourceError if there is no cluster.
     """
-    with connected(address, 0, option="--ray"):
+    with connected(address, None, option="--ray"):
         yield _OnRay(import_ray("--ray"), told)
 
 

@@ -1,19 +1,20 @@
 """A party's Ray cluster: one that runs, or one of its own on this machine.
 
-Nothing is reported to Ray's makers. A local cluster listens on loopback, has no dashboard and a
-token of its own.
+Nothing is reported to Ray's makers. The processes of a local cluster listen on loopback alone, have
+no dashboard and a token of its own, and keep their sockets and files where other users cannot
+enter.
 """
 
+import importlib
 import logging
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ...errors import ArgumentError, ResourceError
+from ._folder import ray_folder
 
 INLINE_BYTES = 4 << 20
 """Keys and answers of a batch up to this size go with the call, not through the object store."""
@@ -24,7 +25,7 @@ Ray = Any
 Actor = Any
 """A handle of an actor, whose methods are called by `remote`."""
 
-_LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
+_LOOPBACK = "127.0.0.1"
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
 
@@ -48,51 +49,83 @@ def namespace(party: int) -> str:
 
 
 @contextmanager
-def connected(address: str, party: int, option: str = "--cluster") -> Iterator[None]:
+def connected(address: str, party: int | None, option: str = "--cluster") -> Iterator[None]:
     """Connects to a cluster by its address, or starts one on this machine ("local") and ends it.
 
-    Errors name the `option` of the address. Raises ResourceError if there is no cluster there.
+    A `party` has actors there; None only runs tasks. Errors name the `option` of the address.
+    Raises ResourceError if there is no cluster there, ArgumentError if it is the other party's.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     if address == "local":
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # not in the user's home
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     ray = import_ray(option)
-    folder = tempfile.mkdtemp(prefix="nescio-ray-")
-    try:
-        _connect(ray, address, party, folder, option)
-        yield
-    finally:
-        ray.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _connect(ray: Ray, address: str, party: int, folder: str, option: str) -> None:
-    common: dict[str, Any] = {
-        "namespace": namespace(party),
-        "log_to_driver": False,
-        "logging_level": "WARNING",
-    }
-    try:
-        if address == "local":
-            ray.init(
-                "local",
-                include_dashboard=False,
-                object_store_memory=_OBJECT_BYTES,
-                _node_ip_address=_LOOPBACK,
-                _temp_dir=folder,
-                _system_config={"max_direct_call_object_size": INLINE_BYTES},
-                **common,
-            )
-        else:
-            ray.init(address, **common)
-    except Exception as error:  # Ray's own kinds, and bare ones for a start that takes too long
-        if address == "local":
-            raise ResourceError(
-                f"{option}: a Ray cluster did not start on this machine ({error}): try again when "
-                "it has less other work, or give the address of a cluster that runs"
-            ) from error
+    if ray.is_initialized():  # not by this function, which must not end it
         raise ResourceError(
-            f"{option}: found no Ray cluster at {address!r} ({error}): start one with `ray start "
-            "--head`, or give 'local'"
-        ) from error
+            f"{option}: this process is connected to a Ray cluster, expected no connection: end it "
+            "with ray.shutdown()"
+        )
+    with ExitStack() as closing:
+        folder = closing.enter_context(ray_folder()) if address == "local" else ""
+        closing.callback(ray.shutdown)
+        try:
+            if folder:
+                _start(ray, party, folder)
+            else:
+                ray.init(address, **_common(party))
+        except Exception as error:  # Ray's own kinds, and bare ones for a start that takes too long
+            raise _not_connected(address, option, error) from error
+        if party is not None:
+            _check_party(ray, party, option)
+        yield
+
+
+def _common(party: int | None) -> dict[str, Any]:
+    own = {} if party is None else {"namespace": namespace(party)}
+    return {"log_to_driver": False, "logging_level": "WARNING", **own}
+
+
+def _start(ray: Ray, party: int | None, folder: str) -> None:
+    """Starts a cluster whose processes listen on loopback alone."""
+    # Ray takes an address that others reach for 127.0.0.1, and listens on all of them for any
+    # other one, unless it is told that this machine is not part of a larger cluster.
+    constants: Any = importlib.import_module("ray._private.ray_constants")
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        ray.init(
+            "local",
+            include_dashboard=False,
+            object_store_memory=_OBJECT_BYTES,
+            _node_ip_address=_LOOPBACK,
+            _temp_dir=folder,
+            _system_config={"max_direct_call_object_size": INLINE_BYTES},
+            **_common(party),
+        )
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+    if (found := ray.util.get_node_ip_address()) != _LOOPBACK:
+        raise RuntimeError(f"found address {found}, expected {_LOOPBACK}")
+
+
+def _not_connected(address: str, option: str, error: Exception) -> ResourceError:
+    if address == "local":
+        return ResourceError(
+            f"{option}: a Ray cluster did not start on this machine ({error}): try again when it "
+            "has less other work, or give the address of a cluster that runs"
+        )
+    return ResourceError(
+        f"{option}: found no Ray cluster at {address!r} ({error}): start one with `ray start "
+        "--head` on this machine, or let this machine join one, or give 'local'"
+    )
+
+
+def _check_party(ray: Ray, party: int, option: str) -> None:
+    """Raises ArgumentError for a cluster that has actors of the other party."""
+    other = namespace(1 - party)
+    if any(one["namespace"] == other for one in ray.util.list_named_actors(all_namespaces=True)):
+        raise ArgumentError(
+            f"{option}: found a cluster with tables of party {1 - party}, expected one of party "
+            f"{party} alone: who runs a cluster of both sees the rows of every lookup. Check "
+            "--party, and give each party a cluster of its own"
+        )
