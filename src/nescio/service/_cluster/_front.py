@@ -85,7 +85,7 @@ class FrontTable(HeadTable):
         self._lock.write(write)
         self.restore(used, ids, state.last)
         self._epoch = state.epoch
-        self._replicas.update(state.names, state.params.id)
+        self._replicas.update(state.names, state.params.id, ids.__contains__)
 
     def _state_of(self, state: HeadState) -> TableState:
         tree = HashTree((), state.tops)

@@ -32,7 +32,8 @@ from ...pir._vacancy import Vacancy
 from ._connect import Actor, Ray
 from ._journal import Base, HeadJournal, Tops, store_base, stored_base
 from ._messages import HeadState, ShardInfo
-from ._replicas import Replica, wait_for
+from ._replica import Replica
+from ._replicas import wait_for
 from ._shard import ShardOptions, ShardSource, start_shard
 
 _LOG = logging.getLogger(__name__)
@@ -276,7 +277,7 @@ class Head:
     def _bring_up(self, replica: Replica) -> None:
         """Sends a replica the changes that it lacks; it is up then. Leaves it out if that fails."""
         try:
-            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+            ident = self._ray.get(replica.ping(), timeout=_PING_SECONDS)
             with self._table.changing():
                 updates = self._journal.since(ident)
                 if updates is None:
@@ -318,7 +319,7 @@ class Head:
     def _check(self, replica: Replica) -> None:
         """Leaves out a replica that does not answer, or that was started again."""
         try:
-            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+            ident = self._ray.get(replica.ping(), timeout=_PING_SECONDS)
         except Exception as error:
             replica.fail(error)
             return

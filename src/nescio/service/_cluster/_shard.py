@@ -25,6 +25,7 @@ from ...pir._sharded import (
 from ...pir._sharded._shard import Prepared
 from ._connect import Actor, Ray
 from ._messages import Partial, ShardInfo
+from ._replica import PING_GROUP
 
 _CONCURRENCY = 8
 _OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
@@ -79,7 +80,8 @@ class ShardOptions:
 def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions) -> Actor:
     """Starts the actor of a name, or finds it; its rows must fit its node."""
     memory = 0 if source.mapped else source.part.bytes(source.params)
-    actor = ray.remote(Shard).options(
+    remote = ray.remote(concurrency_groups={PING_GROUP: 1})
+    actor = remote(Shard).options(
         name=name,
         lifetime="detached",
         get_if_exists=True,
@@ -139,6 +141,7 @@ class Shard:
     def answer(self, queries: Sequence[bytes]) -> Partial:
         """Answers the queries of a batch from the shard's rows."""
         begin = time.perf_counter()
+        ident, fresh = self._table.params.id, self._table.is_fresh
         checked = [self._server.checked(query) for query in queries]
         found = self._server.answer_parts(checked)
         shares = [one for one in found if isinstance(one, bytes)]
@@ -147,6 +150,8 @@ class Shard:
             tuple(b"" if isinstance(one, MismatchError) else one.table for one in checked),
             np.frombuffer(b"".join(shares), np.uint8),
             {i: one for i, one in enumerate(found) if isinstance(one, MismatchError)},
+            ident,
+            fresh,
             time.perf_counter() - begin,
         )
 
