@@ -13,12 +13,17 @@ PING_GROUP = "ping"
 
 @dataclass(slots=True, eq=False)
 class Replica:
-    """An actor that holds a shard."""
+    """An actor that holds a shard.
+
+    One that has `ended` is not started again by Ray; its head starts it, from `next_start` on.
+    """
 
     name: str
     actor: Actor
     up: bool = True
     asked: int = 0
+    ended: bool = False
+    next_start: float = 0.0
 
     def ping(self) -> Actor:
         """Asks for the id of the version that the shard has; returns the reference of the reply."""

@@ -37,7 +37,7 @@ class Replicas:
     def update(
         self, names: Sequence[Sequence[str]], current: bytes, is_known: Callable[[bytes], bool]
     ) -> None:
-        """Notes the names of all replicas, the id of the current version, and the test for known ids.
+        """Notes the names of all replicas, and the ids of the current and of known versions.
 
         A replica that is new here answers once it answers a ping with the current id.
         """

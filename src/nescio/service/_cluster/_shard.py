@@ -25,6 +25,7 @@ from ...pir._sharded import (
 from ...pir._sharded._shard import Prepared
 from ._connect import Actor, Ray
 from ._messages import Partial, ShardInfo
+from ._placement import Placement, Room
 from ._replica import PING_GROUP
 
 _CONCURRENCY = 8
@@ -77,9 +78,17 @@ class ShardOptions:
         return sum(name.startswith("cuda") for name in self.devices)
 
 
-def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions) -> Actor:
+def start_shard(  # noqa: PLR0917 - of an actor
+    ray: Ray,
+    name: str,
+    shard: int,
+    source: ShardSource,
+    options: ShardOptions,
+    placement: Placement,
+) -> Actor:
     """Starts the actor of a name, or finds it; its rows must fit its node."""
-    memory = 0 if source.mapped else source.part.bytes(source.params)
+    rows = 0 if source.mapped else source.part.bytes(source.params)
+    room = Room(rows + _OVERHEAD_BYTES, options.cards)
     remote = ray.remote(concurrency_groups={PING_GROUP: 1})
     actor = remote(Shard).options(
         name=name,
@@ -89,8 +98,8 @@ def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions)
         max_concurrency=_CONCURRENCY,
         num_cpus=0,
         num_gpus=options.cards,
-        memory=memory + _OVERHEAD_BYTES,
-        scheduling_strategy="SPREAD",
+        memory=room.memory,
+        scheduling_strategy=placement.strategy(name, shard, room),
     )
     return actor.remote(source, options)
 
@@ -115,20 +124,24 @@ class Shard:
 
     def info(self) -> ShardInfo:
         """Describes the shard."""
-        import ray  # noqa: PLC0415 - in an actor
-
-        node = ray.get_runtime_context().get_node_id()
         table = self._table
         return ShardInfo(
             table.part,
             table.is_fresh,
             table.own_tops().copy(),
             table.params.id,
-            node,
+            self.node(),
             os.getpid(),
             table.bytes,
             self._seconds,
         )
+
+    def node(self) -> str:
+        """Returns the id of the node that the shard is on."""
+        import ray  # noqa: PLC0415 - in an actor
+
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
 
     def ping(self) -> bytes:
         """Returns the id of the version that the shard has."""
