@@ -22,7 +22,9 @@ class Raylets:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        import_ray()
+        ray = import_ray()
+        # Of a raylet that ends Ray prints the last lines of its log, among those of the caller.
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None
         from ray.cluster_utils import Cluster  # noqa: PLC0415 - reads the environment
 
         self._common: dict[str, Any] = {
