@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.faults.party import DATA, TABLE, Party
 from nescio.errors import NescioError
 from nescio.service._cluster import _admin as admin
@@ -71,21 +69,17 @@ class ClusterParty(Party):
                     raise
                 time.sleep(_PAUSE_SECONDS)
 
-    def wait_up(self, shard: int | None = None, seconds: float = 120.0) -> float:
-        """Waits until all replicas, or those of one shard, answer; returns the seconds."""
-        begun = time.monotonic()
-        while not all(one.up for one in self.status() if shard in (None, one.shard)):
-            if time.monotonic() - begun > seconds:
+    def wait_up(self, shard: int | None = None, seconds: float = 120.0) -> list[int]:
+        """Waits until all replicas, or those of one shard, answer; returns their processes."""
+        end = time.monotonic() + seconds
+        while True:
+            found = [one for one in self.status() if shard in (None, one.shard)]
+            if all(one.up for one in found):
+                time.sleep(_LEARN_SECONDS)
+                return [one.info.pid for one in found if one.info]
+            if time.monotonic() > end:
                 raise RuntimeError(f"a replica is not back within {seconds:g} s")
             time.sleep(_PAUSE_SECONDS)
-        waited = time.monotonic() - begun
-        time.sleep(_LEARN_SECONDS)
-        return waited
-
-    def pid(self, shard: int, random: np.random.Generator) -> int:
-        """Returns the process of one of a shard's replicas."""
-        found = [one.info.pid for one in self.status() if one.shard == shard and one.info]
-        return int(random.choice(found))
 
     def head_pid(self) -> int:
         """Returns the process of the table's head."""

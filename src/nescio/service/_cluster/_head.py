@@ -177,7 +177,9 @@ class Head:
 
     def status(self) -> list[list[tuple[str, bool, ShardInfo | None]]]:
         """Describes each replica: its name, whether it is up, and what it says of itself."""
-        return [[self._described(replica) for replica in own] for own in self._replicas]
+        asked = [[(one, one.actor.info.remote()) for one in own] for own in self._replicas]
+        end = time.monotonic() + _PING_SECONDS  # for all: several may be down
+        return [[self._described(one, info, end) for one, info in own] for own in asked]
 
     # Calls of the table: `Shards`
 
@@ -351,9 +353,11 @@ class Head:
             if free and replica.up and ident != self._table.params.id:
                 replica.fail("it has the rows of another version")
 
-    def _described(self, replica: Replica) -> tuple[str, bool, ShardInfo | None]:
+    def _described(
+        self, replica: Replica, asked: Actor, end: float
+    ) -> tuple[str, bool, ShardInfo | None]:
         try:
-            info = self._ray.get(replica.actor.info.remote(), timeout=_PING_SECONDS)
+            info = self._ray.get(asked, timeout=max(0.0, end - time.monotonic()))
         except Exception:
             return replica.name, False, None
         return replica.name, replica.up, info
