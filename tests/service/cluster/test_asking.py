@@ -138,3 +138,30 @@ def test_a_replica_that_comes_back_is_waited_for():
     assert batch.answer()[0].payload.tolist() == [0] * 3
     timer.join()
     assert not first.up
+
+
+def test_a_silent_replica_is_asked_again_once_it_is_back(monkeypatch):
+    """If the other one fails meanwhile, as one that is killed does."""
+    monkeypatch.setattr("nescio.service._cluster._asking._SILENT_SECONDS", 0.1)
+    silent, other = Actor(None, pong=None), Actor(OSError("gone"))
+    batch, [[first, second]] = ask([silent, other])
+
+    def come_back():
+        silent._answer = partial(0)
+        first.up = True
+
+    timer = threading.Timer(1.0, come_back)
+    timer.start()
+    assert batch.answer()[0].payload.tolist() == [0] * 3
+    timer.join()
+    assert (len(silent.answers), len(other.answers)) == (2, 1)
+    assert not second.up
+
+
+def test_a_replica_that_always_fails_is_not_asked_for_ever(monkeypatch):
+    actor = Actor(OSError("gone"))
+    batch, _ = ask([actor])
+    monkeypatch.setattr(Replica, "fail", lambda *_: None)  # it answers pings
+    with pytest.raises(ResourceError):
+        batch.answer()
+    assert len(actor.answers) == 3

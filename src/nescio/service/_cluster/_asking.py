@@ -6,6 +6,7 @@ left out, and its part of the batch goes to another one with the same keys, at t
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ LOOK_SECONDS = 0.25
 _SILENT_SECONDS = 1.0  # without a pong, of a shard with another replica
 _ALONE_SECONDS = 5.0  # of a shard without: nobody else can answer
 _ANSWER_SECONDS = 600.0  # with pongs: a mapped shard may read a disk for minutes
-_RETURN_SECONDS = 1.0  # until a replica is back that the front has not heard of
+_RETURN_SECONDS = 3.0  # until a replica of several is back
+_TRIES = 3  # of each replica: it may have been left out while its process had no time to reply
 _PAUSE_SECONDS = 0.02
 
 
@@ -64,7 +66,7 @@ class Batch:
         self._shards, self._parts = shards, parts
         self._versions = versions
         self._whole = whole
-        self._tried: set[Replica] = set()
+        self._tries: Counter[Replica] = Counter()
         self._calls: dict[int, _Call] = {}
         self._found: dict[int, Partial] = {}
 
@@ -87,23 +89,29 @@ class Batch:
         return [self._found[number] for number in range(len(self._shards))]
 
     def _ask(self, number: int) -> None:
-        """Asks a replica of a shard that has not been asked yet."""
+        """Asks a replica of a shard, of those that answer."""
         self._calls.pop(number, None)
         replica = self._choose(number)
-        self._tried.add(replica)
+        self._tries[replica] += 1
         replica.asked += 1
         answer = replica.actor.answer.remote(self._whole)
         self._calls[number] = _Call(replica, answer, time.monotonic())
 
     def _choose(self, number: int) -> Replica:
-        """Chooses the replica of a shard that has been asked least."""
+        """Chooses the replica of a shard that this batch, and then all, have asked least.
+
+        One that was left out and is back may be asked again, a few times.
+        """
         own = self._shards[number]
         end = time.monotonic() + (_RETURN_SECONDS if len(own) > 1 else 0.0)
-        while not (good := [one for one in own if one.up and one not in self._tried]):
+        while not (good := [one for one in own if self._may_ask(one)]):
             if time.monotonic() >= end:
                 raise ResourceError(f"shard {number} has no replica that answers: try again later")
             time.sleep(_PAUSE_SECONDS)
-        return min(good, key=lambda one: one.asked)
+        return min(good, key=lambda one: (self._tries[one], one.asked))
+
+    def _may_ask(self, replica: Replica) -> bool:
+        return replica.up and self._tries[replica] < _TRIES
 
     def _take(self, number: int, call: _Call) -> BaseException | str | None:
         """Notes an answer; returns why it cannot be used."""
@@ -143,5 +151,5 @@ class Batch:
 
     def _patience(self, replica: Replica) -> float:
         own = next(own for own in self._shards if replica in own)
-        others = any(one.up and one not in self._tried for one in own)
+        others = any(self._may_ask(one) for one in own if one is not replica)
         return _SILENT_SECONDS if others else _ALONE_SECONDS
