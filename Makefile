@@ -17,7 +17,7 @@
 #   make private-inference   the same of private inference: four networks between two processes (ARGS)
 #   make faults      kill, stop, cut and flood two parties of the service, and print what was lost (ARGS)
 #   make soak        update and look up rows for an hour, and print the slope of the servers' memory (ARGS)
-#   make cluster     test tables in shards on a local Ray cluster, and measure the service on it (ARGS)
+#   make cluster     test tables in shards on a local Ray cluster, kill what serves them, and measure it (ARGS)
 #   make fuzz        feed random input to the parsers for FUZZ_SECONDS each
 #   make docs        build the documentation as HTML
 #   make format      rewrite the sources as `make check` expects them
@@ -258,11 +258,14 @@ soak: $(VENV)/.bench
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.faults soak --seconds 3600 --json $(RESULTS)/soak.json $(ARGS)
 
+# FAULT_KILLS is how many replicas the table of faults kills: 500 take about half an hour on two processors.
+FAULT_KILLS ?= 60
 .PHONY: cluster
 
 cluster: $(VENV)/.test $(VENV)/.bench
-	$(PYTEST) tests/pir/sharded tests/service/cluster tests/commands/test_build.py $(PYTEST_ARGS)
+	$(PYTEST) tests/pir/sharded tests/service/cluster tests/service/test_end_to_end.py tests/commands/test_build.py $(PYTEST_ARGS)
 	mkdir -p $(RESULTS)
+	$(BIN)/python -m benchmarks.faults cluster --kills $(FAULT_KILLS) --json $(RESULTS)/cluster-faults.json
 	$(BIN)/nescio bench cluster --threads 2 --json $(RESULTS)/cluster.json $(ARGS)
 
 private-inference: $(VENV)/.bench $(VENV)/.compat

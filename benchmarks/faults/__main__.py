@@ -37,6 +37,30 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "cluster",
+        "benchmarks.faults.cluster.suite",
+        "faults of a table in shards on a Ray cluster of three nodes",
+        "Starts a Ray cluster of three nodes on this machine, a party with a table in 3 shards of "
+        "2 replicas on it, a party without a cluster, clients and an operator. Makes replicas, "
+        "nodes, the head of the table and fronts end one after the other, and prints a line for "
+        "each fault. The exit code is 1 if an acknowledged update is lost, a row is wrong, or a "
+        "lookup fails though each shard has another replica.",
+        (
+            Option("--only", type=list_of(str), help="faults by name (default: all)"),
+            Option("--kills", type=count, default=60, help="killed replicas (default: 60)"),
+            Option(
+                "--limit",
+                type=float,
+                default=600.0,
+                metavar="SECONDS",
+                help="seconds after which no more replicas are killed (default: 600)",
+            ),
+            Option("--seed", type=int, default=1, help="seed of the instants (default: 1)"),
+            seconds(4.0, "a fault that lasts"),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "soak",
         "benchmarks.faults.soak",
         "updates and lookups for a long time, and the memory of the servers",

@@ -17,7 +17,6 @@ TABLE = "words"
 DATA = "DATA"
 """A placeholder among the options: the data folder of the party takes its place."""
 
-_START_SECONDS = 60.0
 _STOP_SECONDS = 15.0
 _POLL_SECONDS = 0.005
 
@@ -45,6 +44,7 @@ class Party:
     host: str = "127.0.0.1"
     prefix: Sequence[str] = ()
     max_file_bytes: int | None = None
+    start_seconds: float = 60.0
     port: int = field(default_factory=free_port)
     starts: list[float] = field(default_factory=list)  # seconds until each start was ready
     _process: "subprocess.Popen[bytes] | None" = None
@@ -93,7 +93,7 @@ class Party:
 
     def wait_until_ready(self) -> None:
         """Waits until the server says that it serves. Raises ServiceError if it ends or hangs."""
-        end = time.monotonic() + _START_SECONDS
+        end = time.monotonic() + self.start_seconds
         while b" on http" not in self._output.read_bytes():
             if not self.running or time.monotonic() > end:
                 self.kill()

@@ -25,7 +25,12 @@ class Reader(threading.Thread):
     """
 
     def __init__(
-        self, model: Model, urls: Sequence[str], *, timeout: float = 3.0, seed: int = 0
+        self,
+        model: Model,
+        urls: Sequence[str | Sequence[str]],
+        *,
+        timeout: float = 3.0,
+        seed: int = 0,
     ) -> None:
         super().__init__(name=f"reader-{seed}", daemon=True)
         self.lookups = 0
@@ -40,6 +45,7 @@ class Reader(threading.Thread):
         self._timeout = timeout
         self._random = np.random.default_rng(seed)
         self._stopping = threading.Event()
+        self._renewing = threading.Event()
         self._remote: RemoteTable | None = None
         self._last = 0.0
 
@@ -73,8 +79,13 @@ class Reader(threading.Thread):
             self._urls, TABLE, timeout=self._timeout, retries=0, insecure_generator=True
         )
 
+    def renew(self) -> None:
+        """Makes the next lookup one of a new client; called from any thread."""
+        self._renewing.set()
+
     def _lookup(self) -> None:
-        if self._remote is None:
+        if self._remote is None or self._renewing.is_set():
+            self._renewing.clear()
             self.reconnect()
         assert self._remote is not None
         count = self._random.integers(1, _MOST_ROWS + 1)

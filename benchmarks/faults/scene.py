@@ -85,15 +85,18 @@ class Scene:
         table = folder / "table.npy"
         np.save(table, self.model.initial())
         self.parties = parties or [Party(n, table, folder, options) for n in range(2)]
-        self._urls = [party.url for party in self.parties]
+        self._urls: list[str | Sequence[str]] = [party.url for party in self.parties]
         self._pause, self._timeout, self._update_rows = pause, timeout, update_rows
         self._number = readers
         self.readers: list[Reader] = []
         self.operator: Operator | None = None
         self._begun = time.monotonic()
 
-    def connect(self, urls: Sequence[str]) -> None:
-        """Gives clients and the operator other addresses, such as those of proxies."""
+    def connect(self, urls: Sequence[str | Sequence[str]]) -> None:
+        """Gives clients and the operator other addresses, such as those of proxies.
+
+        The operator uses the first address of a party.
+        """
         self._urls = list(urls)
 
     def __enter__(self) -> Self:
@@ -119,7 +122,7 @@ class Scene:
             tokens = [party.token for party in self.parties]
             self.operator = Operator(
                 self.model,
-                self._urls,
+                [url if isinstance(url, str) else url[0] for url in self._urls],
                 tokens,
                 self.folder / "operator.journal",
                 pause=self._pause,

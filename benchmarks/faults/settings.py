@@ -1,5 +1,6 @@
 """Numbers and durations of the faults."""
 
+import math
 from dataclasses import dataclass
 
 from .party import DATA
@@ -10,7 +11,7 @@ class Settings:
     """Numbers and durations of the faults.
 
     `kills`, `fuzzed` requests and `connections` are numbers; `seconds` is the duration of a fault
-    that lasts. `seed` chooses the instants.
+    that lasts. `seed` chooses the instants. Kills of replicas end after `limit` seconds.
     """
 
     kills: int = 200
@@ -18,6 +19,7 @@ class Settings:
     connections: int = 10_000
     seconds: float = 5.0
     seed: int = 1
+    limit: float = math.inf
 
     @property
     def options(self) -> list[str]:

@@ -4,7 +4,7 @@ import argparse
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,11 +76,16 @@ def run(arguments: argparse.Namespace) -> int:
         seconds=arguments.seconds,
         seed=arguments.seed,
     )
+    return print_table(chosen(FAULTS, arguments.only, "fault"), settings, arguments.json)
+
+
+def print_table(faults: Sequence[Fault], settings: Settings, path: str | None) -> int:
+    """Makes faults happen, prints a line for each, and writes JSON to a path; 1 if one did harm."""
     good = True
     notes = []
-    with Results(arguments.json) as results:
+    with Results(path) as results:
         report = Report(_COLUMNS)
-        for fault in chosen(FAULTS, arguments.only, "fault"):
+        for fault in faults:
             outcome = happen(fault, settings)
             report.add({**outcome.to_dict(), "shown": _shown(outcome)})
             results.add(outcome.to_dict())

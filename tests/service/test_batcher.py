@@ -2,15 +2,18 @@
 
 import asyncio
 import contextlib
+import itertools
 import threading
 import time
 
 import pytest
 
+import nescio
 from nescio.errors import MismatchError
 from nescio.pir._wire import QueryMessage
 from nescio.service._batcher import Batcher
 from nescio.service._quotas import Quotas, RefusedError
+from service.conftest import VALUES
 
 pytestmark = pytest.mark.load
 
@@ -149,6 +152,32 @@ def test_one_answer_may_be_an_error():
 
     kinds = [type(result) for result in asyncio.run(scenario())]
     assert kinds == [MismatchError, tuple, MismatchError, tuple]
+
+
+def test_parts_that_are_answered_in_another_order_are_joined_in_theirs():
+    """With two lanes the second part of a request may be answered before the first one."""
+    table = nescio.Table(VALUES)
+    server = nescio.Server(table, threads=1, party=0)
+    message = nescio.Client(table.params, table.tops).query(range(12)).keys[0]
+    second, calls = threading.Event(), itertools.count()
+
+    def answer(queries):
+        number = next(calls)
+        if number == 0:
+            assert second.wait(10)
+        found = server.answer_batch(queries)
+        if number == 1:
+            second.set()
+        return found
+
+    async def scenario():
+        batcher = Batcher(answer, server.check, Quotas(batch_window=0), 4, lanes=2)
+        found, _ = await batcher.submit(server.check(message), message, "someone")
+        await batcher.stop()
+        return found
+
+    assert asyncio.run(scenario()) == server.answer(message)
+    assert next(calls) == 3
 
 
 def test_too_much_waiting_is_refused():

@@ -31,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from .._arrays import shown
-from ..errors import MessageError
+from ..errors import MessageError, ResourceError
 from ..pir import Server
 from . import _quotas as refuse
 from ._access import Access, check_origins, with_origins
@@ -101,6 +101,11 @@ async def _message_error(request: Request, error: Exception) -> Response:
     return await _refused(request, refuse.refusal(error))
 
 
+async def _no_resources(request: Request, error: Exception) -> Response:
+    _LOG.error("a request was refused: %s", error)
+    return await _refused(request, refuse.no_resources(failed=False))
+
+
 async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = f"{request.method} {shown(request.url.path)}: {error.detail}"
@@ -124,6 +129,7 @@ _Handler = Callable[[Request, Exception], Coroutine[Any, Any, Response]]
 _HANDLERS: dict[Any, _Handler] = {
     RefusedError: _refused,
     MessageError: _message_error,
+    ResourceError: _no_resources,
     HTTPException: _http_error,
     ClientDisconnect: _disconnected,
     Exception: _internal_error,

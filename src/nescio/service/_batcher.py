@@ -40,7 +40,8 @@ class _Request(Job):
     arrived: float
     loop: asyncio.AbstractEventLoop
     answer: "asyncio.Future[tuple[bytes, float]]"
-    parts: list[bytes] = field(default_factory=list)
+    parts: dict[int, bytes] = field(default_factory=dict)  # by their first lookup
+    answered: int = 0  # lookups
     seconds: float = 0.0
 
     def resolve(self, answer: _Answer) -> None:
@@ -241,16 +242,21 @@ class Batcher:
             return error
 
     def _whole(self, piece: Piece[_Request], answer: _Answer, seconds: float) -> _Answer | None:
-        """Returns the answer of a request after its last piece, or after an error."""
+        """Returns the answer of a request after its last piece, or after an error.
+
+        With several lanes, pieces may be answered in another order.
+        """
         request = piece.job
-        request.seconds += seconds
         if isinstance(answer, Exception):
             self._cancel(request)
             return answer
-        request.parts.append(answer)
-        if piece.first + piece.lookups < request.lookups:
-            return None
-        return join_answers(request.parts)
+        with self._changed:
+            request.seconds += seconds
+            request.parts[piece.first] = answer
+            request.answered += piece.lookups
+            if request.answered < request.lookups:
+                return None
+        return join_answers([part for _, part in sorted(request.parts.items())])
 
     def _gather(self) -> list[Piece[_Request]] | None:
         """Waits for a batch of requests; None when stopped."""

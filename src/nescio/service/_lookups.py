@@ -1,5 +1,6 @@
 """The endpoints of clients, who look up rows."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -123,6 +124,8 @@ class Lookups:
             asking.client, params.bin_keys * least_lookups(params, declared_bytes(request))
         )
         body = await read_body(request, quotas.max_body_bytes, quotas.read_seconds, held)
+        if not server.knows(body):
+            await asyncio.to_thread(server.learn)
         params = server.params_for(body)
         keys, answer_bytes = estimate(params, body)
         if keys > self._quotas.keys(params):

@@ -93,6 +93,14 @@ class ReloadedServer(Server):
             return older if older.id == table_of(query) else found
         return found
 
+    def knows(self, query: bytes) -> bool:
+        """Tests if `check` can judge the version that a query names, without a call of `learn`."""
+        return self._now.knows(query)
+
+    def learn(self) -> None:
+        """Asks for the table's latest versions, if they are elsewhere."""
+        self._now.learn()
+
     def check(self, query: bytes) -> QueryMessage:
         """Checks a query to the present table or the one before. Raises the errors of `answer`."""
         before = self._before

@@ -1,8 +1,10 @@
-"""A party on a Ray cluster of this machine, one for all tests of a worker, beside a plain party."""
+"""A party on a Ray cluster of three nodes of this machine, beside a plain party."""
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 
 import nescio
+from benchmarks.faults.cluster.raylets import Raylets
 from nescio.errors import NescioError
 from nescio.pir._change import Change, make_change
 from nescio.service._cluster import ClusterOptions, connected, open_table
@@ -21,9 +24,21 @@ ROWS = 70_000
 
 
 @pytest.fixture(scope="session")
-def ray_cluster():
-    """A local cluster; the module is imported after its settings are in the environment."""
-    with connected("local", 0):
+def raylets():
+    """The nodes of a cluster, one for all tests; Ray is imported after its settings are made."""
+    folder = tempfile.mkdtemp(prefix="nescio-ray-")  # pytest's names are too long for sockets
+    nodes = Raylets(Path(folder))
+    try:
+        yield nodes
+    finally:
+        nodes.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ray_cluster(raylets):
+    """A connection to the cluster."""
+    with connected(raylets.address, 0):
         yield sys.modules["ray"]
 
 

@@ -84,23 +84,6 @@ def test_a_single_replica_refuses_until_it_is_back(sharded, fresh_rows):
     table.check(rows=(3, 69_999))  # with the change that its file lacks
 
 
-def test_a_stopped_replica_does_not_stop_changes(sharded, fresh_rows, monkeypatch):
-    """A process that hangs is left out like one that ended."""
-    monkeypatch.setattr("nescio.service._cluster._replicas._ANSWER_SECONDS", 1.0)
-    table = sharded(shards=1, replicas=2)
-    pid = next(one.info.pid for one in admin.status(table.name))
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        for _ in range(6):
-            table.check()
-        table.change("update", [9], fresh_rows(1))
-        table.check(rows=(9,))
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    table.wait_up()
-    table.check(rows=(9,))
-
-
 def test_a_killed_head_loses_no_change(sharded, fresh_rows, ray_cluster):
     table = sharded(shards=2, replicas=1)
     table.change("update", [4, 50_000], fresh_rows(2))

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,6 +28,8 @@ _LOG = logging.getLogger(__name__)
 _FOLLOW_SECONDS = 1.0
 _LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
+_LEARN_SECONDS = 2.0
+_RECENT_SECONDS = 0.1  # in which versions that clients name need not be asked for again
 _BATCH_KEYS = 256
 _GPU_BATCH_KEYS = 1024
 _LANES = 2
@@ -41,6 +44,7 @@ class FrontTable(HeadTable):
         self._head = head
         self._no_rows = _core.Table([(1, 1, 1)], 1, "bit")
         self._begin(self._state_of(state), _core.ThreadPool(1))
+        self._asked = 0.0
         self._take(state)
         self.remote = self._change
         self._stopped = threading.Event()
@@ -52,13 +56,22 @@ class FrontTable(HeadTable):
         self._stopped.set()
         self._follower.join()
 
-    def refresh(self) -> None:
+    def refresh(self, seconds: float = _CHANGE_SECONDS) -> None:
         """Asks the head for its versions. Raises ResourceError if it does not answer."""
+        begun = time.monotonic()
         try:
-            state = self._ray.get(self._head.state.remote(), timeout=_CHANGE_SECONDS)
+            state = self._ray.get(self._head.state.remote(), timeout=seconds)
         except Exception as error:
             raise ResourceError(f"the head of the table does not answer: {error}") from error
+        if isinstance(state, Exception):
+            raise ResourceError(f"the head of the table could not open it: {state}")
         self._take(state)
+        self._asked = begun
+
+    @property
+    def is_recent(self) -> bool:
+        """True if the head has just been asked for its versions."""
+        return time.monotonic() - self._asked < _RECENT_SECONDS
 
     def _change(self, message: bytes) -> TableParams:
         """Lets the head make a change; returns the parameters after it."""
@@ -85,7 +98,7 @@ class FrontTable(HeadTable):
         self._lock.write(write)
         self.restore(used, ids, state.last)
         self._epoch = state.epoch
-        self._replicas.update(state.names, state.params.id)
+        self._replicas.update(state.names, state.params.id, ids.__contains__)
 
     def _state_of(self, state: HeadState) -> TableState:
         tree = HashTree((), state.tops)
@@ -159,11 +172,19 @@ class ClusterServer(Server):
         rates = [own[0].actor.read_rate.remote() for own in self._replicas.shards]
         return float(sum(self.table._ray.get(rates)))
 
+    def knows(self, query: bytes) -> bool:
+        """Tests if the version that a query names is known here."""
+        ident = wire.table_of(query)
+        return self.table.find_version(ident) is not None or ident in self.table.history()[1]
+
+    def learn(self) -> None:
+        """Asks the head for its versions. Raises ResourceError if it does not answer soon."""
+        self.table.refresh(_LEARN_SECONDS)
+
     def check(self, query: bytes) -> QueryMessage:
         """Checks a query; asks the head first if it names a version that is not known here."""
-        ident = wire.table_of(query)
-        if self.table.find_version(ident) is None and ident not in self.table.history()[1]:
-            self.table.refresh()
+        if not self.knows(query) and not self.table.is_recent:
+            self.learn()
         return super().check(query)
 
     def answer_batch(self, queries: Sequence[QueryMessage]) -> list[bytes | MismatchError]:

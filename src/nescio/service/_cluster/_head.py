@@ -32,7 +32,9 @@ from ...pir._vacancy import Vacancy
 from ._connect import Actor, Ray
 from ._journal import Base, HeadJournal, Tops, store_base, stored_base
 from ._messages import HeadState, ShardInfo
-from ._replicas import Replica, wait_for
+from ._placement import Placement
+from ._replica import Replica
+from ._replicas import wait_for
 from ._shard import ShardOptions, ShardSource, start_shard
 
 _LOG = logging.getLogger(__name__)
@@ -40,6 +42,7 @@ _CALL_SECONDS = 30.0
 _PING_SECONDS = 1.0
 _START_SECONDS = 600.0
 _PAUSE_SECONDS = 0.1
+_START_PAUSE_SECONDS = 2.0
 _DRAIN_SECONDS = 2.0  # in which fronts learn which replicas end, and get their last answers
 
 
@@ -66,6 +69,7 @@ class Head:
         self._name = name
         self._shards = shards
         self._options = options
+        self._placement = Placement(ray)
         self._replicas = [
             [self._start(number, r) for r in range(replicas)] for number in range(len(shards))
         ]
@@ -161,6 +165,7 @@ class Head:
         time.sleep(_DRAIN_SECONDS if ended else 0.0)
         for replica in ended:
             self._ray.kill(replica.actor)
+            self._placement.forget(replica.name)
         return self.names()
 
     def drain(self) -> None:
@@ -172,7 +177,9 @@ class Head:
 
     def status(self) -> list[list[tuple[str, bool, ShardInfo | None]]]:
         """Describes each replica: its name, whether it is up, and what it says of itself."""
-        return [[self._described(replica) for replica in own] for own in self._replicas]
+        asked = [[(one, one.actor.info.remote()) for one in own] for own in self._replicas]
+        end = time.monotonic() + _PING_SECONDS  # for all: several may be down
+        return [[self._described(one, info, end) for one, info in own] for own in asked]
 
     # Calls of the table: `Shards`
 
@@ -237,8 +244,11 @@ class Head:
 
     def _start(self, number: int, replica: int) -> Replica:
         name = f"{self._name}/shard-{number}-replica-{replica}"
-        actor = start_shard(self._ray, name, self._shards[number], self._options)
-        return Replica(name, actor, up=False)
+        return Replica(name, self._actor(name, number), up=False)
+
+    def _actor(self, name: str, number: int) -> Actor:
+        source = self._shards[number]
+        return start_shard(self._ray, name, number, source, self._options, self._placement)
 
     def _new_base(self, base: TableParams, folder: Path | None) -> Base:
         """Returns the parameters of the sources' table, with its digest, and its tops."""
@@ -276,7 +286,9 @@ class Head:
     def _bring_up(self, replica: Replica) -> None:
         """Sends a replica the changes that it lacks; it is up then. Leaves it out if that fails."""
         try:
-            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+            ident = self._ray.get(replica.ping(), timeout=_PING_SECONDS)
+            node = self._ray.get(replica.actor.node.remote(), timeout=_PING_SECONDS)
+            self._placement.note(replica.name, node)
             with self._table.changing():
                 updates = self._journal.since(ident)
                 if updates is None:
@@ -288,6 +300,7 @@ class Head:
                 replica.up = True
         except Exception as error:
             _LOG.debug("replica %s is not back: %s", replica.name, error)
+            replica.ended = isinstance(error, self._ray.exceptions.ActorDiedError)
 
     def _identify(self, replica: Replica) -> bool:
         """Gives a fresh replica the base's parameters; lets another one start again.
@@ -308,17 +321,30 @@ class Head:
 
     def _watch(self) -> None:
         while not self._stopped.wait(_PAUSE_SECONDS):
-            for own in self._replicas:
+            for number, own in enumerate(self._replicas):
                 for replica in own:
                     if replica.up:
                         self._check(replica)
                     else:
                         self._bring_up(replica)
+                    if replica.ended and not self._stopped.is_set():
+                        self._start_again(replica, number)
+            self._placement.spread(self._replicas)
+
+    def _start_again(self, replica: Replica, number: int) -> None:
+        """Starts a replica that Ray does not start again, at most once in some seconds."""
+        if time.monotonic() < replica.next_start:
+            return
+        replica.next_start = time.monotonic() + _START_PAUSE_SECONDS
+        try:
+            replica.actor, replica.ended = self._actor(replica.name, number), False
+        except Exception as error:
+            _LOG.warning("replica %s does not start: %s", replica.name, error)
 
     def _check(self, replica: Replica) -> None:
         """Leaves out a replica that does not answer, or that was started again."""
         try:
-            ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
+            ident = self._ray.get(replica.ping(), timeout=_PING_SECONDS)
         except Exception as error:
             replica.fail(error)
             return
@@ -327,9 +353,11 @@ class Head:
             if free and replica.up and ident != self._table.params.id:
                 replica.fail("it has the rows of another version")
 
-    def _described(self, replica: Replica) -> tuple[str, bool, ShardInfo | None]:
+    def _described(
+        self, replica: Replica, asked: Actor, end: float
+    ) -> tuple[str, bool, ShardInfo | None]:
         try:
-            info = self._ray.get(replica.actor.info.remote(), timeout=_PING_SECONDS)
+            info = self._ray.get(asked, timeout=max(0.0, end - time.monotonic()))
         except Exception:
             return replica.name, False, None
         return replica.name, replica.up, info

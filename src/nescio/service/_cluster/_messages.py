@@ -16,13 +16,16 @@ class Partial:
     """A shard's answers to the queries of a batch.
 
     A shard says of which part of the table its sums are, and in `versions`, of which version each
-    of them is. `payload` joins the answers' shares; `errors` has those of queries without.
+    of them is. `payload` joins the answers' shares; `errors` has those of queries without. `ident`
+    is the id of the shard's current version, `fresh` is that of its ShardInfo.
     """
 
     part: Part
     versions: tuple[bytes, ...]
     payload: ByteArray
     errors: Mapping[int, MismatchError]
+    ident: bytes
+    fresh: bool
     seconds: float
 
 

@@ -1,43 +1,25 @@
 """The replicas of all shards as a front asks them: one of each shard for every batch.
 
-A replica that fails, is behind or does not answer in time is left out until it answers a ping with
-the current version. Its part of the batch goes to another replica of the shard, with the same keys,
-at the same party. A batch is answered only by partial answers that have each part of the table once
-and are of the version that its queries name.
+A replica that fails, is silent or lacks changes is left out until it answers a ping with the
+current version: see _asking.py. A batch is answered only by partial answers that have each part of
+the table once and are of the version that its queries name.
 """
 
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from ...errors import ResourceError
 from ...pir._sharded import Part
-from ._connect import Actor, Ray
+from ._asking import Batch, Versions
+from ._connect import Ray
 from ._messages import Partial
+from ._replica import Replica
 
 _LOG = logging.getLogger(__name__)
-_ANSWER_SECONDS = 20.0
 _PING_SECONDS = 1.0
 _PAUSE_SECONDS = 0.1
 _INLINE_BYTES = 64 << 10  # larger batches are stored once, and read by all shards of a node
-
-
-@dataclass(slots=True, eq=False)
-class Replica:
-    """An actor that holds a shard."""
-
-    name: str
-    actor: Actor
-    up: bool = True
-    asked: int = 0
-
-    def fail(self, why: BaseException | str) -> None:
-        """Leaves the replica out from now on."""
-        if self.up:
-            _LOG.warning("replica %s is left out: %s", self.name, why)
-        self.up = False
 
 
 class Replicas:
@@ -47,19 +29,21 @@ class Replicas:
         self._ray = ray
         self.parts = parts
         self.shards: Sequence[Sequence[Replica]] = [[] for _ in parts]
-        self._current = b""
+        self._versions = Versions(b"", lambda _: False)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="nescio-replicas", daemon=True)
         self._thread.start()
 
-    def update(self, names: Sequence[Sequence[str]], current: bytes) -> None:
-        """Notes the names of all replicas, and the id of the current version.
+    def update(
+        self, names: Sequence[Sequence[str]], current: bytes, is_known: Callable[[bytes], bool]
+    ) -> None:
+        """Notes the names of all replicas, and the ids of the current and of known versions.
 
-        A replica that is new here answers once it answers a ping with that id.
+        A replica that is new here answers once it answers a ping with the current id.
         """
-        known = {one.name: one for own in self.shards for one in own}
-        self._current = current
-        self.shards = [[known.get(name) or self._new(name) for name in own] for own in names]
+        before = {one.name: one for own in self.shards for one in own}
+        self._versions = Versions(current, is_known)
+        self.shards = [[before.get(name) or self._new(name) for name in own] for own in names]
 
     def _new(self, name: str) -> Replica:
         return Replica(name, self._ray.get_actor(name), up=False)
@@ -82,61 +66,31 @@ class Replicas:
         whole: object = queries
         if len(self.shards) > 1 and sum(map(len, queries)) > _INLINE_BYTES:
             whole = self._ray.put(queries)
-        found: dict[int, Partial] = {}
-        tried: set[Replica] = set()
-        while len(found) < len(self.shards):
-            asked = {
-                number: self._choose(number, tried)
-                for number in range(len(self.shards))
-                if number not in found
-            }
-            self._collect(asked, whole, found)
-            tried.update(asked.values())
-        return [found[number] for number in range(len(self.shards))]
-
-    def _choose(self, number: int, tried: set[Replica]) -> Replica:
-        """Chooses the replica of a shard that has been asked least."""
-        good = [one for one in self.shards[number] if one.up and one not in tried]
-        if not good:
-            raise ResourceError(f"shard {number} has no replica that answers: try again later")
-        return min(good, key=lambda one: one.asked)
-
-    def _collect(self, asked: dict[int, Replica], whole: object, found: dict[int, Partial]) -> None:
-        """Asks replicas at the same time; notes answers, and replicas that fail."""
-        refs = {}
-        for number, replica in asked.items():
-            replica.asked += 1
-            refs[number] = replica.actor.answer.remote(whole)
-        ready, _ = self._ray.wait(
-            list(refs.values()), num_returns=len(refs), timeout=_ANSWER_SECONDS
-        )
-        done = set(ready)
-        for number, ref in refs.items():
-            if ref not in done:
-                asked[number].fail(f"no answer in {_ANSWER_SECONDS:.0f} s")
-                continue
-            try:
-                partial: Partial = self._ray.get(ref)
-            except Exception as error:  # of the actor, of the node, of the shard's own code
-                asked[number].fail(error)
-                continue
-            if partial.part != self.parts[number]:
-                asked[number].fail(f"found part {partial.part}, expected {self.parts[number]}")
-                continue
-            found[number] = partial
+        return Batch(self._ray, self.shards, self.parts, self._versions, whole).answer()
 
     def _watch(self) -> None:
         """Lets replicas answer again that are back, and have the current version."""
         while not self._stopped.wait(_PAUSE_SECONDS):
-            for replica in [one for own in self.shards for one in own if not one.up]:
+            down = [one for own in self.shards for one in own if not one.up]
+            pings = {one: one.ping() for one in down}
+            end = time.monotonic() + _PING_SECONDS
+            for replica, ping in pings.items():
                 try:
-                    ident = self._ray.get(replica.actor.ping.remote(), timeout=_PING_SECONDS)
-                except Exception:  # noqa: S112 - the actor is not back yet
+                    left = max(0.0, end - time.monotonic())
+                    ident = self._ray.get(ping, timeout=left)
+                except Exception as error:  # the actor is not back yet
+                    self._find_again(replica, error)
                     continue
-                if ident == self._current:
+                if ident == self._versions.current:
                     replica.up = True
                     _LOG.info("replica %s answers", replica.name)
-            if self._stopped.is_set():
+
+    def _find_again(self, replica: Replica, error: Exception) -> None:
+        """Looks for another actor of a replica's name, if the replica's own one has ended."""
+        if isinstance(error, self._ray.exceptions.ActorDiedError):
+            try:
+                replica.actor = self._ray.get_actor(replica.name)
+            except ValueError:  # its head has not started one
                 return
 
 

@@ -25,6 +25,8 @@ from ...pir._sharded import (
 from ...pir._sharded._shard import Prepared
 from ._connect import Actor, Ray
 from ._messages import Partial, ShardInfo
+from ._placement import Placement, Room
+from ._replica import PING_GROUP
 
 _CONCURRENCY = 8
 _OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
@@ -76,10 +78,19 @@ class ShardOptions:
         return sum(name.startswith("cuda") for name in self.devices)
 
 
-def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions) -> Actor:
+def start_shard(  # noqa: PLR0917 - of an actor
+    ray: Ray,
+    name: str,
+    shard: int,
+    source: ShardSource,
+    options: ShardOptions,
+    placement: Placement,
+) -> Actor:
     """Starts the actor of a name, or finds it; its rows must fit its node."""
-    memory = 0 if source.mapped else source.part.bytes(source.params)
-    actor = ray.remote(Shard).options(
+    rows = 0 if source.mapped else source.part.bytes(source.params)
+    room = Room(rows + _OVERHEAD_BYTES, options.cards)
+    remote = ray.remote(concurrency_groups={PING_GROUP: 1})
+    actor = remote(Shard).options(
         name=name,
         lifetime="detached",
         get_if_exists=True,
@@ -87,8 +98,8 @@ def start_shard(ray: Ray, name: str, source: ShardSource, options: ShardOptions)
         max_concurrency=_CONCURRENCY,
         num_cpus=0,
         num_gpus=options.cards,
-        memory=memory + _OVERHEAD_BYTES,
-        scheduling_strategy="SPREAD",
+        memory=room.memory,
+        scheduling_strategy=placement.strategy(name, shard, room),
     )
     return actor.remote(source, options)
 
@@ -113,20 +124,24 @@ class Shard:
 
     def info(self) -> ShardInfo:
         """Describes the shard."""
-        import ray  # noqa: PLC0415 - in an actor
-
-        node = ray.get_runtime_context().get_node_id()
         table = self._table
         return ShardInfo(
             table.part,
             table.is_fresh,
             table.own_tops().copy(),
             table.params.id,
-            node,
+            self.node(),
             os.getpid(),
             table.bytes,
             self._seconds,
         )
+
+    def node(self) -> str:
+        """Returns the id of the node that the shard is on."""
+        import ray  # noqa: PLC0415 - in an actor
+
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
 
     def ping(self) -> bytes:
         """Returns the id of the version that the shard has."""
@@ -139,6 +154,7 @@ class Shard:
     def answer(self, queries: Sequence[bytes]) -> Partial:
         """Answers the queries of a batch from the shard's rows."""
         begin = time.perf_counter()
+        ident, fresh = self._table.params.id, self._table.is_fresh
         checked = [self._server.checked(query) for query in queries]
         found = self._server.answer_parts(checked)
         shares = [one for one in found if isinstance(one, bytes)]
@@ -147,6 +163,8 @@ class Shard:
             tuple(b"" if isinstance(one, MismatchError) else one.table for one in checked),
             np.frombuffer(b"".join(shares), np.uint8),
             {i: one for i, one in enumerate(found) if isinstance(one, MismatchError)},
+            ident,
+            fresh,
             time.perf_counter() - begin,
         )
 
