@@ -65,6 +65,13 @@ def test_invalid_options(table_file, options, message):
     assert message in found.stderr
 
 
+def test_an_empty_name_of_the_data_folder(table_file):
+    """It is not the current folder."""
+    found = nescio_here("serve", table_file, "--party", 0, "--port", 0, "--data", "")
+    assert found.returncode == 2
+    assert found.stderr.endswith("--data: found an empty name, expected a folder\n")
+
+
 def test_files_that_are_no_certificate(table_file, tmp_path):
     bad = tmp_path / "bad.pem"
     bad.write_text("not a certificate")

@@ -11,8 +11,8 @@ import nescio
 from nescio.cli import main
 from nescio.errors import ArgumentError, MismatchError, ServerRefusedError, ServerTimeoutError
 from nescio.pir import KeyedClient, KeyedTable
-from nescio.service import AsyncRemoteTable, RemoteTable, create_app
-from service.conftest import QUOTAS, VALUES, running
+from nescio.service import AsyncRemoteTable, RemoteTable, TableAdmin, create_app
+from service.conftest import QUOTAS, TOKENS, VALUES, running
 from service.fakes import FakeServer, refusal, tables
 
 V2, V1 = tables(2)
@@ -199,3 +199,14 @@ def test_the_deadline_of_the_command_includes_the_connection(fakes, urls, capsys
     with within(2.7):
         assert lookup_command(urls, "1.8") != 0
     assert "party 1 did not answer" in capsys.readouterr().err
+
+
+def test_a_server_that_asks_for_longer_waits_than_the_timeout(fakes, urls):
+    """Its admin hears at once what the server says, however many tries are left."""
+    fakes[1].reply = lambda *_: (503, {"Retry-After": "60"}, b"")
+    with (
+        TableAdmin(urls, "words", TOKENS, timeout=5, retries=99) as admin,
+        within(4),
+        pytest.raises(ServerRefusedError, match="status 503"),
+    ):
+        admin.update([5], VALUES[[6]])

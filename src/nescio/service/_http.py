@@ -52,7 +52,7 @@ class Http:
 
     `keys` has clients' keys by URL; a key is sent to its URL, and to no other. A request is tried
     again if that may help, up to `retries` times, after the time that the server names in
-    `Retry-After`, but no longer than `timeout`.
+    `Retry-After`, unless all these times are longer than `timeout`.
 
     Proxies of the environment are not used: a proxy for the traffic to both servers would see both
     keys. Compression is not used, so the length of a reply is bounded while it is read. No cookie
@@ -146,12 +146,14 @@ class Http:
         *,
         on_failure: Callable[[Failure], None] = _ignore,
     ) -> Reply:
+        asked = 0.0
         for tries in itertools.count(1):
             outcome = await self.attempt(method, url, body, headers, max_bytes)
             if isinstance(outcome, Reply):
                 return outcome
             on_failure(outcome)
-            if not outcome.again or tries > self.retries:
+            asked += outcome.after
+            if not outcome.again or tries > self.retries or asked > self._timeout:
                 raise outcome.error
             await asyncio.sleep(self.wait(tries, outcome.after))
         raise AssertionError

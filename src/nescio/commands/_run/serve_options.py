@@ -15,6 +15,13 @@ from .options import add_operation_options
 _MIN_JOURNAL, _MAX_JOURNAL = 1 << 10, 1 << 50
 
 
+def _folder(text: str) -> Path:
+    """Parses the name of a folder, for argparse: an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("found an empty name, expected a folder")
+    return Path(text)
+
+
 def _journal_bytes(text: str) -> int:
     """Parses the length of a journal for argparse."""
     if not re.fullmatch("[0-9]{1,20}", text) or not _MIN_JOURNAL <= int(text) <= _MAX_JOURNAL:
@@ -130,7 +137,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--data",
-        type=Path,
+        type=_folder,
         metavar="DIR",
         help="keep changes to rows in this folder, so that they survive a restart: a change is "
         "written to a journal before it is made. The tables' files count only at the first start",
