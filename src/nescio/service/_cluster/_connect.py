@@ -9,8 +9,9 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...errors import ArgumentError, ResourceError
@@ -24,6 +25,7 @@ Ray = Any
 Actor = Any
 """A handle of an actor, whose methods are called by `remote`."""
 
+_LOOK_UP_SECONDS = 1.0
 _LOOPBACK = "127.0.0.2"  # for 127.0.0.1 Ray takes an address that others reach
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
@@ -91,3 +93,25 @@ def _connect(ray: Ray, address: str, party: int, folder: str, option: str) -> No
             f"{option}: found no Ray cluster at {address!r} ({error}): start one with `ray start "
             "--head`, or give 'local'"
         ) from error
+
+
+class NamedActor:
+    """The actor that has a name now: another one may get it, as in a rolling restart.
+
+    Methods are those of a handle.
+    """
+
+    def __init__(self, ray: Ray, name: str) -> None:
+        self._ray = ray
+        self._name = name
+        self._found: Actor = ray.get_actor(name)
+        self._looked_at = time.monotonic()
+
+    def __getattr__(self, method: str) -> Actor:
+        """Returns a method of the actor, which is looked up again every second."""
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_UP_SECONDS:
+            self._looked_at = now
+            with suppress(ValueError):  # nobody has the name for the moment
+                self._found = self._ray.get_actor(self._name)
+        return getattr(self._found, method)
