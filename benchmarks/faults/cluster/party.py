@@ -10,8 +10,8 @@ from pathlib import Path
 from benchmarks.faults.party import DATA, TABLE, Party
 from nescio.errors import NescioError
 from nescio.service._cluster import _admin as admin
-from nescio.service._cluster._admin import ReplicaStatus
 from nescio.service._cluster._connect import import_ray
+from nescio.service._cluster._messages import ReplicaStatus
 
 _START_SECONDS = 180.0
 _LEARN_SECONDS = 0.3  # until fronts know what the head of a table knows

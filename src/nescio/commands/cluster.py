@@ -9,7 +9,7 @@ from ..errors import NescioError, ResourceError
 from . import Subparsers, count
 
 if TYPE_CHECKING:
-    from ..service._cluster._admin import ReplicaStatus
+    from ..service._cluster._messages import ReplicaStatus
 
 _COLUMNS = [
     ("table", "table", ""),
@@ -27,13 +27,17 @@ def add_parser(commands: Subparsers) -> None:
     """Declares the command and its actions."""
     parser = commands.add_parser(
         "cluster",
-        help="show, scale or end the shards of tables on a Ray cluster",
-        description="Shows, scales or ends the shards of the tables that `nescio serve --cluster` "
-        "has put on this party's Ray cluster.",
+        help="show, scale, restart or end the shards of tables on a Ray cluster",
+        description="Shows, scales, stores, restarts or ends the shards of the tables that `nescio "
+        "serve --cluster` has put on this party's Ray cluster.",
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = _action(
-        actions, "status", "show all replicas; the exit code is 1 if one is down", _status
+        actions,
+        "status",
+        "show all replicas; the exit code is 1 if one is not up that --replicas of nescio serve "
+        "asks for",
+        _status,
     )
     show.add_argument("--table", help="table to show (default: all)")
     show.add_argument("--json", action="store_true", help="print one JSON object for each replica")
@@ -41,6 +45,26 @@ def add_parser(commands: Subparsers) -> None:
     grow.add_argument("--table", required=True, help="name of the table")
     grow.add_argument(
         "--replicas", type=_replicas, required=True, metavar="R", help="replicas of each shard"
+    )
+    store = _action(
+        actions,
+        "checkpoint",
+        "write the rows of a table to files in its data folder, in place of the journal",
+        _checkpoint,
+    )
+    store.add_argument("--table", required=True, help="name of the table")
+    again = _action(
+        actions,
+        "restart",
+        "restart the head and all replicas of a table, one at a time, while lookups go on; the new "
+        "processes run the release that is installed now",
+        _restart,
+    )
+    again.add_argument("--table", required=True, help="name of the table")
+    again.add_argument(
+        "--force",
+        action="store_true",
+        help="also if a shard has a single replica, whose lookups are refused while it restarts",
     )
     end = _action(
         actions, "drain", "end all actors of a table: fronts then refuse its lookups", _drain
@@ -76,12 +100,12 @@ def _status(arguments: argparse.Namespace) -> int:
     with connected(arguments.cluster, arguments.party):
         for table in [arguments.table] if arguments.table else _admin.tables():
             for one in _described(table, silent if arguments.table is None else None):
-                good = good and one.up
+                good = good and (one.up or not one.needed)
                 case: dict[str, object] = {
                     "table": table,
                     "shard": one.shard,
                     "replica": one.name,
-                    "state": "up" if one.up else "down",
+                    "state": one.state,
                 }
                 if one.info is not None:
                     case |= {
@@ -118,6 +142,26 @@ def _scale(arguments: argparse.Namespace) -> int:
     with connected(arguments.cluster, arguments.party):
         _admin.scale(arguments.table, arguments.replicas)
         print(f"each shard of {arguments.table} has {arguments.replicas} replicas")
+    return 0
+
+
+def _checkpoint(arguments: argparse.Namespace) -> int:
+    from ..service._cluster import _admin, connected  # noqa: PLC0415
+
+    with connected(arguments.cluster, arguments.party):
+        state = _admin.checkpoint(arguments.table)
+        print(
+            f"the rows of {arguments.table} are in files; the journal after them has "
+            f"{state.changes} changes, {state.journal_bytes} bytes"
+        )
+    return 0
+
+
+def _restart(arguments: argparse.Namespace) -> int:
+    from ..service._cluster import _restart, connected  # noqa: PLC0415
+
+    with connected(arguments.cluster, arguments.party):
+        _restart.restart(arguments.table, force=arguments.force)
     return 0
 
 

@@ -97,6 +97,7 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
             admin_apart=admin is not None,
         )
         cluster.watch_shards(sharded, app.state.readiness)
+        cluster.report_waits(sharded, app.state.batcher)
         serve(
             app,
             address,

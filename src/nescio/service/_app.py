@@ -154,7 +154,7 @@ def create_app(
     of a single client or row. `access` says who may ask, and how much (by default, everyone).
     Web pages of the `origins` may ask (CORS). With `admin_apart` the operator's endpoints are in
     another application, `app.state.admin`, for another port, which has /metrics too.
-    `app.state` has `budget`, `metrics`, `readiness` and `client_keys`.
+    `app.state` has `budget`, `metrics`, `readiness`, `client_keys` and `batcher`.
 
     Raises ArgumentError for a server of another party, a name that does not fit into a URL, quotas
     that do not allow a request for one row, an invalid token, or if there is no table.
@@ -171,6 +171,7 @@ def create_app(
     app = _App(lookups, served, routes, seen, check_origins(origins))
     app.state.budget, app.state.client_keys = lookups.budget, access.keys
     app.state.metrics, app.state.readiness = seen, readiness
+    app.state.batcher = lookups.batcher
     if admin_apart:
         routes = [route for route in lookups.routes() if not route.path.endswith("/answer")]
         routes += [*changes.routes(), *endpoints.public(metrics=True)]

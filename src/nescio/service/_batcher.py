@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ..errors import DeviceFailedError, MessageError, MismatchError, ResourceError
 from ..pir._wire import QueryMessage, cut_query, join_answers
@@ -60,6 +61,13 @@ def _resolve_all(answered: Sequence[tuple[_Request, _Answer]]) -> None:
         request.resolve(answer)
 
 
+class Waited(NamedTuple):
+    """Requests, and the sum of the seconds from their arrival to the begin of their batch."""
+
+    requests: int
+    seconds: float
+
+
 class Batcher:
     """Gathers queries into batches, which a thread answers.
 
@@ -70,8 +78,9 @@ class Batcher:
     them waits for a pass that is bound by arithmetic. The thread starts with the first query and
     ends with `stop`.
 
-    With several `lanes` as many threads answer batches. While a batch is answered, another one
-    begins only if it is full: smaller ones would take a pass each.
+    With several `lanes`, a number or a function that returns it, as many threads answer batches.
+    While a batch is answered, another one begins only if it is full: smaller ones would take a pass
+    each.
     """
 
     def __init__(
@@ -81,7 +90,7 @@ class Batcher:
         quotas: Quotas,
         max_batch_keys: int,
         *,
-        lanes: int = 1,
+        lanes: int | Callable[[], int] = 1,
     ) -> None:
         self._answer_batch = answer_batch
         self._check = check
@@ -93,10 +102,12 @@ class Batcher:
         self._comebacks = Comebacks()
         self._oldest = -math.inf  # arrival of the oldest request of the next batch
         self._batch_seconds = 0.0  # of recent batches
-        self._lanes = lanes
+        self._lanes = lanes if callable(lanes) else lambda: lanes
         self._threads: list[threading.Thread] = []  # any other answering thread ends
         self._busy = 0  # threads that answer a batch
         self._failed = False  # a device has failed; permanent
+        self._waited = Waited(0, 0.0)
+        self._taken_at = 0.0
 
     @property
     def healthy(self) -> bool:
@@ -172,16 +183,18 @@ class Batcher:
             self._queue.push(request)
             self._returns.arrived(request.client, request.arrived)
             self._comebacks.arrived(request.arrived)
-            if not self._threads:
-                self._start()
+            self._start()
             self._changed.notify_all()
 
     def _start(self) -> None:
-        self._threads = [
+        """Starts the threads that are missing."""
+        missing = self._lanes() - len(self._threads)
+        made = [
             threading.Thread(target=self._answer_forever, name="nescio-answer", daemon=True)
-            for _ in range(self._lanes)
+            for _ in range(missing)
         ]
-        for thread in self._threads:
+        self._threads += made
+        for thread in made:
             thread.start()
 
     def _cancel(self, request: _Request) -> None:
@@ -262,17 +275,38 @@ class Batcher:
         """Waits for a batch of requests; None when stopped."""
         with self._changed:
             while threading.current_thread() in self._threads:
-                if not self._queue or (self._busy and self._queue.keys < self._max_batch_keys):
+                full = self._queue.keys >= self._max_batch_keys
+                if not self._queue or self._busy >= self._lanes() or (self._busy and not full):
                     self._changed.wait()
                     continue
                 limit, left = self._next()
                 if left > 0:
                     self._changed.wait(left)
                 elif batch := self._queue.take(limit):
+                    self._note_waits(batch)
                     self._oldest = -math.inf  # what is left goes with the next batch
                     self._busy += 1
                     return batch
         return None
+
+    def _note_waits(self, batch: list[Piece[_Request]]) -> None:
+        self._taken_at = now = time.monotonic()
+        waits = [now - piece.job.arrived for piece in batch if piece.first == 0]
+        requests, seconds = self._waited
+        self._waited = Waited(requests + len(waits), seconds + sum(waits))
+
+    def take_waited(self) -> Waited:
+        """Returns the waits of the requests whose batch began since the last call.
+
+        If none began, those of the requests that wait now, which are not over.
+        """
+        with self._changed:
+            found, self._waited = self._waited, Waited(0, 0.0)
+            count = self._queue.requests
+            if found.requests or not count:
+                return found
+            since = max(self._oldest, self._taken_at)
+            return Waited(count, count * (time.monotonic() - since))
 
     def _next(self) -> tuple[int, float]:
         """Returns the limit of the next batch, and the seconds until it starts."""

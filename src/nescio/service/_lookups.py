@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ..pir import Server
 from ..pir._tops import max_message_bytes
 from ..pir._wire import estimate, least_lookups
 from . import _quotas as refuse
@@ -37,7 +39,7 @@ class Lookups:
                 server.check,
                 self._quotas,
                 server.batch_keys,
-                lanes=server.lanes,
+                lanes=partial(_lanes, server),
             )
             for name, server in ((name, served[name]) for name in served)
         }
@@ -138,3 +140,7 @@ class Lookups:
         response = AnswerResponse(answer, seconds, seconds=quotas.write_seconds, sent=held.release)
         response.headers.update(self._newer[name].header(query.table, server.table))
         return response
+
+
+def _lanes(server: Server) -> int:
+    return server.lanes

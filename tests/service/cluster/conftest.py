@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,42 @@ class Sharded:
         found = [one.info for one in admin.status(self.name) if one.name == name]
         os.kill(found[0].pid, signal.SIGKILL)
 
+    def head(self):
+        """Returns the actor at the head."""
+        return sys.modules["ray"].get_actor(f"{self.name}/head")
+
+    def in_head(self, function):
+        """Calls a function of the head's object, in its process."""
+        return sys.modules["ray"].get(self.head().__ray_call__.remote(function))
+
+    def pid_of_head(self):
+        """Returns the process of the head."""
+        return self.in_head(lambda _: os.getpid())
+
+    def kill_head(self, seconds=60.0):
+        """Kills the process of the head; returns when Ray has started another one."""
+        pid = self.pid_of_head()
+        os.kill(pid, signal.SIGKILL)
+        self.wait_head(pid, seconds)
+
+    def wait_head(self, pid, seconds=60.0):
+        """Waits until the head answers from another process than one that ended."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with suppress(Exception):
+                if self.pid_of_head() != pid:
+                    return
+            time.sleep(0.1)
+        raise AssertionError("the head is not back")
+
+    def wait_fronts(self, seconds=60.0):
+        """Waits until this front asks a replica of each shard."""
+        end = time.monotonic() + seconds
+        time.sleep(1.0)  # until those that have ended are left out
+        while self.server.shards.missing:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+
     def wait_up(self, seconds=60.0):
         """Waits until all replicas answer, at the head and at this front."""
         end = time.monotonic() + seconds
@@ -105,15 +142,16 @@ def sharded(ray_cluster, tmp_path, request):
     del ray_cluster
     made = []
 
-    def make(*, shards=2, replicas=2, spare=0, data=True, rows=ROWS, devices=()):
+    def make(*, shards=2, replicas=2, spare=0, data=True, rows=ROWS, devices=(), **more):
         path = Path(tmp_path, "table.npy")
         if not path.exists():
             values = np.random.default_rng(3).integers(256, size=(rows, 32), dtype=np.uint8)
             np.save(path, values)
         folder = tmp_path / "data" if data else None
         options = ClusterOptions(
-            party=0, shards=shards, replicas=replicas, threads=1, data=folder, devices=devices
-        )
+            party=0, shards=shards, replicas=replicas, threads=1, data=folder, devices=devices,
+            **more,
+        )  # fmt: skip
         name = f"{request.node.name[:40]}-{len(made)}".replace("[", "-").replace("]", "")
         made.append(Sharded(name, path, options, spare))
         return made[-1]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ..._device import parse_device_list
 from ...errors import ArgumentError
+from ...service._batcher import Batcher
 from ...service._cluster import ClusterOptions, ClusterServer, connected, open_table
 from ...service._cluster._open import array_sources, built_sources
 from ...service._observe import Check, Readiness
@@ -27,9 +28,10 @@ def check_cluster(arguments: argparse.Namespace) -> None:
         found = [path for path in arguments.tables if is_built(path)]
         if found:
             raise ArgumentError(f"{found[0]} is cut into shards: serve it with --cluster")
-        for name in ("shards", "replicas"):
+        for name in ("shards", "replicas", "max_replicas"):
             if getattr(arguments, name) is not None:
-                raise ArgumentError(f"--{name}: found no --cluster, which has shards")
+                option = name.replace("_", "-")
+                raise ArgumentError(f"--{option}: found no --cluster, which has shards")
         return
     for name in ("keys", "layout", "cache"):
         if getattr(arguments, name):
@@ -68,6 +70,12 @@ def watch_shards(servers: Mapping[str, ClusterServer], readiness: Readiness) -> 
         readiness.add(f"shards of {name}", partial(_check_shards, server))
 
 
+def report_waits(servers: Mapping[str, ClusterServer], batcher: Callable[[str], Batcher]) -> None:
+    """Lets the heads of tables know how long requests wait here, until the servers stop."""
+    for name, server in servers.items():
+        server.table.report(batcher(name).take_waited)
+
+
 def _check_shards(server: ClusterServer) -> Check:
     missing = server.shards.missing
     text = f"no replica answers of shards {', '.join(map(str, missing))}" if missing else ""
@@ -79,9 +87,12 @@ def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:
         party=arguments.party,
         shards=arguments.shards or 1,
         replicas=arguments.replicas or 1,
+        max_replicas=arguments.max_replicas,
+        queue_seconds=arguments.queue_target / 1000,
         threads=arguments.threads,
         keep=arguments.keep_versions,
         data=arguments.data,
+        max_journal=arguments.max_journal,
         mapped=arguments.mapped,
         devices=[str(one) for one in parse_device_list(arguments.device)],
     )

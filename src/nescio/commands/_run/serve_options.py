@@ -146,8 +146,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--max-journal",
         type=_journal_bytes,
         metavar="BYTES",
-        help="length of the journal of --data from which a new snapshot begins (default: an eighth "
-        "of the table, at least 32 MiB)",
+        help="length of the journal of --data from which a new snapshot begins, or a checkpoint of "
+        "the shards of --cluster (default: an eighth of the table, at least 32 MiB)",
     )
     add(
         "--keep-versions",
@@ -192,6 +192,22 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="R",
         help="actors that hold each shard; with 2 or more, one may fail (default: 1)",
+    )
+    add(
+        "--max-replicas",
+        type=int,
+        metavar="M",
+        help="start further replicas, up to M of each shard, while requests of all servers wait "
+        "for longer than --queue-target, and end them after minutes of short waits (default: "
+        "that of --replicas)",
+    )
+    add(
+        "--queue-target",
+        type=float,
+        default=100.0,
+        metavar="MS",
+        help="milliseconds from the arrival of a request to the begin of its batch, on average, "
+        "above which --max-replicas adds a replica (default: %(default)s)",
     )
     add(
         "--mapped",

@@ -3,11 +3,13 @@
 from ._build import build_shard
 from ._change import RowUpdate
 from ._cut import Part, check_parts, cut
-from ._file import name_shard, read_shard, shard_bytes, write_shard
+from ._file import name_shard, read_shard, shard_bytes, write_frozen, write_shard
+from ._frozen import Frozen
 from ._head import HeadTable
 from ._shard import ShardServer, ShardTable
 
 __all__ = [
+    "Frozen",
     "HeadTable",
     "Part",
     "RowUpdate",
@@ -19,5 +21,6 @@ __all__ = [
     "name_shard",
     "read_shard",
     "shard_bytes",
+    "write_frozen",
     "write_shard",
 ]

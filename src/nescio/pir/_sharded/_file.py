@@ -34,7 +34,6 @@ from .._checksums import (
     BLOCK_BYTES,
     CHECKSUM_BYTES,
     Progress,
-    block_parts,
     blocks_of,
     sum_block,
     sum_file,
@@ -45,6 +44,7 @@ from .._params import TableParams
 from .._rows import NO_DIGEST
 from .._state import TableState
 from ._cut import Part
+from ._frozen import Frozen
 from ._shard import ShardTable
 
 _MAGIC = b"NESCIOSH"
@@ -83,26 +83,30 @@ class _Places(NamedTuple):
 
 
 def write_shard(path: Path, table: ShardTable, pause: Callable[[], None] = lambda: None) -> None:
-    """Writes a shard to a file, atomically, while nothing changes it. Raises FileError.
+    """Writes the current version of a shard to a file, atomically, while changes go on.
 
-    `pause` is called after each block; what it raises ends the writing.
+    `pause` is called after each block; what it raises ends the writing. Raises FileError.
     """
-    with table.changing():
-        state, part = table.current.state, table.part
-        text = _text(state.params, part)
-        places = _Places.of(len(text), state.params, part)
-        tops = table.own_tops()
-        try:
-            with replacing(path, OWNER_ONLY) as file:
-                sums = _write_blocks(file, places, state, pause)
-                file.seek(places.tops)
-                file.write(tops.tobytes())
-                file.seek(places.sums)
-                file.write(sums.tobytes())
-                file.seek(0)
-                file.write(_head(text, tops, sums))
-        except OSError as error:
-            raise FileError(f"the shard cannot be written to {path}: {error.strerror}") from error
+    with table.frozen() as frozen:
+        write_frozen(path, frozen, pause)
+
+
+def write_frozen(path: Path, frozen: Frozen, pause: Callable[[], None]) -> None:
+    """Writes a version of a shard, as `write_shard` does."""
+    params, part, tops = frozen.state.params, frozen.part, frozen.tops
+    text = _text(params, part)
+    places = _Places.of(len(text), params, part)
+    try:
+        with replacing(path, OWNER_ONLY) as file:
+            sums = _write_blocks(file, places, frozen, pause)
+            file.seek(places.tops)
+            file.write(tops.tobytes())
+            file.seek(places.sums)
+            file.write(sums.tobytes())
+            file.seek(0)
+            file.write(_head(text, tops, sums))
+    except OSError as error:
+        raise FileError(f"the shard cannot be written to {path}: {error.strerror}") from error
 
 
 def shard_bytes(params: TableParams, part: Part) -> int:
@@ -142,12 +146,12 @@ def _head(text: bytes, tops: ByteArray, sums: ByteArray) -> bytes:
 
 
 def _write_blocks(
-    file: BinaryIO, places: _Places, state: TableState, pause: Callable[[], None]
+    file: BinaryIO, places: _Places, frozen: Frozen, pause: Callable[[], None]
 ) -> ByteArray:
     sums = []
-    for offset, table in zip(places.tables, (state.records, *state.tree.tables), strict=True):
+    for level, offset in enumerate(places.tables):
         file.seek(offset)
-        for block in block_parts(np.asarray(table.memory()).reshape(-1)):
+        for block in frozen.blocks(level):
             sums.append(sum_block(block))
             file.write(block.data)
             pause()

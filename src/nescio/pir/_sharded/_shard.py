@@ -7,7 +7,8 @@ table knows the id after it, it is made. Queries to versions before it are answe
 whole table are (_history.py), so that shards may make a change at different times.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from .._table import Table
 from .._wire import QueryMessage
 from ._change import RowUpdate
 from ._cut import Part
+from ._frozen import Frozen
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,17 @@ class Prepared:
         numbers = self.tree.old_tops[0]
         return numbers, self.tree.tops[numbers.astype(np.int64)]
 
+    @property
+    def overwritten(self) -> list[tuple[IndexArray, ByteArray]]:
+        """The numbers and the old bytes of the records, then of the rows of each hash table."""
+        return [(numbers, old) for numbers, old, _ in (self.rows, *self.tree.rows)]
+
 
 class ShardTable(Table):
     """The rows of a part of a table. Its parameters are those of the whole table."""
 
     part: Part
+    _frozen: list[Frozen]
 
     @classmethod
     def of(cls, state: TableState, part: Part, pool: _core.ThreadPool) -> "ShardTable":
@@ -58,6 +66,7 @@ class ShardTable(Table):
         table = cls.__new__(cls)
         table._begin(state, pool)
         table.part = part
+        table._frozen = []
         return table
 
     @property
@@ -85,6 +94,17 @@ class ShardTable(Table):
     def own_tops(self) -> ByteArray:
         """Returns the tops of the part."""
         return self._state.tree.tops[self.part.first : self.part.end]
+
+    @contextmanager
+    def frozen(self) -> Iterator[Frozen]:
+        """Gives the current version, which outlasts changes made until the block ends."""
+        with self.changing():
+            frozen = Frozen(self._state, self.part, self._lock, self._pool)
+            self._lock.write(lambda: self._frozen.append(frozen))
+        try:
+            yield frozen
+        finally:
+            self._lock.write(lambda: self._frozen.remove(frozen))
 
     def prepare(self, update: RowUpdate) -> Prepared:
         """Computes what a change of the part's rows needs, and changes nothing.
@@ -123,6 +143,8 @@ class ShardTable(Table):
             tables = [(old.records, prepared.changes), *prepared.tree.tables]
 
             def write() -> None:
+                for frozen in self._frozen:
+                    frozen.note(prepared.overwritten)
                 _core.replace_all(tables, self._pool)
                 self._state = state
 

@@ -1,23 +1,16 @@
 """Commands to the heads of tables on a cluster: their state, their replicas, their end."""
 
+import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import ArgumentError, ResourceError
 from ._connect import Actor, Ray, import_ray
-from ._messages import ShardInfo
+from ._messages import CheckpointState, ReplicaStatus
 
 _CALL_SECONDS = 60.0
+_PAUSE_SECONDS = 0.1
 _HEAD = "/head"
-
-
-class ReplicaStatus(NamedTuple):
-    """A replica: its shard, its name, whether it answers, and what it says of itself."""
-
-    shard: int
-    name: str
-    up: bool
-    info: ShardInfo | None
 
 
 def tables() -> list[str]:
@@ -29,23 +22,52 @@ def tables() -> list[str]:
 
 def status(table: str) -> list[ReplicaStatus]:
     """Describes all replicas of a table's shards."""
-    found = _call(table, "status")
-    return [ReplicaStatus(shard, *one) for shard, own in enumerate(found) for one in own]
+    found: list[list[ReplicaStatus]] = call(table, "status")
+    return [one for own in found for one in own]
 
 
 def scale(table: str, replicas: int) -> None:
     """Starts or ends replicas, until each shard has as many."""
-    _call(table, "scale", replicas)
+    call(table, "scale", replicas)
+
+
+def checkpoint(table: str, seconds: float = 3600.0) -> CheckpointState:
+    """Writes the rows of a table to files now, in place of its journal; waits until that is done.
+
+    Raises ResourceError if it fails, or takes longer.
+    """
+    before: CheckpointState = call(table, "checkpoint_state")
+    refused = call(table, "begin_checkpoint")
+    if refused is not None:
+        raise refused
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        state: CheckpointState = call(table, "checkpoint_state")
+        if state.taken > before.taken:
+            return state
+        if not state.active:
+            raise ResourceError(
+                f"no checkpoint of table {table!r} was taken: the log of its head says why"
+            )
+        time.sleep(_PAUSE_SECONDS)
+    raise ResourceError(f"the checkpoint of table {table!r} takes longer than {seconds:.0f} s")
+
+
+def checkpoint_state(table: str) -> CheckpointState:
+    """Describes the journal of a table, and its checkpoints."""
+    state: CheckpointState = call(table, "checkpoint_state")
+    return state
 
 
 def drain(table: str) -> None:
     """Ends all actors of a table. Its data folder stays."""
-    _call(table, "drain")
+    call(table, "drain")
     ray = import_ray()
-    ray.kill(_head(ray, table))
+    ray.kill(head_of(ray, table))
 
 
-def _head(ray: Ray, table: str) -> Actor:
+def head_of(ray: Ray, table: str) -> Actor:
+    """Finds the head of a table. Raises ArgumentError if there is none."""
     try:
         return ray.get_actor(table + _HEAD)
     except ValueError as error:
@@ -55,9 +77,10 @@ def _head(ray: Ray, table: str) -> Actor:
         ) from error
 
 
-def _call(table: str, method: str, *arguments: object) -> Any:  # noqa: ANN401 - any method's
+def call(table: str, method: str, *arguments: object) -> Any:  # noqa: ANN401 - any method's
+    """Calls a method of the head of a table. Raises ResourceError if it does not answer."""
     ray = import_ray()
-    head = _head(ray, table)
+    head = head_of(ray, table)
     try:
         return ray.get(getattr(head, method).remote(*arguments), timeout=_CALL_SECONDS)
     except Exception as error:

@@ -9,8 +9,9 @@ import importlib
 import logging
 import os
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from ...errors import ArgumentError, ResourceError
@@ -25,6 +26,7 @@ Ray = Any
 Actor = Any
 """A handle of an actor, whose methods are called by `remote`."""
 
+_LOOK_UP_SECONDS = 1.0
 _LOOPBACK = "127.0.0.1"
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
@@ -129,3 +131,25 @@ def _check_party(ray: Ray, party: int, option: str) -> None:
             f"{party} alone: who runs a cluster of both sees the rows of every lookup. Check "
             "--party, and give each party a cluster of its own"
         )
+
+
+class NamedActor:
+    """The actor that has a name now: another one may get it, as in a rolling restart.
+
+    Methods are those of a handle.
+    """
+
+    def __init__(self, ray: Ray, name: str) -> None:
+        self._ray = ray
+        self._name = name
+        self._found: Actor = ray.get_actor(name)
+        self._looked_at = time.monotonic()
+
+    def __getattr__(self, method: str) -> Actor:
+        """Returns a method of the actor, which is looked up again every second."""
+        now = time.monotonic()
+        if now - self._looked_at > _LOOK_UP_SECONDS:
+            self._looked_at = now
+            with suppress(ValueError):  # nobody has the name for the moment
+                self._found = self._ray.get_actor(self._name)
+        return getattr(self._found, method)

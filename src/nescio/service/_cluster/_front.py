@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from ...pir._state import TableState
 from ...pir._vacancy import Vacancy
 from ...pir._versions import UsedVersions
 from ...pir._wire import QueryMessage
-from ._connect import Actor, Ray
-from ._messages import HeadState, Partial
+from .._batcher import Waited
+from ._connect import NamedActor, Ray
+from ._messages import PROTOCOL, HeadState, Partial
 from ._replicas import Replicas
+from ._reports import Reports
 
 _LOG = logging.getLogger(__name__)
 _FOLLOW_SECONDS = 1.0
@@ -38,10 +40,11 @@ _LANES = 2
 class FrontTable(HeadTable):
     """A table's versions, which follow those of its head. Changes are made by the head."""
 
-    def __init__(self, ray: Ray, head: Actor, state: HeadState, replicas: Replicas) -> None:
+    def __init__(self, ray: Ray, head: NamedActor, state: HeadState, replicas: Replicas) -> None:
         self._ray = ray
         self._replicas = replicas
         self._head = head
+        self.reports: Reports | None = None
         self._no_rows = _core.Table([(1, 1, 1)], 1, "bit")
         self._begin(self._state_of(state), _core.ThreadPool(1))
         self._asked = 0.0
@@ -53,8 +56,14 @@ class FrontTable(HeadTable):
 
     def stop(self) -> None:
         """Ends the thread that follows the head: Ray ends a process that calls it after its end."""
+        if self.reports is not None:
+            self.reports.stop()
         self._stopped.set()
         self._follower.join()
+
+    def report(self, waited: Callable[[], Waited]) -> None:
+        """Lets the head know of waits each second, until `stop`."""
+        self.reports = Reports(self._head, self._replicas, waited)
 
     def refresh(self, seconds: float = _CHANGE_SECONDS) -> None:
         """Asks the head for its versions. Raises ResourceError if it does not answer."""
@@ -87,6 +96,12 @@ class FrontTable(HeadTable):
         return params
 
     def _take(self, state: HeadState) -> None:
+        """Takes over a state. Raises ResourceError for one of another release's protocol."""
+        if state.protocol != PROTOCOL:
+            raise ResourceError(
+                f"the head of the table has protocol {state.protocol}, this front has {PROTOCOL}: "
+                "run one release on all nodes; see docs/cluster.md for an upgrade"
+            )
         used = UsedVersions.from_bytes(state.used, state.params.version)
         ids = KnownIds.from_bytes(state.ids, state.params.id)
         vacancy = Vacancy.from_bytes(state.vacancy, state.params.rows)
@@ -97,8 +112,8 @@ class FrontTable(HeadTable):
 
         self._lock.write(write)
         self.restore(used, ids, state.last)
-        self._epoch = state.epoch
         self._replicas.update(state.names, state.params.id, ids.__contains__)
+        self._epoch = state.epoch
 
     def _state_of(self, state: HeadState) -> TableState:
         tree = HashTree((), state.tops)
@@ -111,12 +126,11 @@ class FrontTable(HeadTable):
                     self._head.newer.remote(self._epoch, _FOLLOW_SECONDS),
                     timeout=_FOLLOW_SECONDS + _LATE_SECONDS,
                 )
+                if newer is not None:
+                    self._take(newer)
             except Exception as error:
                 _LOG.warning("the head of the table does not answer: %s", error)
                 self._stopped.wait(_FOLLOW_SECONDS)
-                continue
-            if newer is not None:
-                self._take(newer)
 
 
 class ClusterServer(Server):
@@ -155,8 +169,8 @@ class ClusterServer(Server):
 
     @property
     def lanes(self) -> int:
-        """Batches at the same time: shards have the next one when they have answered the first."""
-        return _LANES
+        """Batches at the same time: replicas have one each, and the next one is on its way."""
+        return max(_LANES, 1 + max(map(len, self._replicas.shards)))
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -194,7 +208,16 @@ class ClusterServer(Server):
         for partial in partials:
             errors.update(partial.errors)
         added = self._added(queries, partials)
-        return [errors.get(i, answer) for i, answer in enumerate(added)]
+        return [
+            self._error(query, errors[i]) if i in errors else answer
+            for i, (query, answer) in enumerate(zip(queries, added, strict=True))
+        ]
+
+    def _error(self, query: QueryMessage, error: MismatchError) -> MismatchError:
+        """Returns the error of a query: a shard does not know versions before its checkpoint."""
+        if query.table in self.table.history()[1]:
+            return self.table.not_answered(query.table, "a query")
+        return error
 
     def _added(self, queries: Sequence[QueryMessage], partials: Sequence[Partial]) -> list[bytes]:
         """Adds the shares of all shards; answers of queries with an error are empty."""

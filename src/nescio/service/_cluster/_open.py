@@ -1,6 +1,7 @@
 """Opens a table on a cluster: finds its actors, or starts them, and connects a front to them."""
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +13,13 @@ from ...pir import TableParams
 from ...pir._params import MAX_ROWS
 from ...pir._rows import RowKind, new_params, servable
 from ...pir._sharded import Part, check_parts, cut
-from ._connect import Actor, Ray, import_ray
+from ._connect import NamedActor, Ray, import_ray
 from ._front import ClusterServer, FrontTable
-from ._head import Head
-from ._messages import HeadState
+from ._head import start_head
+from ._messages import HeadState, TableOptions
 from ._replicas import Replicas, wait_for
 from ._shard import ShardOptions, ShardSource
 
-_HEAD_CONCURRENCY = 64
 _UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes of a journal
 
 
@@ -39,6 +39,9 @@ class ClusterOptions:
     data: Path | None = None
     mapped: bool = False
     devices: Sequence[str] = ()
+    max_journal: int | None = None
+    max_replicas: int | None = None
+    queue_seconds: float = 0.1
 
     def __post_init__(self) -> None:
         expected = [f"cuda:{number}" for number in range(len(self.devices))]
@@ -50,6 +53,12 @@ class ClusterOptions:
             )
         as_count(self.shards, "--shards", 1, 1 << 16)
         as_count(self.replicas, "--replicas", 1, 64)
+        if self.max_replicas is not None:
+            as_count(self.max_replicas, "--max-replicas", self.replicas, 64)
+        if not 0 < self.queue_seconds < math.inf:
+            raise ArgumentError(
+                f"--queue-target: found {self.queue_seconds}, expected a positive time"
+            )
 
 
 class Sources(NamedTuple):
@@ -112,11 +121,12 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     ray = import_ray()
     replicas = Replicas(ray, sources.parts)
     try:
-        head = _head(ray, name, sources, options)
+        _start(ray, name, sources, options)
+        head = NamedActor(ray, f"{name}/head")
         state: HeadState | NescioError = ray.get(head.state.remote())
         if isinstance(state, NescioError):
             ray.get(head.drain.remote())
-            ray.kill(head)
+            ray.kill(ray.get_actor(f"{name}/head"))
             raise state
         table = FrontTable(ray, head, state, replicas)
         wait_for(lambda: not replicas.missing, _UP_SECONDS)
@@ -136,17 +146,14 @@ def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterS
     return server
 
 
-def _head(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> Actor:
-    folder = None if options.data is None else (options.data / name).resolve()
-    actor = ray.remote(Head).options(
-        name=f"{name}/head",
-        lifetime="detached",
-        get_if_exists=True,
-        max_restarts=-1,
-        max_concurrency=_HEAD_CONCURRENCY,
-        num_cpus=0,
-    )
+def _start(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> None:
+    """Starts the head of a table, unless it runs."""
     own = ShardOptions(options.party, options.threads, options.keep, tuple(options.devices))
-    return actor.remote(
-        name, sources.params, sources.occupied, sources.shards, options.replicas, own, folder
+    table = TableOptions(
+        options.replicas,
+        options.max_replicas or options.replicas,
+        options.queue_seconds,
+        None if options.data is None else (options.data / name).resolve(),
+        options.max_journal,
     )
+    start_head(ray, name, sources.params, sources.occupied, sources.shards, own, table)

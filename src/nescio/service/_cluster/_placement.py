@@ -94,6 +94,10 @@ class Placement:
         """Notes the node on which a replica is."""
         self._placed[name] = Placed(self._needs[name][0], node, self._needs[name][1])
 
+    def is_placed(self, name: str) -> bool:
+        """Tests if a replica is on a node, or starts on one that has had the memory for it."""
+        return name in self._placed
+
     def forget(self, name: str) -> None:
         """Forgets a replica that has ended."""
         self._placed.pop(name, None)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from ...errors import ResourceError
 from ...pir._sharded import Part
 from ._asking import Batch, Versions
 from ._connect import Ray
@@ -46,7 +47,10 @@ class Replicas:
         self.shards = [[before.get(name) or self._new(name) for name in own] for own in names]
 
     def _new(self, name: str) -> Replica:
-        return Replica(name, self._ray.get_actor(name), up=False)
+        try:
+            return Replica(name, self._ray.get_actor(name), up=False)
+        except ValueError as error:
+            raise ResourceError(f"replica {name} has ended: try again later") from error
 
     def stop(self) -> None:
         """Ends the thread that looks for replicas that are back, before Ray ends."""

@@ -1,9 +1,15 @@
-"""The actor that holds a shard's rows. Ray starts it again after a failure, from its source."""
+"""The actor that holds a shard's rows.
+
+Ray starts it again after a failure: from the file of its part that the base in the data folder
+names (_base.py), or from its source if there has been no checkpoint.
+"""
 
 import os
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,24 +17,30 @@ import numpy as np
 
 from ... import _core
 from ..._arrays import ByteArray, IndexArray, as_threads, load_array
-from ...errors import MismatchError, ResourceError
+from ..._disk import sync_folder
+from ...errors import FileError, MismatchError, ResourceError
 from ...pir import TableParams
 from ...pir._rows import rows_as_bytes, servable
 from ...pir._sharded import (
+    Frozen,
     Part,
     RowUpdate,
     ShardServer,
     ShardTable,
     build_shard,
     read_shard,
+    write_frozen,
 )
 from ...pir._sharded._shard import Prepared
+from ._base import stored_base
 from ._connect import Actor, Ray
-from ._messages import Partial, ShardInfo
+from ._messages import PROTOCOL, Partial, ShardInfo
 from ._placement import Placement, Room
 from ._replica import PING_GROUP
 
 _CONCURRENCY = 8
+_NICENESS = 10
+_TRIES = 10  # to read a file that a new checkpoint may have removed
 _OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a batch
 
 
@@ -36,7 +48,8 @@ _OVERHEAD_BYTES = 128 << 20  # of a process, and of the keys and answers of a ba
 class ShardSource:
     """The source of a shard's rows: a file of a shard, or the file of an array of all rows.
 
-    The parameters of an array's table have no digest yet. `mapped` leaves rows in the file.
+    The parameters of an array's table have no digest yet. `mapped` leaves rows in the file. The
+    files of the latest checkpoint in the `folder` of the table's data count before the source.
     """
 
     params: TableParams
@@ -44,9 +57,21 @@ class ShardSource:
     path: Path
     is_array: bool
     mapped: bool = False
+    folder: Path | None = None
 
     def load(self, threads: int) -> ShardTable:
         """Reads the rows. Raises FileError if that fails."""
+        for left in reversed(range(_TRIES)):
+            base = stored_base(self.folder)
+            name = None if base is None else base.file_of(self.part)
+            if name is None or self.folder is None:
+                break
+            try:
+                return read_shard(self.folder / name, threads, mapped=self.mapped)
+            except FileError:
+                newer = stored_base(self.folder)
+                if not left or newer is None or newer.files == (base and base.files):
+                    raise
         if not self.is_array:
             return read_shard(self.path, threads, mapped=self.mapped)
         pool = _core.ThreadPool(threads)
@@ -77,6 +102,11 @@ class ShardOptions:
         """The GPUs that Ray reserves for each replica."""
         return sum(name.startswith("cuda") for name in self.devices)
 
+    def room(self, source: ShardSource) -> Room:
+        """Returns what Ray reserves for a replica of a shard."""
+        rows = 0 if source.mapped else source.part.bytes(source.params)
+        return Room(rows + _OVERHEAD_BYTES, self.cards)
+
 
 def start_shard(  # noqa: PLR0917 - of an actor
     ray: Ray,
@@ -87,8 +117,7 @@ def start_shard(  # noqa: PLR0917 - of an actor
     placement: Placement,
 ) -> Actor:
     """Starts the actor of a name, or finds it; its rows must fit its node."""
-    rows = 0 if source.mapped else source.part.bytes(source.params)
-    room = Room(rows + _OVERHEAD_BYTES, options.cards)
+    room = options.room(source)
     remote = ray.remote(concurrency_groups={PING_GROUP: 1})
     actor = remote(Shard).options(
         name=name,
@@ -119,6 +148,8 @@ class Shard:
             devices=options.devices or None,
         )
         self._prepared: tuple[str, Prepared] | None = None
+        self._frozen: Frozen | None = None
+        self._thawing = ExitStack()
         self._changing = threading.Lock()
         self._seconds = time.monotonic() - begin
 
@@ -146,6 +177,10 @@ class Shard:
     def ping(self) -> bytes:
         """Returns the id of the version that the shard has."""
         return self._table.params.id
+
+    def protocol(self) -> int:
+        """Returns the version of the messages."""
+        return PROTOCOL
 
     def identify(self, params: TableParams) -> None:
         """Takes the parameters of a table whose digest was not known before all shards were."""
@@ -198,6 +233,54 @@ class Shard:
                 self._table.make(update)
             return self._table.params.id
 
+    # Checkpoints
+
+    def freeze(self, ident: bytes) -> None:
+        """Keeps the current version for `write`, in place of one that was kept before.
+
+        Raises ResourceError if it is another one than that with an id.
+        """
+        with self._changing:
+            self._thaw()
+            if self._table.params.id != ident:
+                raise ResourceError(f"found version {self._table.params.version!r}")
+            self._frozen = self._thawing.enter_context(self._table.frozen())
+
+    def thaw(self) -> None:
+        """Forgets the version that is kept for `write`, and ends its writing."""
+        with self._changing:
+            self._thaw()
+
+    def _thaw(self) -> None:
+        self._frozen = None
+        self._thawing.close()
+
+    def write(self, path: Path) -> bytes:
+        """Writes the version that is kept to a durable file; returns its id.
+
+        Raises FileError if that fails, or if it is thawed meanwhile.
+        """
+        frozen = self._frozen
+        if frozen is None:
+            raise FileError("found no version to write: expected `freeze` before")
+
+        def pause() -> None:
+            if self._frozen is not frozen:
+                raise FileError("another checkpoint has begun")
+
+        with ThreadPoolExecutor(1, initializer=_lower_priority) as own:
+            own.submit(write_frozen, path, frozen, pause).result()
+        sync_folder(path.parent)
+        with self._changing:
+            if self._frozen is frozen:
+                self._thaw()
+        return frozen.state.params.id
+
     def read_rate(self) -> float:
         """Measures the bytes a second at which the shard reads its records."""
         return self._server.measured_read()
+
+
+def _lower_priority() -> None:
+    with suppress(OSError, AttributeError):  # of this thread alone, on Linux
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
