@@ -1,6 +1,7 @@
 """A table and its server as a front has them: the rows are at shards, the versions at a head."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ _LATE_SECONDS = 5.0
 _CHANGE_SECONDS = 60.0
 _LEARN_SECONDS = 2.0
 _RECENT_SECONDS = 0.1  # in which versions that clients name need not be asked for again
+_UNHEARD_SECONDS = 1.0  # in which a head that did not answer is not asked again
 _BATCH_KEYS = 256
 _GPU_BATCH_KEYS = 1024
 _LANES = 2
@@ -47,7 +49,8 @@ class FrontTable(HeadTable):
         self.reports: Reports | None = None
         self._no_rows = _core.Table([(1, 1, 1)], 1, "bit")
         self._begin(self._state_of(state), _core.ThreadPool(1))
-        self._asked = 0.0
+        self._asked = self._unheard = -math.inf
+        self._learning = threading.Lock()
         self._take(state)
         self.remote = self._change
         self._stopped = threading.Event()
@@ -65,6 +68,22 @@ class FrontTable(HeadTable):
         """Lets the head know of waits each second, until `stop`."""
         self.reports = Reports(self._head, self._replicas, waited)
 
+    def learn(self) -> None:
+        """Asks the head for its versions, once for all that ask at the same time.
+
+        Raises ResourceError if it does not answer soon, or did not a moment ago.
+        """
+        with self._learning:
+            if time.monotonic() - self._asked < _RECENT_SECONDS:
+                return
+            if time.monotonic() - self._unheard < _UNHEARD_SECONDS:
+                raise ResourceError("the head of the table does not answer: try again later")
+            try:
+                self.refresh(_LEARN_SECONDS)
+            except ResourceError:
+                self._unheard = time.monotonic()
+                raise
+
     def refresh(self, seconds: float = _CHANGE_SECONDS) -> None:
         """Asks the head for its versions. Raises ResourceError if it does not answer."""
         begun = time.monotonic()
@@ -76,11 +95,6 @@ class FrontTable(HeadTable):
             raise ResourceError(f"the head of the table could not open it: {state}")
         self._take(state)
         self._asked = begun
-
-    @property
-    def is_recent(self) -> bool:
-        """True if the head has just been asked for its versions."""
-        return time.monotonic() - self._asked < _RECENT_SECONDS
 
     def _change(self, message: bytes) -> TableParams:
         """Lets the head make a change; returns the parameters after it."""
@@ -193,13 +207,13 @@ class ClusterServer(Server):
 
     def learn(self) -> None:
         """Asks the head for its versions. Raises ResourceError if it does not answer soon."""
-        self.table.refresh(_LEARN_SECONDS)
+        self.table.learn()
 
-    def check(self, query: bytes) -> QueryMessage:
-        """Checks a query; asks the head first if it names a version that is not known here."""
-        if not self.knows(query) and not self.table.is_recent:
+    def answer(self, query: bytes) -> bytes:
+        """Answers a query; asks the head first if it names a version that is not known here."""
+        if not self.knows(query):
             self.learn()
-        return super().check(query)
+        return super().answer(query)
 
     def answer_batch(self, queries: Sequence[QueryMessage]) -> list[bytes | MismatchError]:
         """Adds what the shards answer. Raises ResourceError if a shard has no replica."""

@@ -9,8 +9,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from ...errors import ResourceError
 from ...pir._sharded import Part
 from ._asking import Batch, Versions
 from ._connect import Ray
@@ -47,10 +47,10 @@ class Replicas:
         self.shards = [[before.get(name) or self._new(name) for name in own] for own in names]
 
     def _new(self, name: str) -> Replica:
-        try:
-            return Replica(name, self._ray.get_actor(name), up=False)
-        except ValueError as error:
-            raise ResourceError(f"replica {name} has ended: try again later") from error
+        """Makes a replica, whose actor may not be there: it is looked for again later."""
+        replica = Replica(name, None, up=False)
+        self._look_up(replica)
+        return replica
 
     def stop(self) -> None:
         """Ends the thread that looks for replicas that are back, before Ray ends."""
@@ -76,7 +76,10 @@ class Replicas:
         """Lets replicas answer again that are back, and have the current version."""
         while not self._stopped.wait(_PAUSE_SECONDS):
             down = [one for own in self.shards for one in own if not one.up]
-            pings = {one: one.ping() for one in down}
+            for replica in down:
+                if replica.actor is None:
+                    self._look_up(replica)
+            pings = {one: one.ping() for one in down if one.actor is not None}
             end = time.monotonic() + _PING_SECONDS
             for replica, ping in pings.items():
                 try:
@@ -86,16 +89,24 @@ class Replicas:
                     self._find_again(replica, error)
                     continue
                 if ident == self._versions.current:
-                    replica.up = True
-                    _LOG.info("replica %s answers", replica.name)
+                    self._bring_up(replica)
+
+    def _bring_up(self, replica: Replica) -> None:
+        """Lets a replica answer, as often as those that have answered meanwhile."""
+        own = next((own for own in self.shards if replica in own), ())
+        others = [one.asked for one in own if one.up]
+        replica.asked = max(replica.asked, min(others, default=0))
+        replica.up = True
+        _LOG.info("replica %s answers", replica.name)
 
     def _find_again(self, replica: Replica, error: Exception) -> None:
         """Looks for another actor of a replica's name, if the replica's own one has ended."""
         if isinstance(error, self._ray.exceptions.ActorDiedError):
-            try:
-                replica.actor = self._ray.get_actor(replica.name)
-            except ValueError:  # its head has not started one
-                return
+            self._look_up(replica)
+
+    def _look_up(self, replica: Replica) -> None:
+        with suppress(ValueError):  # its head has not started one, or has ended it
+            replica.actor = self._ray.get_actor(replica.name)
 
 
 def wait_for(work: Callable[[], bool], seconds: float) -> bool:
