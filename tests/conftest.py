@@ -2,6 +2,8 @@
 
 import datetime
 import ipaddress
+import os
+import secrets
 
 import numpy as np
 import pytest
@@ -17,6 +19,11 @@ else:
         "nescio", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
     )
     settings.load_profile("nescio")
+
+# Ray reads these when it is imported, which some tests do when they are collected.
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+os.environ.setdefault("RAY_AUTH_MODE", "token")
+os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
 
 TIERS = _core.supported_tiers()
 

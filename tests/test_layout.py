@@ -52,6 +52,7 @@ SHARED = {
     "nescio.service._cluster",
     "nescio.service._cluster._admin",
     "nescio.service._cluster._open",
+    "nescio.service._cluster._restart",
     "nescio.pir._sharded",
     "nescio.pir._sharded._head",
     "nescio.pir._sharded._shard",

@@ -22,6 +22,8 @@ class Raylets:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
         os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_worker_niceness", "0")
+        os.environ.setdefault("RAY_agent_register_timeout_ms", "120000")
         ray = import_ray()
         # Of a raylet that ends Ray prints the last lines of its log, among those of the caller.
         ray._private.worker.print_to_stdstream = lambda *_, **__: None

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..._device import parse_device_list
 from ...errors import ArgumentError
-from ...service._batcher import Batcher
 from ...service._cluster import ClusterOptions, ClusterServer, connected, open_table
 from ...service._cluster._open import array_sources, built_sources
 from ...service._observe import Check, Readiness
@@ -70,8 +70,11 @@ def watch_shards(servers: Mapping[str, ClusterServer], readiness: Readiness) -> 
         readiness.add(f"shards of {name}", partial(_check_shards, server))
 
 
-def report_waits(servers: Mapping[str, ClusterServer], batcher: Callable[[str], Batcher]) -> None:
-    """Lets the heads of tables know how long requests wait here, until the servers stop."""
+def report_waits(servers: Mapping[str, ClusterServer], batcher: Callable[[str], Any]) -> None:
+    """Lets the heads of tables know how long requests wait here, until the servers stop.
+
+    `batcher` returns the `Batcher` of a table of the service.
+    """
     for name, server in servers.items():
         server.table.report(batcher(name).take_waited)
 

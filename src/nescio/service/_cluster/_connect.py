@@ -61,6 +61,8 @@ def connected(address: str, party: int | None, option: str = "--cluster") -> Ite
     if address == "local":
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))  # not in the user's home
         os.environ.setdefault("RAY_AUTH_MODE", "token")
+        os.environ.setdefault("RAY_worker_niceness", "0")  # 15: shards wait for all other processes
+        os.environ.setdefault("RAY_agent_register_timeout_ms", "120000")  # on a busy machine
     ray = import_ray(option)
     if ray.is_initialized():  # not by this function, which must not end it
         raise ResourceError(
