@@ -9,6 +9,7 @@ from commands.conftest import assert_one_sentence, nescio_here
 from nescio.errors import ResourceError
 from nescio.service import _cluster
 from nescio.service._cluster import _admin
+from nescio.service._cluster._messages import ReplicaStatus
 
 ADDRESS = ["--cluster", "10.0.0.1:6379", "--party", 0]
 
@@ -29,7 +30,7 @@ def three_tables(monkeypatch):
     def status(table):
         if table == "b":
             raise ResourceError("the head of table 'b' does not answer: timed out")
-        return [_admin.ReplicaStatus(0, f"{table}/shard-0-replica-0", True, None)]
+        return [ReplicaStatus(0, f"{table}/shard-0-replica-0", "up", None)]
 
     monkeypatch.setattr(_cluster, "connected", lambda *_: contextlib.nullcontext())
     monkeypatch.setattr(_admin, "tables", lambda: ["a", "b", "c"])

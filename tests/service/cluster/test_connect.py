@@ -1,5 +1,6 @@
 """Connections to Ray clusters: what a local one opens, and those that do not come about."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -149,6 +150,18 @@ def test_the_folder_of_a_killed_process_goes_at_the_next_start(folders):
 # ---- On Ray --------------------------------------------------------------------------------------
 
 
+def family(pid):
+    """Returns a process and all its descendants."""
+    parents = {}
+    for one in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parents[int(one.parent.name)] = int(one.read_text().rpartition(")")[2].split()[1])
+    found = {pid}
+    while more := {one for one, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found
+
+
 def listeners(pids):
     """Returns the addresses on which processes listen, as /proc has them."""
     sockets = set()
@@ -167,41 +180,57 @@ def listeners(pids):
     return found
 
 
-@pytest.mark.load
-@pytest.mark.timeout(180)
-def test_a_local_cluster_is_not_reached_from_elsewhere(ray_cluster):
-    """All processes of Ray, and this one, listen on loopback alone, also those of actors."""
-
+LOCAL = """
+import os, sys
+from nescio.service._cluster import connected
+with connected("local", 0):
+    import ray
     class Child:
         def pid(self):
             return os.getpid()
-
-    child = ray_cluster.remote(Child).options(num_cpus=0).remote()
-    worker = ray_cluster.get(child.pid.remote())
-    psutil = pytest.importorskip("psutil")
-    pids = {one.pid for one in psutil.Process().children(recursive=True)}
-    assert worker in pids
-    loopback = {"0100007F", "0000000000000000FFFF00000100007F"}
-    found = listeners(pids | {os.getpid()})
-    assert len(found) >= 5
-    assert set(found) <= loopback
-    session = Path(ray_cluster._private.worker._global_node.get_session_dir_path())
-    assert stat.S_IMODE(session.parents[1].stat().st_mode) == 0o700
-    assert session.parents[1].name.startswith("nescio-ray-")
-    ray_cluster.kill(child)
+    child = ray.remote(Child).options(num_cpus=0).remote()
+    folder = ray._private.worker._global_node.get_session_dir_path()
+    print(ray.get(child.pid.remote()), folder, flush=True)
+    sys.stdin.read()
+"""
 
 
 @pytest.mark.load
 @pytest.mark.timeout(180)
-def test_commands_of_the_other_party_are_refused(sharded, ray_cluster, tmp_path):
+def test_a_local_cluster_is_not_reached_from_elsewhere():
+    """Ray's processes, those of actors, and the one that starts it listen on loopback alone."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    with subprocess.Popen(
+        [sys.executable, "-c", LOCAL],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+    ) as process:
+        worker, session = process.stdout.readline().split()
+        pids = family(process.pid)
+        assert int(worker) in pids
+        found = listeners(pids)
+        parent = Path(session).parents[1]
+        mode = stat.S_IMODE(parent.stat().st_mode)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(found) >= 5
+    assert set(found) <= {"0100007F", "0000000000000000FFFF00000100007F"}
+    assert parent.name.startswith("nescio-ray-")
+    assert mode == 0o700
+    assert not parent.exists()
+
+
+@pytest.mark.load
+@pytest.mark.timeout(180)
+def test_commands_of_the_other_party_are_refused(sharded, raylets, tmp_path):
     sharded(shards=1, replicas=1).check()
-    address = ray_cluster.get_runtime_context().gcs_address
-    # Lets a process of this machine join a cluster that listens on loopback.
-    env = {**os.environ, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    address = raylets.address
     status = ["cluster", "status", "--cluster", address, "--party"]
     serve = ["serve", tmp_path / "table.npy", "--name", "other", "--cluster", address, "--party"]
     for command in (status, serve):
-        refused = nescio(*command, 1, env=env)
+        refused = nescio(*command, 1)
         assert_one_sentence(refused)
         assert "tables of party 0, expected one of party 1 alone" in refused.stderr
-    assert nescio(*status, 0, env=env).returncode == 0
+    assert nescio(*status, 0).returncode == 0
