@@ -16,16 +16,17 @@ from ...pir._params import MAX_ROWS
 from ...pir._rows import RowKind, new_params, servable
 from ...pir._sharded import Part, check_parts, cut
 from ._connect import NamedActor, Ray, import_ray
+from ._failure import cause_of
 from ._found import HeadArguments, check_found, ignored
 from ._front import ClusterServer, FrontTable
 from ._head import start_head
-from ._messages import PROTOCOL, HeadState, TableOptions
+from ._messages import MAX_REPLICAS, PROTOCOL, HeadState, TableOptions
 from ._replicas import Replicas, wait_for
 from ._shard import ShardOptions, ShardSource
+from ._starting import check_room, start_seconds, wait_opened
 
 _LOG = logging.getLogger(__name__)
 _CALL_SECONDS = 30.0
-_UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes of a journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +58,9 @@ class ClusterOptions:
                 "on: each replica numbers the GPUs that Ray gives it"
             )
         as_count(self.shards, "--shards", 1, 1 << 16)
-        as_count(self.replicas, "--replicas", 1, 64)
+        as_count(self.replicas, "--replicas", 1, MAX_REPLICAS)
         if self.max_replicas is not None:
-            as_count(self.max_replicas, "--max-replicas", self.replicas, 64)
+            as_count(self.max_replicas, "--max-replicas", self.replicas, MAX_REPLICAS)
         if not 0 < self.queue_seconds < math.inf:
             raise ArgumentError(
                 f"--queue-target: found {self.queue_seconds}, expected a positive time"
@@ -139,12 +140,14 @@ def open_table(
         except NescioError:
             raise
         except Exception as error:
-            raise ResourceError(f"table {name!r}: its actors did not start: {error}") from error
-        if not wait_for(lambda: not replicas.missing, _UP_SECONDS):
+            why = cause_of(error)
+            raise ResourceError(f"table {name!r}: its actors did not start: {why}") from error
+        seconds = start_seconds(sources.shards)
+        if not wait_for(lambda: not replicas.missing, seconds):
             missing = ", ".join(map(str, replicas.missing))
             raise ResourceError(
-                f"table {name!r}: no replica answers of shards {missing} after {_UP_SECONDS:.0f} "
-                "s: see `nescio cluster status` and Ray's logs"
+                f"table {name!r}: no replica answers of shards {missing} after {seconds:.0f} s: "
+                "see `nescio cluster status` and Ray's logs"
             )
         server = ClusterServer(table, replicas, options.party, tuple(options.devices))
         closing.pop_all()
@@ -173,7 +176,8 @@ def _find(
     name = f"{arguments.name}/head"
     started = _start(ray, name, arguments)
     head = NamedActor(ray, name)
-    state: HeadState | NescioError = ray.get(head.state.remote())
+    ref = head.state.remote()
+    state: HeadState | NescioError = wait_opened(ray, arguments.name, ref, arguments.shards, say)
     if isinstance(state, NescioError):
         if started:
             ray.get(head.drain.remote())
@@ -192,6 +196,7 @@ def _start(ray: Ray, name: str, arguments: HeadArguments) -> bool:
     try:
         ray.get_actor(name)
     except ValueError:
+        check_room(ray, arguments.name, arguments.shards, arguments.own)
         start_head(ray, *arguments)
         return True
     return False
