@@ -9,7 +9,14 @@ from nescio.errors import FileError
 from nescio.pir._change import Change, make_change
 from nescio.pir._sharded import Part, write_shard
 from nescio.pir._versions import LastChange
-from nescio.service._cluster._base import Base, clean, shard_name, store_base, stored_base
+from nescio.service._cluster._base import (
+    Base,
+    clean,
+    make_folder,
+    shard_name,
+    store_base,
+    stored_base,
+)
 from nescio.service._cluster._head_open import open_head
 from nescio.service._cluster._journal import HeadJournal
 from tests.pir.sharded.test_shards import Local, sharded
@@ -172,3 +179,25 @@ def test_a_journal_that_follows_another_version_is_refused(tmp_path):
     (tmp_path / "journal-2").rename(tmp_path / "journal")
     with pytest.raises(FileError, match="it has changes of another table"):
         Kept(tmp_path)
+
+
+def test_a_folder_that_could_not_be_used_is_not_locked(tmp_path):
+    kept = Kept(tmp_path)
+    kept.change(1)
+    params = kept.end()
+    journal = tmp_path / "journal"
+    data = journal.read_bytes()
+    journal.write_bytes(b"damaged" + data[7:])
+    for _ in range(2):
+        with pytest.raises(FileError, match="it does not begin like a journal"):
+            Kept(tmp_path)
+    journal.write_bytes(data)
+    assert Kept(tmp_path).head.params == params
+
+
+def test_the_names_of_new_folders_are_durable(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr("nescio.service._cluster._base.sync_folder", synced.append)
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    assert synced == [tmp_path / "a", tmp_path]

@@ -56,7 +56,7 @@ def open_servers(
     closing.enter_context(connected(arguments.cluster, arguments.party))
     servers = {}
     for files in tables:
-        server = _open(files, arguments)
+        server = _open(files, arguments, say)
         closing.callback(server.stop)
         servers[files.name] = server
         shards = server.shards.shards
@@ -85,7 +85,9 @@ def _check_shards(server: ClusterServer) -> Check:
     return Check(not missing, text)
 
 
-def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:
+def _open(
+    files: TableFiles, arguments: argparse.Namespace, say: Callable[[str], None]
+) -> ClusterServer:
     options = ClusterOptions(
         party=arguments.party,
         shards=arguments.shards or 1,
@@ -104,11 +106,11 @@ def _open(files: TableFiles, arguments: argparse.Namespace) -> ClusterServer:
         sources = array_sources(
             files.path, options, spare=lambda rows: spare_rows(arguments.spare, rows), **given
         )
-        return open_table(files.name, sources, options)
+        return open_table(files.name, sources, options, say)
     sources = built_sources(files.path, options)
     if arguments.shards not in (None, len(sources.parts)):
         raise ArgumentError(
             f"--shards: found {arguments.shards}, but {files.path} was built with "
             f"{len(sources.parts)}: leave the option out, or build the table again"
         )
-    return open_table(files.name, sources, options)
+    return open_table(files.name, sources, options, say)

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import ArgumentError, ResourceError
+from ...errors import ArgumentError, NescioError, ResourceError
 from ._connect import Actor, Ray, import_ray
 from ._messages import CheckpointState, ReplicaStatus
 
@@ -27,8 +27,8 @@ def status(table: str) -> list[ReplicaStatus]:
 
 
 def scale(table: str, replicas: int) -> None:
-    """Starts or ends replicas, until each shard has as many."""
-    call(table, "scale", replicas)
+    """Starts or ends replicas, until each shard has as many. Raises the head's refusal."""
+    _accepted(call(table, "scale", replicas))
 
 
 def checkpoint(table: str, seconds: float = 3600.0) -> CheckpointState:
@@ -36,13 +36,11 @@ def checkpoint(table: str, seconds: float = 3600.0) -> CheckpointState:
 
     Raises ResourceError if it fails, or takes longer.
     """
-    before: CheckpointState = call(table, "checkpoint_state")
-    refused = call(table, "begin_checkpoint")
-    if refused is not None:
-        raise refused
+    before = checkpoint_state(table)
+    _accepted(call(table, "begin_checkpoint"))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        state: CheckpointState = call(table, "checkpoint_state")
+        state = checkpoint_state(table)
         if state.taken > before.taken:
             return state
         if not state.active:
@@ -55,7 +53,7 @@ def checkpoint(table: str, seconds: float = 3600.0) -> CheckpointState:
 
 def checkpoint_state(table: str) -> CheckpointState:
     """Describes the journal of a table, and its checkpoints."""
-    state: CheckpointState = call(table, "checkpoint_state")
+    state: CheckpointState = _accepted(call(table, "checkpoint_state"))
     return state
 
 
@@ -75,6 +73,13 @@ def head_of(ray: Ray, table: str) -> Actor:
         raise ArgumentError(
             f"table {table!r} is not on the cluster, found {known}: check the name, and --party"
         ) from error
+
+
+def _accepted(found: Any) -> Any:  # noqa: ANN401 - any method's
+    """Returns what a head has returned. Raises it if it is an error."""
+    if isinstance(found, NescioError):
+        raise found
+    return found
 
 
 def call(table: str, method: str, *arguments: object) -> Any:  # noqa: ANN401 - any method's

@@ -148,13 +148,24 @@ def stored_base(folder: Path | None) -> Base | None:
 def store_base(folder: Path, base: Base) -> None:
     """Writes the base of a folder, which it makes. Raises FileError if that fails."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         sync_folder(folder)  # the files that the base names
         with replacing(folder / "base") as file:
             file.write(base.encode())
         sync_folder(folder)
     except OSError as error:
         raise FileError(f"the data folder {folder} cannot be written: {error.strerror}") from error
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder, and those above it, if they do not exist; their names are durable.
+
+    Raises OSError.
+    """
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in new:
+        sync_folder(one.parent)
 
 
 def journal_path(folder: Path, number: int) -> Path:

@@ -28,10 +28,12 @@ from ...pir._sharded._head import merged_tops
 from ._autoscale import Autoscaler, Policy, Queues, Report
 from ._checkpoint import Checkpoints
 from ._connect import Actor, Ray
+from ._failure import cause_of
 from ._head_open import find_base, open_head
 from ._head_replicas import HeadReplicas, no_replica
 from ._journal import HeadJournal, Tops
 from ._messages import (
+    MAX_REPLICAS,
     PROTOCOL,
     CheckpointState,
     HeadState,
@@ -45,6 +47,7 @@ from ._shard import ShardOptions, ShardSource
 _LOG = logging.getLogger(__name__)
 _CALL_SECONDS = 30.0
 _SCALE_SECONDS = 1.0
+_AGAIN_SECONDS = 5.0  # to open a table whose files could not be read
 _HEAD_CONCURRENCY = 64
 _FIRST_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1
@@ -86,37 +89,46 @@ class Head:
         self._replicas = HeadReplicas(
             ray, name, self._sources, own, options.replicas, self._announce
         )
-        try:
-            self._begin(base, occupied, own.keep)
-        except NescioError as error:  # an actor that fails at its start cannot say why
-            self._failure = error
-            return
-        wait_for(self._is_up, _FIRST_SECONDS)
+        self._open()
+        if self._failure is None:
+            wait_for(self._is_up, _FIRST_SECONDS)
         threading.Thread(target=self._watch, name="nescio-head", daemon=True).start()
         if options.max_replicas > options.replicas:
             threading.Thread(target=self._autoscale, name="nescio-scale", daemon=True).start()
 
-    def _begin(self, params: TableParams, occupied: int, keep: int) -> None:
+    def _open(self) -> None:
+        """Opens the table, or notes why that fails: an actor cannot say why it did not start."""
+        try:
+            self._begin()
+        except Exception as error:
+            self._failure = cause_of(error)
+            bug = None if isinstance(error, NescioError) else error
+            _LOG.error("table %s was not opened: %s", self._name, self._failure, exc_info=bug)
+            return
+        self._failure = None
+
+    def _begin(self) -> None:
         """Opens the table, and makes the changes of its journals again."""
-        folder = self._options.folder
+        _, params, occupied, _, own, options = self._arguments
+        folder = options.folder
         base = find_base(self._name, self._replicas, params, folder)
-        self._table = open_head(base, occupied, keep, self)
-        self._journal = HeadJournal(self._table, folder, base)
-        self._replicas.table, self._replicas.journal = self._table, self._journal
+        table = open_head(base, occupied, own.keep, self)
+        self._journal = HeadJournal(table, folder, base)
+        self._table = self._replicas.table = table
+        self._replicas.journal = self._journal
         if folder is not None:
             self._checkpoints = Checkpoints(
-                self._ray, self._name, self._replicas, folder, self._options.max_journal
+                self._ray, self._name, self._replicas, folder, options.max_journal
             )
-
-    @property
-    def _options(self) -> TableOptions:
-        return self._arguments[-1]
 
     def _is_up(self) -> bool:
         self._replicas.pulse()
         return all(any(one.up for one in own) for own in self._replicas.shards)
 
     def _watch(self) -> None:
+        """Watches the replicas. A table that could not be opened is tried again first."""
+        while self._failure is not None and not self._stopped.wait(_AGAIN_SECONDS):
+            self._open()
         while not self._stopped.wait(max(_PAUSE_SECONDS, _PULSE_SECONDS * len(self._replicas.all))):
             try:
                 self._replicas.pulse()
@@ -126,6 +138,8 @@ class Head:
     def _autoscale(self) -> None:
         """Adds and ends replicas by the queue time of the fronts."""
         while not self._stopped.wait(_SCALE_SECONDS):
+            if self._failure is not None:
+                continue
             now, count = time.monotonic(), self._replicas.count
             queue = self._queues.seconds(now)
             wanted = self._scaler.wanted(now, queue, count, self._replicas.starting)
@@ -165,7 +179,8 @@ class Head:
     def newer(self, epoch: int, seconds: float) -> HeadState | None:
         """Waits some seconds for another state than that of an epoch; None if there is none."""
         with self._changed:
-            self._changed.wait_for(lambda: self._epoch != epoch, seconds)
+            opened = self._failure is None
+            self._changed.wait_for(lambda: opened and self._epoch != epoch, seconds)
         if self._epoch == epoch:
             return None
         state = self.state()
@@ -189,11 +204,15 @@ class Head:
             self._epoch += 1
             self._changed.notify_all()
 
-    def scale(self, replicas: int) -> list[list[str]]:
-        """Starts or ends replicas, so that each shard has as many; returns their names.
+    def scale(self, replicas: int) -> list[list[str]] | NescioError:
+        """Starts or ends replicas, so that each shard has as many, 1 to 64; returns their names.
 
         New ones answer when they have all changes. Fronts first learn of replicas that end.
         """
+        if self._failure is not None:
+            return self._failure
+        if not 1 <= replicas <= MAX_REPLICAS:
+            return ArgumentError(f"replicas: found {replicas}, expected 1 to {MAX_REPLICAS}")
         with self._table.changing():
             ended = self._replicas.scale(replicas)
         self._announce()
@@ -206,6 +225,8 @@ class Head:
 
         Fronts leave the replica before it ends.
         """
+        if self._failure is not None:
+            return self._failure
         try:
             with self._table.changing():
                 shard, old = self._replicas.take_out(name)
@@ -223,15 +244,17 @@ class Head:
 
     def begin_checkpoint(self) -> NescioError | None:
         """Begins a checkpoint, unless one is under way; returns an error without a data folder."""
+        if self._failure is not None:
+            return self._failure
         if self._checkpoints is None:
-            return self._failure or ArgumentError(
-                f"table {self._name!r} has no data folder: serve it with --data"
-            )
+            return ArgumentError(f"table {self._name!r} has no data folder: serve it with --data")
         self._checkpoints.begin()
         return None
 
-    def checkpoint_state(self) -> CheckpointState:
+    def checkpoint_state(self) -> CheckpointState | NescioError:
         """Describes the journal and the checkpoints."""
+        if self._failure is not None:
+            return self._failure
         taken = CheckpointState(self._journal.bytes, len(self._journal.updates))
         if self._checkpoints is None:
             return taken

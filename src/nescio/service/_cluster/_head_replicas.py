@@ -26,9 +26,9 @@ from ._shard import ShardOptions, ShardSource, start_shard
 _LOG = logging.getLogger(__name__)
 _CALL_SECONDS = 30.0
 _PING_SECONDS = 1.0
-_START_SECONDS = 600.0
 _PAUSE_SECONDS = 0.1
 _START_PAUSE_SECONDS = 2.0
+_RESTART_PAUSE_SECONDS = 30.0  # a file of another build is read in vain each time
 _STEP_CHANGES = 256  # that a replica makes at once, while others are made
 
 
@@ -36,7 +36,8 @@ _STEP_CHANGES = 256  # that a replica makes at once, while others are made
 class HeadReplica(Replica):
     """An actor that holds a shard; `seen` if it has been up since it was started.
 
-    `thawed` tells that it no longer keeps a version for a checkpoint of an earlier head.
+    `thawed` tells that it no longer keeps a version for a checkpoint of an earlier head; `current`
+    is the table's version when the ping was sent.
     """
 
     number: int
@@ -44,6 +45,8 @@ class HeadReplica(Replica):
     thawed: bool = False
     ping_ref: Actor = None
     pinged: float = 0.0
+    current: bytes = b""
+    next_restart: float = 0.0
 
 
 class HeadReplicas:
@@ -58,7 +61,7 @@ class HeadReplicas:
         least: int,
         changed: Callable[[], None],
     ) -> None:
-        self._ray = ray
+        self.ray = ray
         self._name = name
         self.sources = shards
         self._options = options
@@ -81,7 +84,7 @@ class HeadReplicas:
         """Lists the numbers of the replicas of each shard that run, from before this head."""
         pattern = re.compile(re.escape(self._name) + r"/shard-(\d+)-replica-(\d+)")
         found: list[list[int]] = [[] for _ in self.sources]
-        for name in self._ray.util.list_named_actors():
+        for name in self.ray.util.list_named_actors():
             match = pattern.fullmatch(name)
             if match and int(match[1]) < len(found):
                 found[int(match[1])].append(int(match[2]))
@@ -93,7 +96,7 @@ class HeadReplicas:
 
     def _actor(self, name: str, shard: int) -> Actor:
         source = self.sources[shard]
-        return start_shard(self._ray, name, shard, source, self._options, self._placement)
+        return start_shard(self.ray, name, shard, source, self._options, self._placement)
 
     # Numbers of replicas
 
@@ -122,11 +125,15 @@ class HeadReplicas:
         Those that have never been up are ended first. The caller holds `changing`.
         """
         ended: list[HeadReplica] = []
-        made = []
-        for shard, own in enumerate(self.shards):
+        made: list[list[HeadReplica]] = []
+        for own in self.shards:
             kept = sorted(own, key=lambda one: (not one.seen, one.number))
             ended += kept[count:]
-            made.append([*kept[:count], *(self._new(shard) for _ in range(count - len(own)))])
+            made.append(kept[:count])
+        for size in range(count):  # one of each shard first: memory may not hold all
+            for shard, own in enumerate(made):
+                if len(own) <= size:
+                    own.append(self._new(shard))
         self.shards = made
         return ended
 
@@ -162,7 +169,7 @@ class HeadReplicas:
     def kill(self, replicas: Sequence[HeadReplica]) -> None:
         """Ends replicas."""
         for one in replicas:
-            self._ray.kill(one.actor)
+            self.ray.kill(one.actor)
             self._placement.forget(one.name)
 
     def one_each(self) -> list[HeadReplica]:
@@ -174,37 +181,19 @@ class HeadReplicas:
 
     # Replicas that start, and come back
 
-    def info(self, shard: int) -> ShardInfo:
-        """Asks a replica of a shard that may still read its rows.
-
-        Raises ResourceError if it has failed.
-        """
-        end = time.monotonic() + _START_SECONDS
-        replica = self.shards[shard][0]
-        while True:
-            try:
-                info: ShardInfo = self._ray.get(
-                    replica.actor.info.remote(), timeout=max(1.0, end - time.monotonic())
-                )
-            except Exception as error:
-                if "creation task" in str(error) or time.monotonic() > end:
-                    raise ResourceError(f"replica {replica.name} did not start: {error}") from error
-                time.sleep(_PAUSE_SECONDS)  # it is being started again
-                continue
-            return info
-
     def restart(self, replica: HeadReplica) -> None:
         """Lets Ray start a replica again, from its file."""
-        self._ray.kill(replica.actor, no_restart=False)
+        self.ray.kill(replica.actor, no_restart=False)
 
     def pulse(self) -> None:
         """Pings all replicas; leaves out those that do not answer, and brings up others."""
         replicas, now = self.all, time.monotonic()
         for one in replicas:
             if one.ping_ref is None:
+                one.current = self.table.params.id
                 one.ping_ref, one.pinged = one.ping(), now
         refs = [one.ping_ref for one in replicas]
-        ready, _ = self._ray.wait(refs, num_returns=len(refs), timeout=_PAUSE_SECONDS)
+        ready, _ = self.ray.wait(refs, num_returns=len(refs), timeout=_PAUSE_SECONDS)
         done = set(ready)
         for one in replicas:
             if one.ping_ref in done:
@@ -212,11 +201,15 @@ class HeadReplicas:
                 self._heard(one, ref)
             elif time.monotonic() - one.pinged > _PING_SECONDS:
                 one.fail("it does not answer")
+        self.start_ended()
+        self._placement.spread(self.shards)
+
+    def start_ended(self) -> None:
+        """Starts replicas that Ray does not start again."""
         for shard, own in enumerate(self.shards):
             for one in own:
                 if one.ended:
                     self._start_again(one, shard)
-        self._placement.spread(self.shards)
 
     def _start_again(self, replica: HeadReplica, shard: int) -> None:
         """Starts a replica that Ray does not start again, at most once in some seconds."""
@@ -230,9 +223,9 @@ class HeadReplicas:
 
     def _heard(self, replica: HeadReplica, ref: Actor) -> None:
         try:
-            ident: bytes = self._ray.get(ref)
+            ident: bytes = self.ray.get(ref)
         except Exception as error:
-            died = isinstance(error, self._ray.exceptions.ActorDiedError)
+            died = isinstance(error, self.ray.exceptions.ActorDiedError)
             replica.ended = died and not replica.up  # what was up may be started by Ray
             replica.fail(error)
             return
@@ -240,7 +233,8 @@ class HeadReplicas:
             self._bring_up(replica, ident)
             return
         with self.table.try_changing() as free:
-            if free and ident != self.table.params.id:
+            current = self.table.params.id  # a change since the ping says nothing of the replica
+            if free and ident != current == replica.current:
                 replica.fail("it has the rows of another version")
 
     def _bring_up(self, replica: HeadReplica, ident: bytes) -> None:
@@ -248,7 +242,7 @@ class HeadReplicas:
         try:
             if not self._speaks(replica):
                 return
-            node = self._ray.get(replica.actor.node.remote(), timeout=_CALL_SECONDS)
+            node = self.ray.get(replica.actor.node.remote(), timeout=_CALL_SECONDS)
             self._placement.note(replica.name, node)
             while len(updates := self.journal.since(ident) or ()) > _STEP_CHANGES:
                 ident = self._make(replica, updates[:_STEP_CHANGES])
@@ -268,12 +262,12 @@ class HeadReplicas:
             self._changed()
 
     def _make(self, replica: HeadReplica, updates: Sequence[Any]) -> bytes:
-        made: bytes = self._ray.get(replica.actor.make.remote(updates), timeout=_CALL_SECONDS)
+        made: bytes = self.ray.get(replica.actor.make.remote(updates), timeout=_CALL_SECONDS)
         return made
 
     def _speaks(self, replica: HeadReplica) -> bool:
         """Tests if a replica is of a release that this one understands."""
-        found = self._ray.get(replica.actor.protocol.remote(), timeout=_CALL_SECONDS)
+        found = self.ray.get(replica.actor.protocol.remote(), timeout=_CALL_SECONDS)
         if found != PROTOCOL:
             _LOG.error(
                 "replica %s has protocol %s, expected %d: drain the table, and start it with one "
@@ -284,7 +278,7 @@ class HeadReplicas:
             )
             return False
         if not replica.thawed:
-            self._ray.get(replica.actor.thaw.remote(), timeout=_CALL_SECONDS)
+            self.ray.get(replica.actor.thaw.remote(), timeout=_CALL_SECONDS)
             replica.thawed = True
         return True
 
@@ -293,17 +287,21 @@ class HeadReplicas:
 
         Returns False for a replica that cannot be used yet.
         """
-        info: ShardInfo = self._ray.get(replica.actor.info.remote(), timeout=_CALL_SECONDS)
+        info: ShardInfo = self.ray.get(replica.actor.info.remote(), timeout=_CALL_SECONDS)
         base = self.journal.base
         if not info.fresh:
-            _LOG.warning("replica %s has rows of an older version: it is restarted", replica.name)
-            self.restart(replica)
+            if time.monotonic() > replica.next_restart:
+                replica.next_restart = time.monotonic() + _RESTART_PAUSE_SECONDS
+                _LOG.warning(
+                    "replica %s has rows of another version: it is restarted", replica.name
+                )
+                self.restart(replica)
             return False
         if not np.array_equal(info.tops, base.tops[info.part.first : info.part.end]):
             why = "it does not reach the data folder" if base.files else "its file has changed"
             _LOG.error("replica %s has other rows than the data folder: %s", replica.name, why)
             return False
-        self._ray.get(replica.actor.identify.remote(base.params), timeout=_CALL_SECONDS)
+        self.ray.get(replica.actor.identify.remote(base.params), timeout=_CALL_SECONDS)
         return True
 
     # State
@@ -311,7 +309,7 @@ class HeadReplicas:
     def status(self) -> list[list[ReplicaStatus]]:
         """Describes each replica of each shard."""
         refs = {one: one.actor.info.remote() for one in self.all}
-        ready, _ = self._ray.wait(list(refs.values()), num_returns=len(refs), timeout=_PING_SECONDS)
+        ready, _ = self.ray.wait(list(refs.values()), num_returns=len(refs), timeout=_PING_SECONDS)
         done = set(ready)
         return [
             [
@@ -326,7 +324,7 @@ class HeadReplicas:
         info = None
         if ref is not None:
             try:
-                info = self._ray.get(ref)
+                info = self.ray.get(ref)
             except Exception as error:
                 _LOG.debug("replica %s: %s", replica.name, error)
         state = "up" if replica.up and info is not None else "down" if replica.seen else "starting"

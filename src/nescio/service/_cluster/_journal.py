@@ -24,7 +24,7 @@ from ...pir._sharded import HeadTable, RowUpdate
 from ...pir._versions import Record
 from .._data._journal import HEAD_BYTES, Head, JournalReader, JournalWriter
 from .._data._journal import Record as JournalRecord
-from ._base import Base, clean, journal_path, store_base
+from ._base import Base, clean, journal_path, make_folder, store_base
 
 Tops = tuple[IndexArray, ByteArray]
 _LEAST_BYTES = 32 << 20
@@ -50,8 +50,12 @@ class HeadJournal:
         self._writer: JournalWriter | None = None
         if folder is not None:
             self._lock = _locked(folder)
-            self._writer = self._open(folder)
-            clean(folder, base)
+            try:
+                self._writer = self._open(folder)
+                clean(folder, base)
+            except BaseException:  # the head tries again, and locks the folder again
+                os.close(self._lock)
+                raise
         table.journal = self
 
     @property
@@ -222,7 +226,7 @@ class _Replayed:
 def _locked(folder: Path) -> int:
     """Locks a folder, which it makes. Raises FileError if another process has it."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise FileError(f"the data folder {folder} cannot be written: {error.strerror}") from error

@@ -18,6 +18,9 @@ PROTOCOL = 1
 It is the first field of a head's state, so that releases whose other fields differ can compare it.
 """
 
+MAX_REPLICAS = 64
+"""The most replicas of a shard."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partial:

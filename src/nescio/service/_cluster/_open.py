@@ -1,8 +1,10 @@
 """Opens a table on a cluster: finds its actors, or starts them, and connects a front to them."""
 
 import json
+import logging
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,13 +16,17 @@ from ...pir._params import MAX_ROWS
 from ...pir._rows import RowKind, new_params, servable
 from ...pir._sharded import Part, check_parts, cut
 from ._connect import NamedActor, Ray, import_ray
+from ._failure import cause_of
+from ._found import HeadArguments, check_found, ignored
 from ._front import ClusterServer, FrontTable
 from ._head import start_head
-from ._messages import HeadState, TableOptions
+from ._messages import MAX_REPLICAS, PROTOCOL, HeadState, TableOptions
 from ._replicas import Replicas, wait_for
 from ._shard import ShardOptions, ShardSource
+from ._starting import check_room, start_seconds, wait_opened
 
-_UP_SECONDS = 600.0  # for replicas that read their rows, and make the changes of a journal
+_LOG = logging.getLogger(__name__)
+_CALL_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +58,9 @@ class ClusterOptions:
                 "on: each replica numbers the GPUs that Ray gives it"
             )
         as_count(self.shards, "--shards", 1, 1 << 16)
-        as_count(self.replicas, "--replicas", 1, 64)
+        as_count(self.replicas, "--replicas", 1, MAX_REPLICAS)
         if self.max_replicas is not None:
-            as_count(self.max_replicas, "--max-replicas", self.replicas, 64)
+            as_count(self.max_replicas, "--max-replicas", self.replicas, MAX_REPLICAS)
         if not 0 < self.queue_seconds < math.inf:
             raise ArgumentError(
                 f"--queue-target: found {self.queue_seconds}, expected a positive time"
@@ -113,41 +119,42 @@ def built_sources(folder: Path, options: ClusterOptions) -> Sources:
     return Sources(params, occupied, parts, shards)
 
 
-def open_table(name: str, sources: Sources, options: ClusterOptions) -> ClusterServer:
+def open_table(
+    name: str, sources: Sources, options: ClusterOptions, say: Callable[[str], None] = _LOG.info
+) -> ClusterServer:
     """Connects to the actors of a table, which are started if they do not run.
 
-    Raises ResourceError if they cannot be started, or do not answer.
+    `say` is told of options that do not count, and of shards that take long. Raises ResourceError
+    if the actors cannot be started, or do not answer; ArgumentError if a table of this name runs
+    with other rows, another data folder or other answers.
     """
     ray = import_ray()
-    replicas = Replicas(ray, sources.parts)
-    try:
-        _start(ray, name, sources, options)
-        head = NamedActor(ray, f"{name}/head")
-        state: HeadState | NescioError = ray.get(head.state.remote())
-        if isinstance(state, NescioError):
-            ray.get(head.drain.remote())
-            ray.kill(ray.get_actor(f"{name}/head"))
-            raise state
-        table = FrontTable(ray, head, state, replicas)
-        wait_for(lambda: not replicas.missing, _UP_SECONDS)
-    except NescioError:
-        replicas.stop()
-        raise
-    except Exception as error:
-        replicas.stop()
-        raise ResourceError(f"table {name!r}: its actors did not start: {error}") from error
-    server = ClusterServer(table, replicas, options.party, tuple(options.devices))
-    if len(state.parts) != len(sources.parts):
-        server.stop()
-        raise ArgumentError(
-            f"table {name!r}: found {len(state.parts)} shards on the cluster, expected "
-            f"{len(sources.parts)}: give their number, or drain the table first"
-        )
+    arguments = _arguments(name, sources, options)
+    with ExitStack() as closing:
+        replicas = Replicas(ray, sources.parts)
+        closing.callback(replicas.stop)
+        try:
+            head, state = _find(ray, arguments, say)
+            table = FrontTable(ray, head, state, replicas)
+            closing.callback(table.stop)
+        except NescioError:
+            raise
+        except Exception as error:
+            why = cause_of(error)
+            raise ResourceError(f"table {name!r}: its actors did not start: {why}") from error
+        seconds = start_seconds(sources.shards)
+        if not wait_for(lambda: not replicas.missing, seconds):
+            missing = ", ".join(map(str, replicas.missing))
+            raise ResourceError(
+                f"table {name!r}: no replica answers of shards {missing} after {seconds:.0f} s: "
+                "see `nescio cluster status` and Ray's logs"
+            )
+        server = ClusterServer(table, replicas, options.party, tuple(options.devices))
+        closing.pop_all()
     return server
 
 
-def _start(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> None:
-    """Starts the head of a table, unless it runs."""
+def _arguments(name: str, sources: Sources, options: ClusterOptions) -> HeadArguments:
     own = ShardOptions(options.party, options.threads, options.keep, tuple(options.devices))
     table = TableOptions(
         options.replicas,
@@ -156,4 +163,40 @@ def _start(ray: Ray, name: str, sources: Sources, options: ClusterOptions) -> No
         None if options.data is None else (options.data / name).resolve(),
         options.max_journal,
     )
-    start_head(ray, name, sources.params, sources.occupied, sources.shards, own, table)
+    return HeadArguments(name, sources.params, sources.occupied, sources.shards, own, table)
+
+
+def _find(
+    ray: Ray, arguments: HeadArguments, say: Callable[[str], None]
+) -> tuple[NamedActor, HeadState]:
+    """Finds the head of a table, or starts it; returns its state too.
+
+    A head that cannot open the table ends again if it was started here.
+    """
+    name = f"{arguments.name}/head"
+    started = _start(ray, name, arguments)
+    head = NamedActor(ray, name)
+    ref = head.state.remote()
+    state: HeadState | NescioError = wait_opened(ray, arguments.name, ref, arguments.shards, say)
+    if isinstance(state, NescioError):
+        if started:
+            ray.get(head.drain.remote())
+            ray.kill(ray.get_actor(name))
+        raise state
+    if state.protocol == PROTOCOL:  # a front refuses others
+        found = HeadArguments(*ray.get(head.arguments.remote(), timeout=_CALL_SECONDS))
+        check_found(found, arguments)
+        if text := ignored(found, arguments):
+            say(text)
+    return head, state
+
+
+def _start(ray: Ray, name: str, arguments: HeadArguments) -> bool:
+    """Starts the head of a table, and returns True, unless it runs."""
+    try:
+        ray.get_actor(name)
+    except ValueError:
+        check_room(ray, arguments.name, arguments.shards, arguments.own)
+        start_head(ray, *arguments)
+        return True
+    return False

@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from ._connect import Actor
+from ._failure import cause_of
 
 _LOG = logging.getLogger(__name__)
 
@@ -32,5 +33,6 @@ class Replica:
     def fail(self, why: BaseException | str) -> None:
         """Leaves the replica out from now on."""
         if self.up:
-            _LOG.warning("replica %s is left out: %s", self.name, why)
+            text = why if isinstance(why, str) else cause_of(why)
+            _LOG.warning("replica %s is left out: %s", self.name, text)
         self.up = False
