@@ -72,14 +72,14 @@ demo: $(VENV)/.demo
 
 # Tests of behavior under load run after the others, alone. Pytest exits with 5 where none is selected.
 test: $(VENV)/.test
-	$(PYTEST) tests -n $(JOBS) -m "not load" $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) tests -n $(JOBS) -m "not load and not cluster" $(PYTEST_ARGS) || [ $$? = 5 ]
 	$(MAKE) test-load
 
 LOAD_TESTS := $(addprefix tests/,net pir service commands/test_bench_cluster_disk.py \
   docs/test_cluster_tutorial.py)
 
 test-load: $(VENV)/.test
-	$(PYTEST) $(LOAD_TESTS) -m load $(PYTEST_ARGS) || [ $$? = 5 ]
+	$(PYTEST) $(LOAD_TESTS) -m "load and not cluster" $(PYTEST_ARGS) || [ $$? = 5 ]
 
 # Each CPU tier of this machine as the one in use: the tests that do not name a tier themselves. The
 # widest, which is in use without a choice, is that of `make test`.
@@ -105,7 +105,7 @@ COMPAT_TESTS := $(addprefix tests/,audit/leakage compat examples pytorch quant/t
   quant/test_device.py::test_tensors_on_a_card rlwe/test_foreign.py)
 
 compat: $(VENV)/.test $(VENV)/.compat $(VENV)/.foreign
-	$(PYTEST) -n $(JOBS) $(COMPAT_TESTS) -m "not load" $(PYTEST_ARGS)
+	$(PYTEST) -n $(JOBS) $(COMPAT_TESTS) -m "not load and not cluster" $(PYTEST_ARGS)
 
 # The CUDA sources with warnings as errors; no card is needed, and nothing is linked. Each kernel's
 # registers, spills and occupancy are compared with scripts/gpu_report.json.
@@ -262,8 +262,11 @@ soak: $(VENV)/.bench
 FAULT_KILLS ?= 60
 .PHONY: cluster
 
+CLUSTER_TESTS := $(addprefix tests/,pir/sharded service/cluster service/test_end_to_end.py commands/test_build.py \
+  docs/test_cluster_tutorial.py examples/test_cluster.py)
+
 cluster: $(VENV)/.test $(VENV)/.bench
-	$(PYTEST) tests/pir/sharded tests/service/cluster tests/service/test_end_to_end.py tests/commands/test_build.py $(PYTEST_ARGS)
+	$(PYTEST) $(CLUSTER_TESTS) $(PYTEST_ARGS)
 	mkdir -p $(RESULTS)
 	$(BIN)/python -m benchmarks.faults cluster --kills $(FAULT_KILLS) --json $(RESULTS)/cluster-faults.json
 	$(BIN)/nescio bench cluster --threads 2 --json $(RESULTS)/cluster.json $(ARGS)

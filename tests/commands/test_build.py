@@ -187,7 +187,7 @@ def test_urls_make_the_same_table_as_files(tmp_path, write, ending, more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["", "file://"])
+@pytest.mark.parametrize("scheme", ["", pytest.param("file://", marks=pytest.mark.cluster)])
 def test_a_ray_cluster_builds_the_same_table(tmp_path, scheme):
     pytest.importorskip("ray")
     write_lists(tmp_path / "rows.parquet", BOTH)

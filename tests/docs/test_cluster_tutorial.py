@@ -106,6 +106,7 @@ def run_script(folder, script):
 
 @pytest.mark.slow
 @pytest.mark.load
+@pytest.mark.cluster
 @pytest.mark.timeout(SECONDS + 60)
 def test_the_commands_of_the_page_run_in_order(short_folder):
     script = "set -eu -o pipefail\n" + on_free_ports("\n".join(blocks("sh")))

@@ -147,6 +147,7 @@ def prepared(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_killed_workers_are_replaced_and_their_parts_prepared_anew(prepared):
     folder, asking, serving, client, server = prepared
     assert asking["inferences"] == 60
@@ -164,6 +165,7 @@ def public(folder):
 
 
 @pytest.mark.slow
+@pytest.mark.cluster
 def test_the_stores_of_both_parties_work_together_and_once(prepared):
     folder = prepared[0]
     plan = Plan.load(folder / "m.plan")

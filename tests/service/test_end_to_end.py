@@ -14,7 +14,11 @@ ROWS = np.arange(600, dtype="f4").reshape(200, 3)
 CLUSTER = ["--cluster", "local", "--shards", "2", "--replicas", "1", "--threads", "1"]
 KINDS = [
     pytest.param([], id="one machine"),
-    pytest.param(CLUSTER, id="cluster", marks=[pytest.mark.load, pytest.mark.timeout(300)]),
+    pytest.param(
+        CLUSTER,
+        id="cluster",
+        marks=[pytest.mark.load, pytest.mark.cluster, pytest.mark.timeout(300)],
+    ),
 ]
 
 

@@ -126,10 +126,14 @@ class Sharded:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             fronts = [one.up for own in self.server.shards.shards for one in own]
-            if all(fronts) and all(one.up for one in admin.status(self.name)):
+            if all(fronts) and all(map(self._is_back, admin.status(self.name))):
                 return
             time.sleep(0.1)
         raise AssertionError("a replica is not back")
+
+    def _is_back(self, one):
+        """Tests if a replica has all changes; the head may not have missed it yet."""
+        return one.up and one.info is not None and one.info.ident == self.whole.params.id
 
     def end(self):
         self.server.stop()

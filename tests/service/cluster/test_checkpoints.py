@@ -63,6 +63,7 @@ def test_shards_and_head_start_from_a_checkpoint(sharded, fresh_rows, tmp_path):
     table.check(rows=(*rows, 70_000))
 
 
+@pytest.mark.cluster
 def test_a_long_journal_begins_a_checkpoint(sharded, fresh_rows):
     table = sharded(shards=2, replicas=2, max_journal=4096)
     longest = 0
@@ -124,6 +125,7 @@ def kill_head_at(table, place, name, when):
     table.in_head(patch)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(("place", "name", "when"), _INSTANTS)
 def test_a_head_that_is_killed_during_a_checkpoint(sharded, fresh_rows, place, name, when):
     table = sharded(shards=2, replicas=1)
@@ -172,6 +174,7 @@ def slow_writes(table, seconds):
         ray.get(ray.get_actor(one.name).__ray_call__.remote(patch))
 
 
+@pytest.mark.cluster
 def test_changes_and_lookups_during_a_checkpoint(sharded, fresh_rows):
     table = sharded(shards=2, replicas=1)
     slow_writes(table, 0.5)
@@ -195,6 +198,7 @@ def test_changes_and_lookups_during_a_checkpoint(sharded, fresh_rows):
     table.check(rows=rows)
 
 
+@pytest.mark.cluster
 def test_a_checkpoint_that_was_not_completed_is_ignored(sharded, fresh_rows):
     """All actors are killed while files are written; files that look complete are there too."""
     table = sharded(shards=2, replicas=1)
@@ -219,6 +223,7 @@ def test_a_checkpoint_that_was_not_completed_is_ignored(sharded, fresh_rows):
     table.check(rows=(5, 6, 60_000, 60_001))
 
 
+@pytest.mark.cluster
 @pytest.mark.timeout(180 + 40 * KILLS)
 def test_random_kills(sharded, fresh_rows):
     """Head or shards are killed at random while changes and checkpoints go on."""

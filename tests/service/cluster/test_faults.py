@@ -11,7 +11,7 @@ from benchmarks.faults.settings import Settings
 
 SHORT = Settings(kills=2, seconds=1.5)
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.load, pytest.mark.cluster]
 
 
 @pytest.fixture

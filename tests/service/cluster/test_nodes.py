@@ -6,7 +6,7 @@ import pytest
 
 from nescio.service._cluster import _admin as admin
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(240), pytest.mark.load, pytest.mark.cluster]
 
 
 def nodes_of(table):

@@ -14,7 +14,7 @@ from nescio.service._cluster import _admin as admin
 from nescio.service._cluster._open import array_sources, built_sources
 from service.cluster.conftest import FIELDS
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.load, pytest.mark.cluster]
 
 
 def test_a_front_of_other_rows_or_without_the_data_folder_is_refused(sharded, tmp_path):

@@ -9,7 +9,7 @@ import pytest
 from nescio.service._batcher import Waited
 from nescio.service._cluster import _admin as admin
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.load, pytest.mark.cluster]
 
 
 def wait_for_states(table, expected, seconds=90.0):

@@ -12,7 +12,7 @@ from nescio.service._batcher import Waited
 from nescio.service._cluster import _admin as admin
 from nescio.service._cluster._restart import restart
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.load, pytest.mark.cluster]
 
 
 def pids(table):

@@ -10,7 +10,7 @@ import pytest
 from nescio.errors import ResourceError
 from nescio.service._cluster import _admin as admin
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.load]
+pytestmark = [pytest.mark.timeout(180), pytest.mark.load, pytest.mark.cluster]
 
 SLOW_SECONDS = 2.5  # longer than a replica may be silent
 THREADS = 8  # of a shard's actor
@@ -88,7 +88,7 @@ def test_a_replica_without_the_changes_is_not_asked(sharded, fresh_rows):
     table.change("update", [3], fresh_rows(1))
     table.server.table.stop()
     pid = admin.status(table.name)[0].info.pid
-    head = table.server.table._head
+    head = table.head()
     ray = table.server.table._ray
     ray.kill(head)  # nobody sends the shard the change again
     os.kill(pid, signal.SIGKILL)
