@@ -105,6 +105,7 @@ def launch_shared(name: str) -> int:
         ("ChiSum|SumLevel", _XOR),
         ("ChainSegments", 2 * 125 * 4),
         ("WriteVectors", 8 * 4),
+        ("GroupProduct", 2 * 256 * 4),
     ):
         if re.match(pattern, name):
             return size
