@@ -3,7 +3,11 @@
 from types import SimpleNamespace
 
 
-class ActorDiedError(Exception):
+class RayActorError(Exception):
+    """Stands for Ray's."""
+
+
+class ActorDiedError(RayActorError):
     """Stands for Ray's."""
 
 
@@ -34,7 +38,9 @@ class FakeRay:
     """The functions of Ray that heads and fronts call; `actors` are all by their names."""
 
     def __init__(self, memory=1 << 40, nodes=1, start=None):
-        self.exceptions = SimpleNamespace(ActorDiedError=ActorDiedError)
+        self.exceptions = SimpleNamespace(
+            ActorDiedError=ActorDiedError, RayActorError=RayActorError
+        )
         self.util = SimpleNamespace(list_named_actors=lambda: list(self.actors))
         self.actors = {}
         self.memory = memory

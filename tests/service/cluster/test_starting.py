@@ -14,7 +14,7 @@ from nescio.service._cluster import _starting
 from nescio.service._cluster._head_replicas import HeadReplicas
 from nescio.service._cluster._shard import ShardOptions, ShardSource
 from nescio.service._cluster._starting import check_room, start_seconds, wait_opened
-from service.cluster.fakes import FakeRay, Method
+from service.cluster.fakes import FakeRay, Method, RayActorError
 
 OWN = ShardOptions(0, 1, 4)
 GB = 1 << 30
@@ -75,8 +75,19 @@ def test_shards_that_have_read_their_rows_are_counted():
         ([], refs) if refs == [bool] and not opened.pop(0) else wait(refs, **more)
     )
     said = []
-    assert wait_opened(ray, "words", bool, sources_of(1), said.append) is False
+    assert wait_opened(ray, "words", lambda: bool, sources_of(1), said.append) is False
     assert said == ["table words: 1 of 4 shards have their rows, 0 s"]
+
+
+def test_a_head_that_is_started_again_is_asked_again(monkeypatch):
+    def restarts():
+        raise RayActorError("The actor is restarting")
+
+    calls = [restarts, restarts, lambda: 5]
+    assert wait_opened(FakeRay(), "words", lambda: calls.pop(0), sources_of(1), print) == 5
+    monkeypatch.setattr(_starting, "_BACK_SECONDS", 0.0)
+    with pytest.raises(ResourceError, match="its head did not start: The actor is restarting"):
+        wait_opened(FakeRay(), "words", lambda: restarts, sources_of(1), print)
 
 
 class Versions:

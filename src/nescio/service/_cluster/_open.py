@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,8 +27,6 @@ from ._starting import check_room, start_seconds, wait_opened
 
 _LOG = logging.getLogger(__name__)
 _CALL_SECONDS = 30.0
-_RESTART_SECONDS = 60.0  # of a head that Ray starts again
-_PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +176,8 @@ def _find(
     name = f"{arguments.name}/head"
     started = _start(ray, name, arguments)
     head = NamedActor(ray, name)
-    state = _state(ray, head, arguments, say)
+    ask = lambda: head.state.remote()  # noqa: E731, PLW0108 - of the actor that has the name then
+    state: HeadState | NescioError = wait_opened(ray, arguments.name, ask, arguments.shards, say)
     if isinstance(state, NescioError):
         if started:
             ray.get(head.drain.remote())
@@ -191,26 +189,6 @@ def _find(
         if text := ignored(found, arguments):
             say(text)
     return head, state
-
-
-def _state(
-    ray: Ray, head: NamedActor, arguments: HeadArguments, say: Callable[[str], None]
-) -> HeadState | NescioError:
-    """Asks a head for its state; asks it again if Ray starts it again meanwhile."""
-    end = time.monotonic() + _RESTART_SECONDS
-    while True:
-        ref = head.state.remote()
-        try:
-            state: HeadState | NescioError = wait_opened(
-                ray, arguments.name, ref, arguments.shards, say
-            )
-        except ResourceError as error:
-            away = isinstance(error.__cause__, ray.exceptions.ActorUnavailableError)
-            if not away or time.monotonic() > end:
-                raise
-            time.sleep(_PAUSE_SECONDS)
-            continue
-        return state
 
 
 def _start(ray: Ray, name: str, arguments: HeadArguments) -> bool:

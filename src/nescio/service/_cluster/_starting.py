@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import ResourceError
 from ._connect import Actor, Ray
-from ._failure import cause_of
+from ._failure import cause_of, is_at_start
 from ._placement import Room
 from ._replica import PING_GROUP
 from ._replicas import wait_for
@@ -21,6 +21,8 @@ _BYTES_PER_SECOND = 20e6  # of a disk that all shards read at the same time, and
 _FREE_SECONDS = 10.0  # until Ray has freed what a table had that was drained
 _SAY_SECONDS = 10.0
 _PING_SECONDS = 1.0
+_BACK_SECONDS = 60.0  # for a head that has just been killed
+_PAUSE_SECONDS = 0.1
 
 
 def start_seconds(sources: Sequence[ShardSource]) -> float:
@@ -62,12 +64,34 @@ def check_room(ray: Ray, name: str, sources: Sequence[ShardSource], own: ShardOp
 
 
 def wait_opened(
-    ray: Ray, name: str, ref: Actor, sources: Sequence[ShardSource], say: Callable[[str], None]
+    ray: Ray,
+    name: str,
+    call: Callable[[], Actor],
+    sources: Sequence[ShardSource],
+    say: Callable[[str], None],
 ) -> Any:  # noqa: ANN401 - any method's
-    """Waits for a method of a head that reads its shards; says how far they are.
+    """Calls a method of a head that reads its shards, also while Ray starts the head again.
 
-    Raises ResourceError if the head ends, or takes too long.
+    Says how far the shards are. Raises ResourceError if the head ends, or takes too long.
     """
+    back = time.monotonic() + _BACK_SECONDS
+    while True:
+        ref = call()
+        _wait(ray, name, ref, sources, say)
+        try:
+            return ray.get(ref)
+        except Exception as error:
+            restarts = isinstance(error, ray.exceptions.RayActorError) and not is_at_start(error)
+            if not restarts or time.monotonic() > back:
+                why = cause_of(error)
+                raise ResourceError(f"table {name!r}: its head did not start: {why}") from error
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _wait(
+    ray: Ray, name: str, ref: Actor, sources: Sequence[ShardSource], say: Callable[[str], None]
+) -> None:
+    """Waits until a head has answered. Raises ResourceError if it takes too long."""
     begin, limit = time.monotonic(), 2 * start_seconds(sources)
     while not ray.wait([ref], timeout=_SAY_SECONDS)[0]:
         seconds = time.monotonic() - begin
@@ -78,10 +102,6 @@ def wait_opened(
             )
         read = _loaded(ray, name)
         say(f"table {name}: {read} of {len(sources)} shards have their rows, {seconds:.0f} s")
-    try:
-        return ray.get(ref)
-    except Exception as error:
-        raise ResourceError(f"table {name!r}: its head did not start: {cause_of(error)}") from error
 
 
 def _loaded(ray: Ray, name: str) -> int:
