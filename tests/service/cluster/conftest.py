@@ -158,6 +158,8 @@ def sharded(ray_cluster, tmp_path, request):
         )  # fmt: skip
         name = f"{request.node.name[:40]}-{len(made)}".replace("[", "-").replace("]", "")
         made.append(Sharded(name, path, options, spare))
+        if replicas > 1:  # a table is opened when one of each shard is up
+            made[-1].wait_up()
         return made[-1]
 
     yield make
