@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "bitserial/group_matrix.h"
 #include "bitserial/matrix.h"
 #include "check.h"
 
@@ -17,6 +18,7 @@ namespace {
 
 using namespace nescio;
 using bitserial::BitMatrix;
+using bitserial::GroupMatrix;
 
 struct Shape {
   std::size_t rows, columns, batch;
@@ -91,8 +93,36 @@ void check_shape(const Shape& shape, unsigned bits) {
   }
 }
 
+/// Products with a scale for each group of columns, in arrays of exactly the required size.
+void check_groups(const Shape& shape, unsigned bits, std::size_t group) {
+  const std::vector<std::uint64_t> words = make_planes(shape, bits);
+  const bitserial::Planes planes = {words.data(), shape.rows, shape.columns, bits};
+  Numbers numbers;
+  std::vector<std::uint16_t> scales(shape.rows * ((shape.columns + group - 1) / group));
+  for (std::uint16_t& scale : scales) {
+    scale = static_cast<std::uint16_t>(0x3000 + numbers.next() % 0x1000);
+  }
+  std::vector<float> x(shape.batch * shape.columns);
+  for (float& value : x) value = static_cast<float>(numbers.next() % 1000) - 500;
+  for (unsigned activation_bits : {8u, 16u, 32u}) {
+    std::vector<float> expected;
+    for (Tier tier : supported_tiers()) {
+      const GroupMatrix matrix(planes, planes.row_words(), scales.data(), group, tier);
+      ThreadPool pool(tier == Tier::portable ? 1 : 3);
+      std::vector<float> found(shape.batch * shape.rows);
+      matrix.apply(x.data(), shape.batch, activation_bits, nullptr, found.data(), pool);
+      if (expected.empty()) expected = found;
+      CHECK(found == expected);
+    }
+  }
+}
+
 void check_refusals() {
   const std::uint64_t word = 3;
+  const std::uint16_t one = 0x3C00, infinity = 0x7C00;
+  CHECK_THROWS(GroupMatrix({&word, 1, 2, 1}, 1, &one, 33, Tier::portable), ErrorKind::argument);
+  CHECK_THROWS(GroupMatrix({&word, 1, 2, 1}, 1, &infinity, 32, Tier::portable),
+               ErrorKind::argument);
   CHECK_THROWS(BitMatrix({&word, 1, 1, 1}, 1, Tier::portable, ""), ErrorKind::argument);
   CHECK_THROWS(BitMatrix({&word, 1, 2, 1}, 1, Tier::portable, "none"), ErrorKind::argument);
   ThreadPool pool(1);
@@ -111,7 +141,10 @@ void check_refusals() {
 
 int main() {
   for (const Shape& shape : kShapes) {
-    for (unsigned bits = 1; bits <= bitserial::kMaxBits; ++bits) check_shape(shape, bits);
+    for (unsigned bits = 1; bits <= bitserial::kMaxBits; ++bits) {
+      check_shape(shape, bits);
+      if (shape.columns < 1000) check_groups(shape, bits, std::size_t{32} << bits % 3);
+    }
   }
   check_refusals();
   std::puts("bitserial: good");

@@ -46,7 +46,8 @@ class DeviceBitMatrix {
   /// Throws Error(argument) as check_planes and check_group do, Error(resource) if the device is out
   /// of memory.
   DeviceBitMatrix(const BitSerialDevice<Device>& device, const Planes& planes,
-                  std::size_t row_words, const float* scale, const float* bias, std::size_t group);
+                  std::size_t row_words, const float* scale, const float* bias,
+                  std::size_t group = 0);
 
   std::size_t rows() const { return tiles_.rows; }
   std::size_t columns() const { return tiles_.columns; }
