@@ -90,7 +90,7 @@ def test_the_page_has_every_attempt(learned):
 def test_probabilities_count_the_attempts():
     data = Run(10, 60, 100, noise=3.0, seed=1)
     log = Log(data.aggregates, 10, data.windows, data.counts, data.participants)
-    options = Options(time_limit=0.05, method="reflect")
+    options = Options(time_limit=5, method="reflect")
     one, five = (
         attack_and_grade(Remedy("a", log), options, Thresholds(), attempts=many).control.probability
         for many in (1, 5)

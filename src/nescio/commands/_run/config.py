@@ -21,11 +21,13 @@ from typing import Any
 
 from ..._arrays import check_file, shown
 from ...errors import ArgumentError, FileError
+from .options import as_folder
 
 _NOT_IN_FILES = frozenset({"help", "config", "print-config", "admin-token"})
 _MAX_BYTES = 1 << 20
 _NAME = "[NAME=]"  # begins the metavar of an option that is about one table
 _WIDTH = 96
+_PATHS = (Path, as_folder)  # types of options that are relative to the file
 
 
 def accept_config(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +201,7 @@ def _single(path: Path, name: str, value: object, action: argparse.Action) -> ob
         accepted, expected = plain and isinstance(value, int), "a whole number"
     elif kind is float:
         accepted, expected = plain and isinstance(value, int | float), "a number"
-    elif kind is None or kind is Path:
+    elif kind is None or kind in _PATHS:
         accepted, expected = isinstance(value, str), "a text in quotes"
     else:
         accepted, expected = plain and isinstance(value, str | int), "a text in quotes, or a number"
@@ -209,7 +211,7 @@ def _single(path: Path, name: str, value: object, action: argparse.Action) -> ob
         accepted, expected = False, f"one of {', '.join(map(str, action.choices))}"
     if not accepted:
         raise _wrong(path, name, value, expected, action)
-    if kind is Path:
+    if kind in _PATHS:
         return _relative(path, name, str(value))
     if kind in (None, int) or action.nargs == 0:
         return value

@@ -4,6 +4,13 @@ import argparse
 from pathlib import Path
 
 
+def as_folder(text: str) -> Path:
+    """Parses the name of a folder, for argparse: an empty one would be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("found an empty name, expected a folder")
+    return Path(text)
+
+
 def add_operation_options(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     add = parser.add_argument_group("operation").add_argument

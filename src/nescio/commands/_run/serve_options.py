@@ -10,16 +10,9 @@ from ...errors import ArgumentError
 from ...pir._history import DEFAULT_VERSIONS
 from .. import devices, generator
 from .access import add_access_options
-from .options import add_operation_options
+from .options import add_operation_options, as_folder
 
 _MIN_JOURNAL, _MAX_JOURNAL = 1 << 10, 1 << 50
-
-
-def _folder(text: str) -> Path:
-    """Parses the name of a folder, for argparse: an empty one would be the current folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("found an empty name, expected a folder")
-    return Path(text)
 
 
 def _journal_bytes(text: str) -> int:
@@ -137,7 +130,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--data",
-        type=_folder,
+        type=as_folder,
         metavar="DIR",
         help="keep changes to rows in this folder, so that they survive a restart: a change is "
         "written to a journal before it is made. The tables' files count only at the first start",

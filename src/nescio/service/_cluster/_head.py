@@ -76,7 +76,7 @@ class Head:
         self._name = name
         self._arguments = name, base, occupied, shards, own, options
         self._sources = [replace(one, folder=options.folder) for one in shards]
-        self._epoch = time.time_ns()  # no epoch of an earlier head
+        self._epoch = secrets.randbits(62)  # no epoch of an earlier head
         self._changed = threading.Condition()
         self._stopped = threading.Event()
         self._preparing: list[tuple[Replica, str]] = []
