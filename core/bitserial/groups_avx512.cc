@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "bitserial/groups.h"
+#include "bitserial/lanes_avx512_impl.h"
 
 // As in product_avx512.cc, fields are used in place. At the end of a group its sums are scaled and
 // added to those of the rows, 16 rows to a register.
@@ -25,54 +26,17 @@ template <unsigned width, int digits, int rows>
 inline const std::uint8_t* add_part(const std::uint8_t* data, std::size_t step, std::size_t group,
                                     const std::int8_t* const* digit, std::size_t column,
                                     unsigned exponent, __m512i (&sums)[rows][digits]) {
-  constexpr int fields = 8 / width;
   const std::size_t chunks = group_chunks(group, width);
-  __m512i own[rows][digits][fields], masks[fields];
-#pragma GCC unroll 8
-  for (int f = 0; f < fields; ++f) {
-    masks[f] = _mm512_set1_epi8(static_cast<char>(((1u << width) - 1) << (width * f)));
-  }
-  for (auto& row : own) {
-    for (auto& one : row) {
-      for (__m512i& sum : one) sum = _mm512_setzero_si512();
-    }
-  }
-  for (std::size_t c = 0; c < chunks; ++c, data += step) {
-    __m512i bits[rows];
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) bits[r] = _mm512_load_si512(data + r * kRegisterBytes);
-#pragma GCC unroll 8
-    for (int f = 0; f < fields; ++f) {
-      __m512i x[digits];
-#pragma GCC unroll 4
-      for (int i = 0; i < digits; ++i) {
-        int four = 0;
-        __builtin_memcpy(&four, digit[i] + column + (c * fields + f) * 4, sizeof(four));
-        x[i] = _mm512_set1_epi32(four);
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-        const __m512i field = fields == 1 ? bits[r] : _mm512_and_si512(bits[r], masks[f]);
-#pragma GCC unroll 4
-        for (int i = 0; i < digits; ++i) {
-          own[r][i][f] = _mm512_dpbusd_epi32(own[r][i][f], field, x[i]);
-        }
-      }
-    }
-  }
+  __m512i own[rows][digits][8 / width];
+  multiply_fields<8 / width, digits, rows>(data, step, chunks, digit, column, own);
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int i = 0; i < digits; ++i) {
-      __m512i sum = own[r][i][fields - 1];
-#pragma GCC unroll 8
-      for (int f = fields - 2; f >= 0; --f) {
-        sum = _mm512_add_epi32(_mm512_srai_epi32(sum, width), own[r][i][f]);
-      }
-      sums[r][i] = _mm512_add_epi32(sums[r][i], _mm512_slli_epi32(sum, exponent));
+      sums[r][i] = _mm512_add_epi32(sums[r][i], _mm512_slli_epi32(joined(own[r][i]), exponent));
     }
   }
-  return data;
+  return data + chunks * step;
 }
 
 /// Sets `sums` to the products of the codes of a group.
@@ -200,11 +164,11 @@ void multiply_vectors(const GroupWeights& weights, const Block& block,
   }
 }
 
-using Totals = float[kMaxVectors][kBlockRows];
+using FloatTotals = float[kMaxVectors][kBlockRows];
 
 template <unsigned bits>
 void multiply_digits(const GroupWeights& weights, const GroupActivations& x, const Block& block,
-                     Totals& totals) {
+                     FloatTotals& totals) {
   const std::size_t bytes = digit_bytes(weights);
   for (std::size_t v = 0; v < x.batch; ++v) {
     const auto* vector = reinterpret_cast<const std::int8_t*>(x.vectors + v * x.vector_bytes);
@@ -222,7 +186,7 @@ void multiply_digits(const GroupWeights& weights, const GroupActivations& x, con
 
 template <unsigned bits>
 void multiply_all(const GroupWeights& weights, const GroupActivations& x, const Block& block,
-                  Totals& totals) {
+                  FloatTotals& totals) {
   if (x.bits > 8) return multiply_digits<bits>(weights, x, block, totals);
   const std::int8_t* vector[kMaxVectors];
   const std::int64_t* group_sums[kMaxVectors];
@@ -241,7 +205,7 @@ void multiply_all(const GroupWeights& weights, const GroupActivations& x, const 
   }
 }
 
-using Multiply = void (*)(const GroupWeights&, const GroupActivations&, const Block&, Totals&);
+using Multiply = void (*)(const GroupWeights&, const GroupActivations&, const Block&, FloatTotals&);
 constexpr Multiply kMultiply[] = {multiply_all<1>, multiply_all<2>, multiply_all<3>,
                                   multiply_all<4>, multiply_all<5>, multiply_all<6>,
                                   multiply_all<7>, multiply_all<8>};
@@ -250,7 +214,7 @@ constexpr Multiply kMultiply[] = {multiply_all<1>, multiply_all<2>, multiply_all
 /// slices of 64 KB, which stay in the cache.
 void multiply_block(const GroupWeights& weights, const GroupActivations& x, std::size_t number,
                     std::size_t rows, float* y) {
-  alignas(64) Totals totals = {};
+  alignas(64) FloatTotals totals = {};
   const std::size_t registers = registers_of(rows), bytes = group_bytes(weights, registers);
   const std::uint8_t* data =
       weights.packed + number * weights.groups() * group_bytes(weights, kBlockRegisters);

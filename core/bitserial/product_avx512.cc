@@ -25,52 +25,15 @@ template <int fields, int digits, int rows>
 inline void multiply_slice(const PackedPart& packed, std::size_t from, std::size_t first,
                            std::size_t last, const std::int8_t* const* digit,
                            const unsigned* shifts, std::int64_t* const* totals) {
-  constexpr int width = 8 / fields;
-  __m512i sums[rows][digits][fields], masks[fields];
-#pragma GCC unroll 8
-  for (int f = 0; f < fields; ++f) {
-    masks[f] = _mm512_set1_epi8(static_cast<char>(((1 << width) - 1) << (width * f)));
-  }
-  for (auto& row : sums) {
-    for (auto& one : row) {
-      for (__m512i& sum : one) sum = _mm512_setzero_si512();
-    }
-  }
+  __m512i sums[rows][digits][fields];
   const std::size_t step = packed.registers * kRegisterBytes;
-  const std::uint8_t* data = packed.data + from * kRegisterBytes + first * step;
-  for (std::size_t c = first; c < last; ++c, data += step) {
-    __m512i bits[rows];
-#pragma GCC unroll 4
-    for (int r = 0; r < rows; ++r) bits[r] = _mm512_load_si512(data + r * kRegisterBytes);
-#pragma GCC unroll 8
-    for (int f = 0; f < fields; ++f) {
-      __m512i x[digits];
-#pragma GCC unroll 4
-      for (int i = 0; i < digits; ++i) {
-        int four = 0;
-        __builtin_memcpy(&four, digit[i] + (c * fields + f) * 4, sizeof(four));
-        x[i] = _mm512_set1_epi32(four);
-      }
-#pragma GCC unroll 4
-      for (int r = 0; r < rows; ++r) {
-        const __m512i field = fields == 1 ? bits[r] : _mm512_and_si512(bits[r], masks[f]);
-#pragma GCC unroll 4
-        for (int i = 0; i < digits; ++i) {
-          sums[r][i][f] = _mm512_dpbusd_epi32(sums[r][i][f], field, x[i]);
-        }
-      }
-    }
-  }
+  multiply_fields<fields, digits, rows>(packed.data + from * kRegisterBytes + first * step, step,
+                                        last - first, digit, first * fields * 4, sums);
 #pragma GCC unroll 4
   for (int r = 0; r < rows; ++r) {
 #pragma GCC unroll 4
     for (int i = 0; i < digits; ++i) {
-      __m512i sum = sums[r][i][fields - 1];
-#pragma GCC unroll 8
-      for (int f = fields - 2; f >= 0; --f) {
-        sum = _mm512_add_epi32(_mm512_srai_epi32(sum, width), sums[r][i][f]);
-      }
-      add_sums(sum, shifts[i], totals[i] + (from + r) * kRegisterRows);
+      add_sums(joined(sums[r][i]), shifts[i], totals[i] + (from + r) * kRegisterRows);
     }
   }
 }
