@@ -185,6 +185,21 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "proxy",
+        "benchmarks.cluster.proxy",
+        "requests a second of our front, and of Ray Serve's proxy in its place",
+        "Loads a front with a small table on this machine, and Ray Serve's proxy before a "
+        "deployment that has the answers, in turns. Needs ray[serve].",
+        (
+            Option("--rows", type=count, default=4096, help="rows of the table (default: 4,096)"),
+            Option("--row-bytes", type=count, default=256, help="bytes of a row (default: 256)"),
+            Option("--clients", type=count, default=16, help="clients (default: 16)"),
+            Option("--rows-per-request", type=count, default=16, help="rows (default: 16)"),
+            Option("--seconds", type=float, default=12.0, help="of each (default: 12)"),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "disk",
         "benchmarks.cluster.disk",
         "a table on a disk, larger than the memory: build, start and lookups",

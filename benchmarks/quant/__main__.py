@@ -93,6 +93,38 @@ BENCHMARKS = (
         ),
     ),
     Benchmark(
+        "groups",
+        "benchmarks.quant.groups",
+        "a scale for each group of columns beside one for each row: error and speed",
+        "Quantizes normally distributed weights, and times their products with 8-bit vectors in "
+        "turns: on one thread, or in a CUDA graph. Every product is checked first.",
+        (
+            Option(
+                "--device", type=devices, default="cpu", help="cpu, cuda, cuda:1 (default: cpu)"
+            ),
+            Option(
+                "--sizes",
+                type=list_of(count),
+                default=[1024, 4096],
+                help="rows and columns of the square matrices (default: 1024,4096)",
+            ),
+            Option(
+                "--weight-bits",
+                type=list_of(count),
+                default=[1, 2, 4, 8],
+                help="bits of a weight (default: 1,2,4,8)",
+            ),
+            Option(
+                "--batches",
+                type=list_of(count),
+                default=[1, 16],
+                help="vectors of a product (default: 1,16)",
+            ),
+            Option("--turns", type=int, default=40, help="of each candidate (default: 40)"),
+            JSON,
+        ),
+    ),
+    Benchmark(
         "gpu",
         "benchmarks.quant.gpu",
         "products with weights of few bits on a GPU, kernel by kernel",

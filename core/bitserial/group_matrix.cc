@@ -34,7 +34,7 @@ class GroupMatrix::Workspace {
       : kernels_(*matrix.kernels_),
         floats_(float_kernels(matrix.tier())),
         weights_(matrix.weights()),
-        row_bytes_(matrix.packed_bytes() / matrix.rows() + 1),
+        packed_bytes_(matrix.packed_bytes()),
         bits_(activation_bits),
         vector_bytes_(kernels_.vector_bytes(weights_, activation_bits)),
         integers_(weights_.columns),
@@ -57,15 +57,14 @@ class GroupMatrix::Workspace {
   /// Multiplies all rows by the first `batch` vectors, and writes scaled products.
   void multiply(std::size_t batch, const float* bias, float* out, ThreadPool& pool) {
     const GroupActivations x = {bits_, batch, vectors_.data(), vector_bytes_, group_sums_.data()};
-    const std::size_t rows = weights_.rows;
-    const std::size_t rows_per_task = (kTaskBytes / row_bytes_ / kTaskRows + 1) * kTaskRows;
+    const std::size_t rows = weights_.rows, rows_of_task = rows_per_task(packed_bytes_, rows);
     const auto task = [&](std::size_t number, unsigned) {
-      const std::size_t first = number * rows_per_task;
-      const std::size_t count = std::min(rows_per_task, rows - first);
+      const std::size_t first = number * rows_of_task;
+      const std::size_t count = std::min(rows_of_task, rows - first);
       kernels_.multiply(weights_, x, first, count, sums_.data());
       for (std::size_t v = 0; v < batch; ++v) scale(v, first, count, bias, out + v * rows);
     };
-    pool.run((rows + rows_per_task - 1) / rows_per_task, std::ref(task));
+    pool.run((rows + rows_of_task - 1) / rows_of_task, std::ref(task));
   }
 
  private:
@@ -81,7 +80,7 @@ class GroupMatrix::Workspace {
   const GroupKernels& kernels_;
   const FloatKernels& floats_;
   GroupWeights weights_;
-  std::size_t row_bytes_;
+  std::size_t packed_bytes_;
   unsigned bits_;
   std::size_t vector_bytes_;
   Buffer<std::int32_t> integers_;

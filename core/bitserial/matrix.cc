@@ -34,22 +34,16 @@ class BitMatrix::Workspace {
   template <class Done>
   void multiply(std::size_t batch, std::int64_t* y, ThreadPool& pool, const Done& done) const {
     const Activations x = {bits_, batch, vectors_.data(), vector_bytes_, sums_.data()};
-    const std::size_t rows = weights_.rows, rows_per_task = rows_of_task();
+    const std::size_t rows = weights_.rows, rows_of_task = rows_per_task(packed_bytes_, rows);
     const auto task = [&](std::size_t number, unsigned) {
-      const std::size_t first = number * rows_per_task,
-                        count = std::min(rows_per_task, rows - first);
+      const std::size_t first = number * rows_of_task, count = std::min(rows_of_task, rows - first);
       kernels_.multiply(weights_, x, first, count, y);
       done(first, count);
     };
-    pool.run((rows + rows_per_task - 1) / rows_per_task, std::ref(task));
+    pool.run((rows + rows_of_task - 1) / rows_of_task, std::ref(task));
   }
 
  private:
-  std::size_t rows_of_task() const {
-    const std::size_t row_bytes = packed_bytes_ / weights_.rows + 1;
-    return (kTaskBytes / row_bytes / kTaskRows + 1) * kTaskRows;
-  }
-
   const Kernels& kernels_;
   Weights weights_;
   std::size_t packed_bytes_;

@@ -49,8 +49,10 @@ struct Activations {
 /// Tasks have a multiple of this many rows: layouts have blocks of up to this many rows.
 inline constexpr std::size_t kTaskRows = 64;
 
-/// Bytes of weights per task.
-inline constexpr std::size_t kTaskBytes = std::size_t{1} << 17;
+/// The rows of a task of 128 KB of weights, of `packed_bytes` for all `rows`.
+inline constexpr std::size_t rows_per_task(std::size_t packed_bytes, std::size_t rows) {
+  return ((std::size_t{1} << 17) / (packed_bytes / rows + 1) / kTaskRows + 1) * kTaskRows;
+}
 
 struct Kernels {
   /// Bytes of packed weights; a product reads all of them.

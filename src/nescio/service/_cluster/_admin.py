@@ -5,19 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import ArgumentError, NescioError, ResourceError
-from ._connect import Actor, Ray, import_ray
+from ._connect import HEAD, Actor, Ray, head_name, import_ray
 from ._messages import CheckpointState, ReplicaStatus
 
 _CALL_SECONDS = 60.0
 _PAUSE_SECONDS = 0.1
-_HEAD = "/head"
 
 
 def tables() -> list[str]:
     """Lists the tables that have a head on the cluster."""
     ray = import_ray()
     found: Sequence[str] = ray.util.list_named_actors()
-    return sorted(name.removesuffix(_HEAD) for name in found if name.endswith(_HEAD))
+    return sorted(name.removesuffix(HEAD) for name in found if name.endswith(HEAD))
 
 
 def status(table: str) -> list[ReplicaStatus]:
@@ -65,9 +64,9 @@ def drain(table: str) -> None:
 
 
 def head_of(ray: Ray, table: str) -> Actor:
-    """Finds the head of a table. Raises ArgumentError if there is none."""
+    """Finds the head of a table. Raises ArgumentError if the cluster has no such table."""
     try:
-        return ray.get_actor(table + _HEAD)
+        return ray.get_actor(head_name(table))
     except ValueError as error:
         known = ", ".join(tables()) or "none"
         raise ArgumentError(

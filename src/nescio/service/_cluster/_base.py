@@ -135,7 +135,10 @@ class Base:
 
 
 def stored_base(folder: Path | None) -> Base | None:
-    """Reads the base of a folder; None if there is none. Raises FileError if it is damaged."""
+    """Reads the base of a folder; returns None for a folder without one.
+
+    Raises FileError for a damaged one.
+    """
     path = None if folder is None else folder / "base"
     if path is None or not path.exists():
         return None

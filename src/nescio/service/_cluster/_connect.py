@@ -20,6 +20,9 @@ from ._folder import ray_folder
 INLINE_BYTES = 4 << 20
 """Keys and answers of a batch up to this size go with the call, not through the object store."""
 
+HEAD = "/head"
+"""The end of the names of actors at the heads of tables."""
+
 Ray = Any
 """The module `ray`, which has no types of its own."""
 
@@ -43,6 +46,11 @@ def import_ray(option: str = "--cluster") -> Ray:
         raise ArgumentError(f"{option} needs the package 'ray': install nescio[cluster]") from error
     logging.setLogRecordFactory(factory)
     return ray
+
+
+def head_name(table: str) -> str:
+    """Returns the name of the actor at the head of a table."""
+    return table + HEAD
 
 
 def namespace(party: int) -> str:

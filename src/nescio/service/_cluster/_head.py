@@ -27,7 +27,7 @@ from ...pir._sharded import RowUpdate
 from ...pir._sharded._head import merged_tops
 from ._autoscale import Autoscaler, Policy, Queues, Report
 from ._checkpoint import Checkpoints
-from ._connect import Actor, Ray
+from ._connect import Actor, Ray, head_name
 from ._failure import cause_of
 from ._head_open import find_base, open_head
 from ._head_replicas import HeadReplicas, no_replica
@@ -338,7 +338,7 @@ class Head:
 def start_head(ray: Ray, *arguments: Any) -> Actor:  # noqa: ANN401 - those of Head
     """Starts the head of a table, or finds it."""
     actor = ray.remote(Head).options(
-        name=f"{arguments[0]}/head",
+        name=head_name(arguments[0]),
         lifetime="detached",
         get_if_exists=True,
         max_restarts=-1,

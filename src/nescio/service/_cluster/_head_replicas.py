@@ -146,7 +146,7 @@ class HeadReplicas:
     def take_out(self, name: str) -> tuple[int, HeadReplica]:
         """Takes out a replica with a name, which fronts then leave; returns its shard too.
 
-        Raises ResourceError if there is none. The caller holds `changing`.
+        Raises ResourceError if no replica has the name. The caller holds `changing`.
         """
         for shard, own in enumerate(self.shards):
             for one in own:
@@ -285,7 +285,7 @@ class HeadReplicas:
     def _identify(self, replica: HeadReplica) -> bool:
         """Gives a fresh replica the base's parameters; lets another one start again.
 
-        Returns False for a replica that cannot be used yet.
+        Returns False if the replica has to start again first, or has other rows.
         """
         info: ShardInfo = self.ray.get(replica.actor.info.remote(), timeout=_CALL_SECONDS)
         base = self.journal.base

@@ -15,7 +15,7 @@ from ...pir import TableParams
 from ...pir._params import MAX_ROWS
 from ...pir._rows import RowKind, new_params, servable
 from ...pir._sharded import Part, check_parts, cut
-from ._connect import NamedActor, Ray, import_ray
+from ._connect import NamedActor, Ray, head_name, import_ray
 from ._failure import cause_of
 from ._found import HeadArguments, check_found, ignored
 from ._front import ClusterServer, FrontTable
@@ -173,7 +173,7 @@ def _find(
 
     A head that cannot open the table ends again if it was started here.
     """
-    name = f"{arguments.name}/head"
+    name = head_name(arguments.name)
     started = _start(ray, name, arguments)
     head = NamedActor(ray, name)
     ask = lambda: head.state.remote()  # noqa: E731, PLW0108 - of the actor that has the name then

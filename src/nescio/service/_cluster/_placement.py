@@ -23,6 +23,11 @@ class Room:
     memory: float
     cards: float = 0
 
+    @classmethod
+    def of(cls, resources: Mapping[str, float]) -> "Room":
+        """Returns the room of Ray's resources."""
+        return cls(resources.get("memory", 0), resources.get("GPU", 0))
+
     def holds(self, needs: Sequence["Room"]) -> bool:
         """Tests if all of these fit."""
         memory, cards = sum(one.memory for one in needs), sum(one.cards for one in needs)
@@ -120,7 +125,5 @@ class Placement:
     def _nodes(self) -> dict[str, Room]:
         """Returns the nodes that are alive, and all that they have."""
         return {
-            one["NodeID"]: Room(one["Resources"].get("memory", 0), one["Resources"].get("GPU", 0))
-            for one in self._ray.nodes()
-            if one["Alive"]
+            one["NodeID"]: Room.of(one["Resources"]) for one in self._ray.nodes() if one["Alive"]
         }

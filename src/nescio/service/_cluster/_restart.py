@@ -12,10 +12,11 @@ from contextlib import suppress
 from ...errors import ArgumentError, NescioError, ResourceError
 from ._admin import call, head_of, status
 from ._connect import Ray, import_ray
+from ._found import HeadArguments
 from ._head import start_head
 from ._messages import ReplicaStatus
+from ._starting import start_seconds, wait_opened
 
-_BACK_SECONDS = 600.0  # for a replica that reads its rows, and makes the changes of a journal
 _GONE_SECONDS = 60.0
 _PAUSE_SECONDS = 0.2
 
@@ -30,14 +31,16 @@ def restart(table: str, *, force: bool = False, say: Callable[[str], None] = pri
     before = status(table)
     _check(table, before, force)
     ray = import_ray()
-    _restart_head(ray, table)
+    arguments = HeadArguments(*call(table, "arguments"))
+    seconds = start_seconds(arguments.shards)
+    _restart_head(ray, arguments, seconds, say)
     say(f"the head of {table} is back")
     for one in sorted(status(table), key=lambda one: one.name.rpartition("-")[2]):
         renewed = call(table, "renew", one.name)
         if isinstance(renewed, NescioError):  # it was ended meanwhile, by `scale` or short waits
             say(f"{one.name}: {renewed}")
             continue
-        _wait(lambda name=renewed: _is_back(table, name), f"replica {renewed}", _BACK_SECONDS)  # type: ignore[misc]
+        _wait(lambda name=renewed: _is_back(table, name), f"replica {renewed}", seconds)  # type: ignore[misc]
         say(f"{renewed} is in the place of {one.name}")
 
 
@@ -57,19 +60,18 @@ def _check(table: str, found: list[ReplicaStatus], force: bool) -> None:
         )
 
 
-def _restart_head(ray: Ray, table: str) -> None:
-    arguments = call(table, "arguments")
+def _restart_head(
+    ray: Ray, arguments: HeadArguments, seconds: float, say: Callable[[str], None]
+) -> None:
+    table = arguments.name
     count = len(status(table))
     ray.kill(head_of(ray, table))
     _wait(lambda: not _has_head(ray, table), "the end of the head", _GONE_SECONDS)
     head = start_head(ray, *arguments)
-    try:
-        state = ray.get(head.state.remote(), timeout=_BACK_SECONDS)
-    except Exception as error:
-        raise ResourceError(f"the head of table {table!r} did not start: {error}") from error
+    state = wait_opened(ray, table, head.state.remote, arguments.shards, say)
     if isinstance(state, NescioError):
         raise state
-    _wait(lambda: _all_up(table, count), "the replicas at the new head", _BACK_SECONDS)
+    _wait(lambda: _all_up(table, count), "the replicas at the new head", seconds)
 
 
 def _has_head(ray: Ray, table: str) -> bool:

@@ -43,7 +43,7 @@ def check_room(ray: Ray, name: str, sources: Sequence[ShardSource], own: ShardOp
     rooms = [own.room(source) for shard, source in enumerate(sources) if shard not in present]
     if not rooms:
         return
-    nodes = [_room(node["Resources"]) for node in ray.nodes() if node["Alive"]]
+    nodes = [Room.of(node["Resources"]) for node in ray.nodes() if node["Alive"]]
     needed = Room(max(one.memory for one in rooms), own.cards)
     if not any(node.holds([needed]) for node in nodes):
         largest = Room(
@@ -55,9 +55,9 @@ def check_room(ray: Ray, name: str, sources: Sequence[ShardSource], own: ShardOp
             "for a shard: cut the table into more shards, or add a larger node"
         )
     whole = Room(sum(one.memory for one in rooms), sum(one.cards for one in rooms))
-    if not wait_for(lambda: _room(ray.available_resources()).holds(rooms), _FREE_SECONDS):
+    if not wait_for(lambda: Room.of(ray.available_resources()).holds(rooms), _FREE_SECONDS):
         raise ResourceError(
-            f"table {name!r}: found {_text(_room(ray.available_resources()))} that are free on "
+            f"table {name!r}: found {_text(Room.of(ray.available_resources()))} that are free on "
             f"{len(nodes)} nodes, expected {_text(whole)} for {len(rooms)} shards: add nodes, or "
             "drain other tables"
         )
@@ -125,10 +125,6 @@ def _has_answered(ray: Ray, ref: Actor) -> bool:
     except Exception:
         return False
     return True
-
-
-def _room(resources: dict[str, float]) -> Room:
-    return Room(resources.get("memory", 0), resources.get("GPU", 0))
 
 
 def _text(room: Room) -> str:
