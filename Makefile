@@ -262,7 +262,7 @@ soak: $(VENV)/.bench
 FAULT_KILLS ?= 60
 .PHONY: cluster
 
-CLUSTER_TESTS := $(addprefix tests/,pir/sharded service/cluster service/test_end_to_end.py commands/test_build.py \
+CLUSTER_TESTS := $(addprefix tests/,pir/sharded service/cluster service/test_end_to_end.py commands/test_build.py commands/test_build_refusals.py \
   docs/test_cluster_tutorial.py examples/test_cluster.py)
 
 cluster: $(VENV)/.test $(VENV)/.bench
