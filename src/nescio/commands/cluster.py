@@ -96,8 +96,8 @@ def _status(arguments: argparse.Namespace) -> int:
 
     good = True
     silent: list[str] = []
-    report = None if arguments.json else Report(_COLUMNS)
     with connected(arguments.cluster, arguments.party):
+        report = None if arguments.json else Report(_COLUMNS)
         for table in [arguments.table] if arguments.table else _admin.tables():
             for one in _described(table, silent if arguments.table is None else None):
                 good = good and (one.up or not one.needed)

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import socket
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 import types
 from pathlib import Path
 
@@ -145,6 +147,17 @@ def test_the_folder_of_a_killed_process_goes_at_the_next_start(folders):
     with _folder.ray_folder():
         assert not left.exists()
     assert sorted(folders.iterdir()) == [link, without_lock]
+
+
+def test_a_cluster_that_is_not_there_is_found_so_at_once():
+    begin = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    found = nescio("cluster", "status", "--cluster", address, "--party", 0)
+    assert_one_sentence(found)
+    assert f"found no Ray cluster at '{address}'" in found.stderr
+    assert found.stdout == ""
+    assert time.monotonic() - begin < 30
 
 
 # ---- On Ray --------------------------------------------------------------------------------------

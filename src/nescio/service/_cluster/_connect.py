@@ -9,6 +9,7 @@ import importlib
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,6 +31,7 @@ Actor = Any
 """A handle of an actor, whose methods are called by `remote`."""
 
 _LOOK_UP_SECONDS = 1.0
+_REACH_SECONDS = 5.0
 _LOOPBACK = "127.0.0.1"
 _OBJECT_BYTES = 256 << 20  # of a local cluster: the keys and answers of some batches
 
@@ -84,12 +86,20 @@ def connected(address: str, party: int | None, option: str = "--cluster") -> Ite
             if folder:
                 _start(ray, party, folder)
             else:
+                _check_reachable(address)
                 ray.init(address, **_common(party))
         except Exception as error:  # Ray's own kinds, and bare ones for a start that takes too long
             raise _not_connected(address, option, error) from error
         if party is not None:
             _check_party(ray, party, option)
         yield
+
+
+def _check_reachable(address: str) -> None:
+    """Raises OSError if nobody listens at HOST:PORT: Ray tries for more than a minute."""
+    host, _, port = address.rpartition(":")
+    if host and "/" not in host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()
 
 
 def _common(party: int | None) -> dict[str, Any]:
