@@ -277,10 +277,11 @@ class Head:
     # Calls of the table: `Shards`
 
     def prepare(self, update: RowUpdate) -> Tops:
-        """Lets every replica that is up prepare a change; see `Shards`."""
-        name = secrets.token_hex(8)
+        """Lets every replica that is up prepare its rows of a change; see `Shards`."""
+        name, params = secrets.token_hex(8), self._table.params
+        parts = [update.of(params, one.part) for one in self._sources]
         asked = [
-            (number, replica, replica.actor.prepare.remote(name, update))
+            (number, replica, replica.actor.prepare.remote(name, parts[number]))
             for number, own in enumerate(self._replicas.shards)
             for replica in own
             if replica.up
